@@ -1,0 +1,1 @@
+"""How records depend on one another, and what that makes of a privacy budget."""

@@ -1,0 +1,76 @@
+"""Errors of the dependence models.
+
+::
+
+    ArgumentError (ValueError)      an argument that cannot be used
+    └── RouteUnavailable            a route that a model does not have, and what to use instead
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["ArgumentError", "RouteUnavailable"]
+
+
+class ArgumentError(ValueError):
+    """An argument that cannot be used.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument.
+    seen : object
+        What was given, in few words.
+    expected : str
+        What would have been accepted, and what to do.
+
+    Attributes
+    ----------
+    argument, seen, expected
+        As given.
+
+    Examples
+    --------
+    >>> raise ArgumentError("transition", "row 2 sums to 0.97", "each row must sum to 1")
+    Traceback (most recent call last):
+    graphs.errors.ArgumentError: transition: row 2 sums to 0.97; expected: each row must sum to 1
+    """
+
+    def __init__(self, argument: str, seen: object, expected: str) -> None:
+        self.argument = argument
+        self.seen = seen
+        self.expected = expected
+        super().__init__(f"{argument}: {seen}; expected: {expected}")
+
+    def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, object, str]]:
+        return (type(self), (self.argument, self.seen, self.expected))
+
+
+class RouteUnavailable(ArgumentError):
+    """A route that does not apply to a model.
+
+    Parameters
+    ----------
+    method : str
+        The route that was asked for.
+    reason : str
+        Why it does not apply.
+    alternatives : sequence of str
+        Routes that do apply.
+
+    Attributes
+    ----------
+    method, reason, alternatives
+        As given.
+    """
+
+    def __init__(self, method: str, reason: str, alternatives: Sequence[str] = ()) -> None:
+        self.method = method
+        self.reason = reason
+        self.alternatives = tuple(alternatives)
+        hint = f"one of {', '.join(map(repr, self.alternatives))}" if self.alternatives else "another model"
+        super().__init__("method", f"{method!r} is not available: {reason}", hint)
+
+    def __reduce__(self) -> tuple[type[RouteUnavailable], tuple[str, str, tuple[str, ...]]]:  # type: ignore[override]
+        return (type(self), (self.method, self.reason, self.alternatives))

@@ -1,0 +1,122 @@
+"""The error tree.
+
+::
+
+    ThresholdoutError
+    ├── InputError (ValueError)         an argument that cannot be used: .argument, .seen, .expected
+    │   ├── InputTypeError (TypeError)      its type cannot be used
+    │   └── OverlapError                    training and holdout part share records
+    ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
+    ├── PlanError                       no parameters reach the target: .reason
+    ├── SharingError (TypeError)        a guard that would be copied into another process
+    └── LedgerError                     the store of the guard's state: .location
+        ├── LedgerMismatch                  it belongs to other data or other parameters
+        └── LedgerUnusable                  not a ledger, not readable or not writable
+
+Errors about arguments are also ``ValueError`` (or ``TypeError``), so that callers who know nothing of this
+package can handle them. Validation comes before any budget, noise or file is touched.
+"""
+
+from __future__ import annotations
+
+from graphs.errors import ArgumentError
+
+__all__ = [
+    "BudgetExhausted",
+    "InputError",
+    "InputTypeError",
+    "LedgerError",
+    "LedgerMismatch",
+    "LedgerUnusable",
+    "OverlapError",
+    "PlanError",
+    "SharingError",
+    "ThresholdoutError",
+]
+
+
+class ThresholdoutError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InputError(ThresholdoutError, ArgumentError):
+    """An argument that cannot be used; see `graphs.errors.ArgumentError` for the attributes."""
+
+
+class InputTypeError(InputError, TypeError):
+    """An argument whose type cannot be used."""
+
+
+class OverlapError(InputError):
+    """Training and holdout part share records, so nothing about these is protected."""
+
+
+class BudgetExhausted(ThresholdoutError):
+    """The guard answers no more.
+
+    Parameters
+    ----------
+    what : {"budget", "queries"}
+        Which limit was reached: answers from the holdout, or questions in all.
+    spent, limit : int
+        How many were used, and how many there were.
+    """
+
+    def __init__(self, what: str, spent: int, limit: int) -> None:
+        self.what = what
+        self.spent = spent
+        self.limit = limit
+        thing = "answers from the holdout" if what == "budget" else "questions"
+        super().__init__(
+            f"all {limit} {thing} of this guard are used; earlier answers stay valid, "
+            "new questions need a new holdout"
+        )
+
+    def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[str, int, int]]:
+        return (type(self), (self.what, self.spent, self.limit))
+
+
+class PlanError(ThresholdoutError):
+    """No parameters reach the target.
+
+    Parameters
+    ----------
+    reason : str
+        What stands in the way, and what would help.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class SharingError(ThresholdoutError, TypeError):
+    """A guard or a scorer would be copied into another process, where its budget could not be kept."""
+
+
+class LedgerError(ThresholdoutError):
+    """Something is wrong with the store of a guard's state.
+
+    Parameters
+    ----------
+    location : str
+        The file or address.
+    reason : str
+        What is wrong, and what to do.
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        self.location = location
+        self.reason = reason
+        super().__init__(f"ledger {location}: {reason}")
+
+    def __reduce__(self) -> tuple[type[LedgerError], tuple[str, str]]:
+        return (type(self), (self.location, self.reason))
+
+
+class LedgerMismatch(LedgerError):
+    """The ledger belongs to other data, or to a guard with other parameters."""
+
+
+class LedgerUnusable(LedgerError):
+    """Not a ledger, or one that cannot be read or written."""
