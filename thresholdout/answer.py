@@ -1,0 +1,70 @@
+"""What comes out of a guard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Answer", "Source"]
+
+Source = Literal["train", "holdout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of a guard, with what it is worth.
+
+    Attributes
+    ----------
+    value : float
+        The answer, in the units of the query's range.
+    half_width : float
+        With the guard's confidence, for all its answers at once, the truth lies within ``half_width`` of
+        ``value``; in the units of the query's range, ``inf`` where no certificate applies.
+    source : {"train", "holdout"}
+        Where the value comes from. Only ``"holdout"`` spends budget.
+    query : int
+        Number of the question, from 1.
+    remaining : int or None
+        Answers from the holdout that are left after this one; ``None`` when no budget was declared.
+    lower, upper : float
+        The query's declared range.
+    name : str
+        What was asked, as the caller named it.
+    repeated : bool
+        Whether this is an earlier answer, given again because its key was used again.
+
+    Examples
+    --------
+    >>> answer = Answer(value=0.84, half_width=0.05, source="train", query=1, remaining=10)
+    >>> answer
+    <Answer 1: 0.84 ± 0.05 from train, 10 left>
+    >>> float(answer)
+    0.84
+    """
+
+    value: float
+    half_width: float
+    source: Source
+    query: int
+    remaining: int | None
+    lower: float = 0.0
+    upper: float = 1.0
+    name: str = ""
+    repeated: bool = False
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval ``value - half_width`` to ``value + half_width``, cut to the query's range."""
+        return (
+            max(self.lower, self.value - self.half_width),
+            min(self.upper, self.value + self.half_width),
+        )
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        left = "" if self.remaining is None else f", {self.remaining} left"
+        return f"<Answer {self.query}{name}: {self.value:.4g} ± {self.half_width:.2g} from {self.source}{left}>"

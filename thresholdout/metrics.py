@@ -1,0 +1,246 @@
+"""Metrics that are means over records, as the values of which they are means.
+
+Only such metrics have the sensitivity 1/n that a guard's budget is computed from. A metric with an unbounded range is
+clipped at a stated value: what is then guarded, and certified, is the clipped metric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Metric",
+    "absolute_error",
+    "accuracy",
+    "brier_score",
+    "get_metric",
+    "log_loss",
+    "squared_error",
+    "zero_one_loss",
+]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A mean over records of values in a stated range.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    response : {"predict", "predict_proba"}
+        The method of an estimator whose output it takes.
+    values : callable
+        ``values(y, output, classes)``: the values, shape (n,), from the true labels, the estimator's output and its
+        ``classes_`` (``None`` for regressors).
+    bounds : tuple of float
+        The range of the values.
+    greater_is_better : bool
+        Whether a search should maximise it.
+    """
+
+    name: str
+    response: Literal["predict", "predict_proba"]
+    values: Callable[[NDArray[Any], NDArray[Any], NDArray[Any] | None], NDArray[Any]]
+    bounds: tuple[float, float]
+    greater_is_better: bool
+
+    def of(self, estimator: Any, X: Any, y: Any) -> NDArray[Any]:
+        """Return the values of a fitted estimator on records ``X`` with labels ``y``, shape (n,).
+
+        Raises
+        ------
+        InputTypeError
+            When the estimator lacks the method that the metric needs.
+        """
+        method = getattr(estimator, self.response, None)
+        if method is None:
+            raise InputTypeError("estimator", f"{type(estimator).__name__} without {self.response}", self.response)
+        output = np.asarray(method(X))
+        return self.values(np.asarray(y), output, getattr(estimator, "classes_", None))
+
+
+def accuracy() -> Metric:
+    """Share of records whose predicted label is the true one.
+
+    Examples
+    --------
+    >>> accuracy().values(np.array(["a", "b"]), np.array(["a", "a"]), None)
+    array([ True, False])
+    """
+    return Metric("accuracy", "predict", lambda y, output, _: _labels(output, y) == y, (0.0, 1.0), True)
+
+
+def zero_one_loss() -> Metric:
+    """Share of records whose predicted label is wrong."""
+    return Metric("zero_one_loss", "predict", lambda y, output, _: _labels(output, y) != y, (0.0, 1.0), False)
+
+
+def brier_score() -> Metric:
+    """Half the squared distance between predicted probabilities and the true class, in [0, 1].
+
+    For two classes this is the usual Brier score, the squared error of the predicted probability.
+
+    Examples
+    --------
+    >>> brier_score().values(np.array([1]), np.array([[0.3, 0.7]]), np.array([0, 1])).round(3)
+    array([0.09])
+    """
+
+    def values(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
+        probability = _probabilities(output, y)
+        hot = y[:, None] == _classes(classes, probability)[None, :]
+        unseen = ~hot.any(axis=1)  # a class the estimator has never seen counts as one more column
+        scores: NDArray[np.float64] = np.clip((((probability - hot) ** 2).sum(axis=1) + unseen) / 2, 0.0, 1.0)
+        return scores
+
+    return Metric("brier_score", "predict_proba", values, (0.0, 1.0), False)
+
+
+def log_loss(clip: float = 5.0) -> Metric:
+    """Negative log probability of the true class, at most ``clip`` for each record.
+
+    Parameters
+    ----------
+    clip : float, default=5.0
+        Largest value of one record, in nats; 5 is a probability of 0.0067.
+
+    Examples
+    --------
+    >>> log_loss(3.0).values(np.array([0, 1]), np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 1])).round(3)
+    array([0.693, 3.   ])
+    """
+    top = _positive(clip, "clip")
+
+    def values(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
+        probability = _probabilities(output, y)
+        hot = y[:, None] == _classes(classes, probability)[None, :]
+        of_truth = np.where(hot, probability, 0.0).sum(axis=1)
+        losses: NDArray[np.float64] = np.clip(-np.log(np.clip(of_truth, math.exp(-top), 1.0)), 0.0, top)
+        return losses
+
+    return Metric(f"log_loss(clip={top:g})", "predict_proba", values, (0.0, top), False)
+
+
+def squared_error(clip: float) -> Metric:
+    """Squared error of each record, at most ``clip``.
+
+    Parameters
+    ----------
+    clip : float
+        Largest value of one record, in squared units of the target.
+
+    Examples
+    --------
+    >>> squared_error(4.0).values(np.array([0.0, 0.0]), np.array([1.0, 3.0]), None)
+    array([1., 4.])
+    """
+    top = _positive(clip, "clip")
+    return Metric(
+        f"squared_error(clip={top:g})",
+        "predict",
+        lambda y, output, _: np.minimum(_residual(y, output) ** 2, top),
+        (0.0, top),
+        False,
+    )
+
+
+def absolute_error(clip: float) -> Metric:
+    """Absolute error of each record, at most ``clip`` (in units of the target)."""
+    top = _positive(clip, "clip")
+    return Metric(
+        f"absolute_error(clip={top:g})",
+        "predict",
+        lambda y, output, _: np.minimum(np.abs(_residual(y, output)), top),
+        (0.0, top),
+        False,
+    )
+
+
+_BY_NAME: dict[str, Callable[[], Metric]] = {
+    "accuracy": accuracy,
+    "zero_one_loss": zero_one_loss,
+    "brier_score": brier_score,
+    "log_loss": log_loss,
+}
+_NEED_CLIP = ("squared_error", "absolute_error")
+
+
+def get_metric(metric: str | Metric) -> Metric:
+    """Return the metric of that name, or the metric itself.
+
+    Raises
+    ------
+    InputError
+        When no metric has that name, or it needs a ``clip``.
+
+    Examples
+    --------
+    >>> get_metric("accuracy").bounds
+    (0.0, 1.0)
+    >>> get_metric("roc_auc")
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: metric: 'roc_auc'; expected: 'accuracy', 'brier_score', 'log_loss', ...
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if not isinstance(metric, str):
+        raise InputTypeError("metric", f"a {type(metric).__name__}", "a name, or a thresholdout.metrics.Metric")
+    if metric in _BY_NAME:
+        return _BY_NAME[metric]()
+    if metric in _NEED_CLIP:
+        raise InputError("metric", repr(metric), f"a range: thresholdout.metrics.{metric}(clip=...), in units of the y")
+    plain = metric.removeprefix("neg_")
+    if plain in _BY_NAME:
+        raise InputError("metric", repr(metric), f"{plain!r}; scorer() turns the sign of a loss by itself")
+    names = ", ".join(map(repr, sorted(_BY_NAME)))
+    clipped = " or ".join(f"metrics.{name}(clip=...)" for name in _NEED_CLIP)
+    raise InputError("metric", repr(metric), f"{names}, {clipped}; or per-record values given to ask()")
+
+
+def _positive(value: float, argument: str) -> float:
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(argument, repr(value), "a positive finite number")
+    return number
+
+
+def _labels(output: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """Check that there is one predicted label per record."""
+    if output.shape != y.shape:
+        raise InputError("estimator", f"predictions of shape {output.shape}", f"shape {y.shape}, as the labels")
+    return output
+
+
+def _residual(y: NDArray[Any], output: NDArray[Any]) -> NDArray[np.float64]:
+    _labels(output, y)
+    residual: NDArray[np.float64] = y.astype(np.float64) - output.astype(np.float64)
+    if not np.isfinite(residual).all():
+        raise InputError("estimator", "predictions or labels that are not finite", "finite numbers")
+    return residual
+
+
+def _probabilities(output: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """Check predicted probabilities: one row per record, in [0, 1], summing to 1."""
+    if output.ndim != 2 or output.shape[0] != y.shape[0]:
+        raise InputError("estimator", f"probabilities of shape {output.shape}", f"({y.shape[0]}, number of classes)")
+    probability: NDArray[np.float64] = output.astype(np.float64)
+    if not ((probability >= 0).all() and np.allclose(probability.sum(axis=1), 1.0, atol=1e-5)):
+        raise InputError("estimator", "probabilities that are negative or do not sum to 1", "rows summing to 1")
+    return probability
+
+
+def _classes(classes: NDArray[Any] | None, probability: NDArray[np.float64]) -> NDArray[Any]:
+    if classes is None or len(classes) != probability.shape[1]:
+        raise InputError("estimator", "no classes_ that match predict_proba", "one class per column")
+    return np.asarray(classes)
