@@ -1,0 +1,352 @@
+"""Exact discrete Laplace noise, from the operating system's entropy.
+
+A released number must not carry the fingerprints of floating-point noise: the low bits of ``value + rng.laplace()``
+tell which values are possible, and so does noise that is cut off. The noise of this package is an integer, in units
+of a dyadic grid that is far finer than the scale, with the law
+
+    ``P(k) = (1 - q) / (1 + q) * q**|k|``,   ``q = exp(-1/s)``,   on *all* integers, exactly.
+
+How a draw is made, and why it is exact (the proof is in PROOFS.md, "Noise"):
+
+* it is the difference of two independent geometric numbers, ``P(x) = (1 - q) q**x``;
+* the binary digits of a geometric number are independent: digit ``j`` is a coin of probability
+  ``1 / (1 + exp(2**j / s))``, and what lies above digit K is again geometric, of ratio ``exp(-2**K / s)``;
+* a coin of probability p compares uniform random bits with the binary expansion of p. The first 16 bits of all coins
+  are compared at once by numpy; the few that agree in all 16 go on, 64 bits at a time, with an expansion computed
+  by correctly rounded decimal arithmetic between a lower and an upper bound. As p is irrational, every expansion is
+  found, and as every comparison ends with probability 1, no coin is approximated.
+
+Scales are rational numbers (`fractions.Fraction`), so that nothing about the law depends on rounding.
+
+Not protected: whoever reads this process's memory sees draws that wait in the buffer, and a virtual machine that is
+resumed twice from one snapshot uses them twice.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+
+__all__ = ["DiscreteLaplace", "NoiseSource", "SeededNoise", "SystemNoise"]
+
+SMALLEST_SCALE = Fraction(1, 1 << 10)
+LARGEST_SCALE = Fraction(1 << 48)
+
+_WORD = 16  # bits of a coin's probability that numpy compares at once
+_STEP = 64  # bits by which an undecided comparison goes on
+_ROWS = 4096  # geometric numbers made together: their bits fit the second-level cache
+_FIRST_BATCH, _LARGEST_BATCH = 16, 4096
+
+Entropy = Callable[[int], bytes]
+
+
+class NoiseSource(Protocol):
+    """Where a mechanism's noise comes from."""
+
+    @property
+    def for_release(self) -> bool:
+        """Whether answers made with this noise may be shown to anybody."""
+
+    def laplace(self, scale: Fraction) -> int:
+        """Draw one discrete Laplace number of the given scale."""
+
+
+class _Coin:
+    """A coin whose probability is known to any number of binary digits.
+
+    Parameters
+    ----------
+    exponent : Fraction
+        The positive number x below.
+    logistic : bool
+        Whether the probability is ``1 / (1 + exp(x))``, else it is ``exp(-x)``.
+    """
+
+    __slots__ = ("_digits", "exponent", "logistic")
+
+    def __init__(self, exponent: Fraction, *, logistic: bool) -> None:
+        self.exponent = exponent
+        self.logistic = logistic
+        self._digits: dict[int, int] = {}
+
+    def digits(self, bits: int) -> int:
+        """Return ``floor(p * 2**bits)``, exactly."""
+        known = self._digits.get(bits)
+        if known is None:
+            known = self._digits[bits] = self._floor(bits)
+        return known
+
+    def _floor(self, bits: int) -> int:
+        precision = 20 + bits // 3
+        while True:
+            low, high = self._bounds(precision)
+            floor = int(low * (1 << bits))
+            if floor == int(high * (1 << bits)):
+                return floor
+            precision *= 2
+
+    def _bounds(self, precision: int) -> tuple[Fraction, Fraction]:
+        """Two rational numbers around the probability.
+
+        `Decimal.exp` is correctly rounded to nearest; one unit in the last place to either side encloses the
+        exponential of its (rounded) argument, and the exponential is monotone.
+        """
+        down = Context(prec=precision, rounding=ROUND_FLOOR, traps=[])
+        up = Context(prec=precision, rounding=ROUND_CEILING, traps=[])
+        numerator, denominator = map(Decimal, self.exponent.as_integer_ratio())
+        with localcontext(down):
+            low = max(Decimal(0), (-up.divide(numerator, denominator)).exp().next_minus())
+            high = (-(numerator / denominator)).exp().next_plus()
+        if self.logistic:
+            low = down.divide(low, up.add(1, low))
+            high = up.divide(high, down.add(1, high))
+        return Fraction(low), Fraction(high)
+
+    def toss(self, entropy: Entropy, bits: int = 0) -> bool:
+        """Toss the coin, given that the first ``bits`` random bits agreed with its probability."""
+        while True:
+            seen = self.digits(bits) << _STEP
+            bits += _STEP
+            rest = self.digits(bits) - seen
+            word = int.from_bytes(entropy(_STEP // 8), "little")
+            if word != rest:
+                return word < rest
+
+
+class DiscreteLaplace:
+    """The discrete Laplace law on the integers, ``P(k)`` proportional to ``exp(-|k| / scale)``.
+
+    Parameters
+    ----------
+    scale : Fraction
+        The scale s, between 2**-10 and 2**48.
+
+    Raises
+    ------
+    InputError
+        When the scale is out of range.
+
+    Notes
+    -----
+    Draws are 64-bit integers. A draw beyond 2**62 would raise `OverflowError` instead of wrapping around; its
+    probability is below ``exp(-2**14)`` at the largest scale.
+
+    Examples
+    --------
+    >>> law = DiscreteLaplace(Fraction(5, 2))
+    >>> law.sample(4, np.random.default_rng(0).bytes).dtype
+    dtype('int64')
+    """
+
+    def __init__(self, scale: Fraction) -> None:
+        if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
+            raise InputError("scale", scale, "a number of grid steps between 2**-10 and 2**48")
+        self.scale = scale
+        numerator, denominator = scale.as_integer_ratio()
+        count = 0
+        while (denominator << count) < 16 * numerator:
+            count += 1
+        self._count = count  # K: digits that are tossed one by one
+        self._coins = [_Coin(Fraction(1 << j) / scale, logistic=True) for j in range(count)]
+        # Its probability is at most exp(-16) < 2**-16: the first 16 bits are zeros, and it is decided in `_settle`.
+        self._coins.append(_Coin(Fraction(1 << count) / scale, logistic=False))
+        self._words = np.array([coin.digits(_WORD) for coin in self._coins], dtype=np.uint16)
+
+    def sample(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw independent numbers.
+
+        Parameters
+        ----------
+        size : int
+            How many, at least 0.
+        entropy : callable
+            Returns the given number of random bytes, for example `os.urandom`.
+
+        Returns
+        -------
+        ndarray of int64, shape (size,)
+            In units of the grid on which the scale counts.
+        """
+        draws = np.empty(size, dtype=np.int64)
+        for start in range(0, size, _ROWS // 2):
+            part = draws[start : start + _ROWS // 2]
+            geometric = self._geometric(2 * part.size, entropy)
+            np.subtract(geometric[: part.size], geometric[part.size :], out=part)
+        return draws
+
+    def _geometric(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw independent geometric numbers, ``P(x) = (1 - q) q**x``, x >= 0."""
+        columns = len(self._coins)
+        random = np.frombuffer(entropy(2 * size * columns), dtype="<u2").reshape(size, columns)
+        digits = np.zeros((size, 64), dtype=np.bool_)
+        np.less(random, self._words, out=digits[:, :columns])
+        tops: list[tuple[int, int]] = []
+        for row, column in np.argwhere(random == self._words).tolist():
+            if column < self._count:
+                digits[row, column] = self._coins[column].toss(entropy, _WORD)
+            elif self._coins[column].toss(entropy, _WORD):
+                tops.append((row, self._top(entropy)))
+        values = np.packbits(digits, axis=1, bitorder="little").view("<i8").ravel().astype(np.int64, copy=False)
+        for row, top in tops:
+            values[row] += top << self._count
+        return values
+
+    def _top(self, entropy: Entropy) -> int:
+        """Draw what lies above the digits, given that it is not 0."""
+        top = 1
+        while self._coins[-1].toss(entropy):
+            top += 1
+        if top >= 1 << (62 - self._count):
+            raise OverflowError("a noise draw beyond 2**62, of probability below exp(-2**14)")
+        return top
+
+
+@lru_cache(maxsize=256)
+def _law(numerator: int, denominator: int) -> DiscreteLaplace:
+    """Return the law of a scale; it holds tables only, nothing random."""
+    return DiscreteLaplace(Fraction(numerator, denominator))
+
+
+class _BufferedNoise:
+    """Noise drawn in batches that double up to 4,096, and handed out one by one."""
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._entropy = entropy
+        self._buffers: dict[tuple[int, int], list[int]] = {}
+        self._batches: dict[tuple[int, int], int] = {}
+
+    def laplace(self, scale: Fraction) -> int:
+        """Draw one discrete Laplace number.
+
+        Parameters
+        ----------
+        scale : Fraction
+            In units of the grid, between 2**-10 and 2**48.
+
+        Returns
+        -------
+        int
+            In units of the grid.
+
+        Raises
+        ------
+        InputError
+            When the scale is out of range.
+        """
+        try:
+            return self._buffers[scale.as_integer_ratio()].pop()
+        except (KeyError, IndexError):
+            return self._refill(scale.as_integer_ratio())
+
+    def laplace_array(self, scale: Fraction, size: int) -> NDArray[np.int64]:
+        """Draw ``size`` independent discrete Laplace numbers of one scale, as 64-bit integers."""
+        return _law(*scale.as_integer_ratio()).sample(size, self._entropy)
+
+    def _refill(self, key: tuple[int, int]) -> int:
+        size = self._batches.get(key, _FIRST_BATCH)
+        draws: list[int] = _law(*key).sample(size, self._entropy).tolist()
+        self._batches[key] = min(2 * size, _LARGEST_BATCH)
+        draw = draws.pop()
+        self._buffers.setdefault(key, []).extend(draws)
+        return draw
+
+
+class SystemNoise(_BufferedNoise):
+    """Exact noise from the operating system's entropy; the one source for answers that are released.
+
+    Safe to share between threads. After a fork the child drops what was buffered, so that no draw is used by two
+    processes; a pickle or a copy is a fresh source.
+
+    Attributes
+    ----------
+    for_release : bool
+        True.
+
+    Examples
+    --------
+    >>> noise = SystemNoise()
+    >>> isinstance(noise.laplace(Fraction(1000)), int)
+    True
+    >>> noise.laplace_array(Fraction(1000), 3).shape
+    (3,)
+    """
+
+    for_release = True
+
+    def __init__(self) -> None:
+        super().__init__(os.urandom)
+        self._lock = threading.Lock()
+        _LIVE.add(self)
+
+    def _refill(self, key: tuple[int, int]) -> int:
+        with self._lock:
+            return super()._refill(key)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._buffers = {}
+        self._batches = {}
+
+    def __reduce__(self) -> tuple[type[SystemNoise], tuple[()]]:
+        return (SystemNoise, ())
+
+    def __repr__(self) -> str:
+        return "SystemNoise()"
+
+
+class SeededNoise(_BufferedNoise):
+    """Reproducible noise for simulations. NOT for release: whoever knows the seed can take the noise off again.
+
+    The law is the same exact one as that of `SystemNoise`, from a `numpy.random.Generator`'s bytes. Not meant to be
+    shared between threads. A pickle or a deep copy continues with the same numbers as the original.
+
+    Parameters
+    ----------
+    seed : int, sequence of int, or numpy.random.SeedSequence
+        Whatever `numpy.random.default_rng` takes as a seed.
+
+    Attributes
+    ----------
+    for_release : bool
+        False.
+
+    Examples
+    --------
+    >>> noise = SeededNoise(7)
+    >>> noise
+    <SeededNoise seed=7: for simulation, not for release>
+    >>> noise.laplace(Fraction(1000)) == SeededNoise(7).laplace(Fraction(1000))
+    True
+    """
+
+    for_release = False
+
+    def __init__(self, seed: int | list[int] | np.random.SeedSequence) -> None:
+        self._seed = seed
+        super().__init__(np.random.default_rng(seed).bytes)
+
+    def __repr__(self) -> str:
+        return f"<SeededNoise seed={self._seed}: for simulation, not for release>"
+
+
+_LIVE: weakref.WeakSet[SystemNoise] = weakref.WeakSet()
+
+
+def _forget_after_fork() -> None:
+    for source in list(_LIVE):
+        source._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
