@@ -1,0 +1,119 @@
+"""What floating point and grids cost, charged with exact rational numbers."""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.queries import BLOCK
+
+__all__ = ["check_count", "integer_sensitivity", "mean_error", "round_up"]
+
+_UNIT = Fraction(1, 1 << 53)  # half a unit in the last place of 1.0
+
+
+def mean_error(n: int) -> Fraction:
+    """Bound the error of a computed mean of n values in [0, 1].
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+
+    Returns
+    -------
+    Fraction
+        ``(min(n, BLOCK) + 3) * 2**-53`` with `thresholdout.queries.BLOCK`: an upper bound on
+        ``abs(computed mean - mean)`` for every array of n 64-bit floats in [0, 1].
+
+    Notes
+    -----
+    `thresholdout.queries` sums blocks of at most ``BLOCK`` values by a dot product with ones, adds the block sums
+    with `math.fsum` and divides once by n. A dot product may add in any order, in any number of accumulators, with or
+    without fused operations; every value then passes through at most k - 1 roundings in a block of k (products with
+    1 and sums with 0 are exact), so the relative error of a block is at most g = (k-1)u/(1 - (k-1)u), u = 2**-53.
+    The values are not negative, so this is the relative error of any sum of blocks too; fsum and the division round
+    once each: (1+g)(1+u)**2 - 1 <= (k+3)u for k <= 2**24. The mean is at most 1. `numpy.mean` of at most ``BLOCK``
+    values obeys the same bound.
+
+    Examples
+    --------
+    >>> float(mean_error(1000)) < 1.2e-13
+    True
+    >>> mean_error(10**9) == mean_error(10**6)
+    True
+    """
+    return (min(check_count("n", n), BLOCK) + 3) * _UNIT
+
+
+def integer_sensitivity(sensitivity: Fraction, error: Fraction, resolution: Fraction) -> int:
+    """Bound by how many grid steps one record can move a computed statistic that is rounded to the grid.
+
+    Parameters
+    ----------
+    sensitivity : Fraction
+        By how much one record can move the statistic itself.
+    error : Fraction
+        Bound on the floating-point error of the statistic.
+    resolution : Fraction
+        The grid step.
+
+    Returns
+    -------
+    int
+        ``floor((sensitivity + 2 * error) / resolution) + 1``.
+
+    Notes
+    -----
+    The computed values of neighbours differ by at most x = (sensitivity + 2 error)/resolution steps, and rounding to
+    the nearest integer moves each by at most 1/2; the difference is an integer of at most x + 1.
+
+    Examples
+    --------
+    >>> integer_sensitivity(Fraction(1, 10), Fraction(0), Fraction(1, 64))
+    7
+    """
+    return math.floor((sensitivity + 2 * error) / resolution) + 1
+
+
+def round_up(exact: Fraction) -> float:
+    """Return the smallest float that is not below a rational number.
+
+    Examples
+    --------
+    >>> round_up(Fraction(1, 3)) > Fraction(1, 3)
+    True
+    >>> round_up(Fraction(1, 4))
+    0.25
+    """
+    nearest = float(exact)
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def check_count(argument: str, count: object) -> int:
+    """Check that a number is an integer of at least 1, and return it.
+
+    Raises
+    ------
+    InputTypeError
+        When it is not an integer; a bool is none.
+    InputError
+        When it is below 1.
+
+    Examples
+    --------
+    >>> check_count("budget", 0)
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: budget: 0; expected: an integer of at least 1
+    """
+    try:
+        if isinstance(count, bool):
+            raise TypeError
+        number = operator.index(count)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputTypeError(argument, repr(count), "an integer of at least 1") from None
+    if number < 1:
+        raise InputError(argument, number, "an integer of at least 1")
+    return number

@@ -1,0 +1,424 @@
+"""The guard of [Z17, Algorithm 1], after [D15]: a sparse vector that also answers.
+
+For each query with train value t and holdout mean h, both in units of the query's range::
+
+    if |h - t| + gamma > That:   answer h + xi; spend one; That = T + a new delta     (source: holdout)
+    else:                        answer t                                             (source: train)
+
+with ``delta ~ Lap(sigma)`` in the noisy threshold ``That = T + delta``, ``gamma ~ Lap(2 sigma)`` fresh for every query,
+and ``xi ~ Lap(4 sigma)`` fresh for every answer. The threshold is redrawn only after an answer from the holdout, and
+never shown.
+
+Everything is computed in integers, in units of a power of two, the *resolution*; see PROOFS.md, "Privacy of the
+interaction", for what this costs and why the guarantee holds for the program and not only for the formula.
+
+References
+----------
+[Z17] J. Zhao, "Adaptive Statistical Learning with Bayesian Differential Privacy", WPES 2017.
+[D15] C. Dwork, V. Feldman, M. Hardt, T. Pitassi, O. Reingold, A. Roth, "Generalization in adaptive data analysis and
+holdout reuse", NeurIPS 2015.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
+
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.mechanisms.base import Mechanism, Outcome
+from thresholdout.mechanisms.precision import check_count, integer_sensitivity, mean_error, round_up
+from thresholdout.noise import NoiseSource
+
+__all__ = [
+    "ZHAO_RATIOS",
+    "NoiseRatios",
+    "SparseVector",
+    "ThresholdoutParameters",
+    "ThresholdoutState",
+    "interaction_epsilon",
+    "noise_slack",
+]
+
+_FINENESS = 40  # the noise scale is between 2**40 and 2**41 grid steps
+_SMALLEST, _LARGEST = 1e-12, 1e6
+_MOST_INTERVALS = 1 << 30
+_FORMAT = "thresholdout/1"
+
+
+class NoiseRatios(NamedTuple):
+    """Scales of the three noises in units of the noise scale sigma.
+
+    Attributes
+    ----------
+    threshold, test, answer : float
+        Of the noise in the threshold, in each comparison, and in each answer from the holdout.
+
+    Examples
+    --------
+    >>> NoiseRatios()
+    NoiseRatios(threshold=1.0, test=2.0, answer=4.0)
+    """
+
+    threshold: float = 1.0
+    test: float = 2.0
+    answer: float = 4.0
+
+
+ZHAO_RATIOS = NoiseRatios()
+"""The noises of [Z17, Algorithm 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdoutParameters:
+    """Public parameters of `SparseVector`, in units of the query's range.
+
+    Parameters
+    ----------
+    threshold : float
+        T: a train value within about T of the holdout mean passes. Positive, at most 1e6.
+    noise_scale : float
+        sigma, between 1e-12 and 1e6.
+    budget : int or None
+        B: answers from the holdout in all; ``None`` for no limit, and then no finite epsilon.
+    queries : int or None
+        m: questions in all; ``None`` for no limit.
+    grid : float or None
+        Step of the grid to which answers from the holdout are rounded: 1/(K-1) for K = 2, 3, ... up to 2**30 + 1
+        possible answers. ``None`` for no grid but that of the noise.
+    ratios : NoiseRatios
+        Scales of the noises in units of sigma, each between 1/64 and 64; the default is [Z17]'s.
+
+    Raises
+    ------
+    InputError
+        When a parameter is out of range.
+    InputTypeError
+        When a parameter is not a number of its kind.
+
+    Examples
+    --------
+    >>> parameters = ThresholdoutParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.01)
+    >>> parameters.levels
+    101
+    >>> ThresholdoutParameters(threshold=0.04, noise_scale=0.01, budget=10, queries=1000, grid=0.3)
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: grid: 0.3; expected: 1/(K-1) for an integer K between 2 and 2**30 + 1
+    """
+
+    threshold: float
+    noise_scale: float
+    budget: int | None
+    queries: int | None
+    grid: float | None = None
+    ratios: NoiseRatios = ZHAO_RATIOS
+
+    def __post_init__(self) -> None:
+        def fix(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        fix("threshold", _number("threshold", self.threshold, 0.0, _LARGEST, "a positive number up to 1e6"))
+        fix("noise_scale", _noise_scale(self.noise_scale))
+        fix("budget", None if self.budget is None else check_count("budget", self.budget))
+        fix("queries", None if self.queries is None else check_count("queries", self.queries))
+        fix("ratios", _ratios(self.ratios))
+        fix("grid", None if self.grid is None else 1.0 / _intervals(self.grid))
+
+    @property
+    def levels(self) -> int | None:
+        """K, the number of values that an answer from the holdout can take; ``None`` without a grid."""
+        return None if self.grid is None else _intervals(self.grid) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdoutState:
+    """State of `SparseVector`. The noisy threshold is secret, and left out of the representation.
+
+    Attributes
+    ----------
+    threshold : int
+        That, in units of the resolution.
+    hits : int
+        Answers from the holdout so far.
+    asked : int
+        Questions so far.
+
+    Examples
+    --------
+    >>> state = ThresholdoutState(threshold=123456, hits=1, asked=7)
+    >>> state
+    ThresholdoutState(hits=1, asked=7)
+    >>> ThresholdoutState.from_text(state.to_text()) == state
+    True
+    """
+
+    threshold: int = field(repr=False)
+    hits: int
+    asked: int
+
+    def to_text(self) -> str:
+        """Return the state as one line of text, for a ledger."""
+        return f"{_FORMAT} {self.threshold} {self.hits} {self.asked}"
+
+    @classmethod
+    def from_text(cls, text: str) -> ThresholdoutState:
+        """Read what `to_text` wrote.
+
+        Raises
+        ------
+        InputError
+            When the text is something else. The message does not show it.
+        """
+        try:
+            tag, *words = text.split(" ")
+            threshold, hits, asked = map(int, words)
+            if tag != _FORMAT or not 0 <= hits <= asked:
+                raise ValueError
+        except ValueError:
+            raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
+        return cls(threshold, hits, asked)
+
+
+class SparseVector(Mechanism[ThresholdoutState]):
+    """Algorithm 1 of [Z17], in integers.
+
+    Parameters
+    ----------
+    parameters : ThresholdoutParameters
+        Threshold, noise scale, limits and answer grid.
+
+    Attributes
+    ----------
+    parameters : ThresholdoutParameters
+        As given.
+    resolution : float
+        Step of the noise grid in units of the range, ``2**(floor(log2(noise_scale)) - 40)``.
+
+    Notes
+    -----
+    Train value and holdout mean are rounded to the noise grid before they are compared. An answer from the holdout is
+    clipped to [0, 1] and rounded to the answer grid. A train answer is the train value itself.
+
+    Examples
+    --------
+    >>> from thresholdout.noise import SeededNoise
+    >>> mechanism = SparseVector(ThresholdoutParameters(0.04, 0.001, budget=1, queries=None, grid=0.01))
+    >>> noise = SeededNoise(0)
+    >>> state = mechanism.start(noise)
+    >>> state, outcome = mechanism.step(state, train=0.71, holdout=0.7, noise=noise)
+    >>> outcome
+    Outcome(value=0.71, source='train', hits=0, asked=1)
+    >>> state, outcome = mechanism.step(state, train=0.9, holdout=0.7, noise=noise)
+    >>> outcome.source, state
+    ('holdout', ThresholdoutState(hits=1, asked=2))
+    >>> mechanism.step(state, train=0.9, holdout=0.7, noise=noise)
+    Traceback (most recent call last):
+    thresholdout.errors.BudgetExhausted: all 1 answers from the holdout of this guard are used; ...
+    """
+
+    name: ClassVar[str] = "thresholdout"
+
+    def __init__(self, parameters: ThresholdoutParameters) -> None:
+        self.parameters = parameters
+        self.resolution = _resolution(parameters.noise_scale)
+        self._threshold_scale, self._test_scale, self._answer_scale = _scales(parameters.noise_scale, parameters.ratios)
+        self._steps = 1.0 / self.resolution  # a power of two: multiplying by it is exact
+        self._one = int(self._steps)
+        self._threshold = round(parameters.threshold * self._steps)
+        self._intervals = None if parameters.grid is None else _intervals(parameters.grid)
+        self._budget = math.inf if parameters.budget is None else parameters.budget
+        self._queries = math.inf if parameters.queries is None else parameters.queries
+
+    def start(self, noise: NoiseSource) -> ThresholdoutState:
+        """Draw the first threshold."""
+        return ThresholdoutState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
+
+    def step(
+        self, state: ThresholdoutState, train: float, holdout: float, noise: NoiseSource
+    ) -> tuple[ThresholdoutState, Outcome]:
+        """Answer one query; see `Mechanism.step`."""
+        hits, asked = state.hits, state.asked
+        if hits >= self._budget:
+            raise BudgetExhausted("budget", hits, int(self._budget))
+        if asked >= self._queries:
+            raise BudgetExhausted("queries", asked, int(self._queries))
+        if not 0.0 <= train <= 1.0:
+            raise InputError("train", train, "a number in [0, 1]")
+        if not 0.0 <= holdout <= 1.0:
+            raise InputError("holdout", "a value outside", "a number in [0, 1]")
+        mean = round(holdout * self._steps)
+        gap = abs(mean - round(train * self._steps))
+        asked += 1
+        if gap + noise.laplace(self._test_scale) <= state.threshold:
+            return ThresholdoutState(state.threshold, hits, asked), Outcome(train, "train", hits, asked)
+        answer = self._release(mean + noise.laplace(self._answer_scale))
+        threshold = self._threshold + noise.laplace(self._threshold_scale)
+        return ThresholdoutState(threshold, hits + 1, asked), Outcome(answer, "holdout", hits, asked)
+
+    def restore(self, text: str) -> ThresholdoutState:
+        """Return the state that `ThresholdoutState.to_text` wrote."""
+        return ThresholdoutState.from_text(text)
+
+    def epsilon(self, n: int) -> float:
+        """Bound the differential privacy of the whole interaction; see `interaction_epsilon`.
+
+        Parameters
+        ----------
+        n : int
+            Number of records of which the holdout value is the mean.
+
+        Returns
+        -------
+        float
+            In nats; ``inf`` without a budget.
+
+        Examples
+        --------
+        >>> mechanism = SparseVector(ThresholdoutParameters(0.04, 0.01, budget=10, queries=None))
+        >>> round(mechanism.epsilon(10_000), 6)
+        0.225
+        """
+        parameters = self.parameters
+        return interaction_epsilon(n, parameters.noise_scale, parameters.budget, parameters.ratios)
+
+    def noise_slack(self, n: int) -> float:
+        """Bound what integers and floating point add to an answer's error; see `noise_slack`."""
+        return noise_slack(n, self.parameters.noise_scale)
+
+    def _release(self, answer: int) -> float:
+        """Clip a noisy mean to [0, 1] and round it to the answer grid, upwards from the middle."""
+        one = self._one
+        clipped = min(max(answer, 0), one)
+        if self._intervals is None:
+            return clipped / one
+        return ((2 * clipped * self._intervals + one) // (2 * one)) / self._intervals
+
+
+def interaction_epsilon(n: int, noise_scale: float, budget: int | None, ratios: NoiseRatios = ZHAO_RATIOS) -> float:
+    """Bound the differential privacy of a whole interaction with `SparseVector`.
+
+    Parameters
+    ----------
+    n : int
+        Number of records; the holdout value is the mean of one number in [0, 1] per record.
+    noise_scale : float
+        sigma, in units of the range.
+    budget : int or None
+        B, the number of answers from the holdout.
+    ratios : NoiseRatios
+        Scales (a, b, c) of the noises in units of sigma.
+
+    Returns
+    -------
+    float
+        eps' in nats: ``B D (1/(a s) + 2/(b s) + 1/(c s))`` in exact arithmetic, rounded up, where s is the noise scale
+        and D the sensitivity, both in steps of the noise grid; D contains the rounding to this grid and the
+        floating-point error of the mean. ``9 B / (4 n sigma)`` up to a relative ``n 2**-35`` or so; ``inf`` without
+        a budget.
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+
+    Notes
+    -----
+    However long the interaction: questions that are answered by the train value cost nothing beyond the threshold.
+    The proof is in PROOFS.md, "Privacy of the interaction".
+
+    References
+    ----------
+    [Z17] J. Zhao, WPES 2017, Algorithm 1.
+
+    Examples
+    --------
+    >>> interaction_epsilon(10_000, 0.01, 10) >= 9 * 10 / (4 * 10_000 * 0.01)
+    True
+    >>> interaction_epsilon(10_000, 0.01, None)
+    inf
+    """
+    check_count("n", n)
+    scale = _noise_scale(noise_scale)
+    first, second, third = _scales(scale, _ratios(ratios))
+    if budget is None:
+        return math.inf
+    step = Fraction(_resolution(scale))
+    moved = integer_sensitivity(Fraction(1, n), mean_error(n), step)
+    return round_up(check_count("budget", budget) * moved * (1 / first + 2 / second + 1 / third))
+
+
+def noise_slack(n: int, noise_scale: float) -> float:
+    """Bound what the noise grid and floating point add to the error of an answer.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    noise_scale : float
+        sigma, in units of the range.
+
+    Returns
+    -------
+    float
+        In units of the range: ``4 * resolution + mean_error(n) + 2**-52``, rounded up.
+
+    Notes
+    -----
+    Let L_s be continuous Laplace noise. The discrete noises can be coupled with continuous ones, keeping their
+    independence, so that every discrete draw (in units of the range) exceeds its continuous one by at most one
+    resolution, and every absolute value by at most half. So for answers of `SparseVector`, and the mean q(X) of
+    the records' values,
+
+    * train answers: ``|answer - q(X)| <= T + max delta_j + max (-gamma_i) + slack``,
+    * holdout answers: ``|answer - q(X)| <= |xi_j| + grid/2 + slack``
+
+    with continuous delta, gamma, xi. The proof is in PROOFS.md, "Noise".
+
+    Examples
+    --------
+    >>> noise_slack(10_000, 0.01) < 1.2e-12
+    True
+    """
+    step = Fraction(_resolution(_noise_scale(noise_scale)))
+    return round_up(4 * step + mean_error(n) + Fraction(1, 1 << 52))
+
+
+def _resolution(noise_scale: float) -> float:
+    return math.ldexp(1.0, math.frexp(noise_scale)[1] - 1 - _FINENESS)
+
+
+def _scales(noise_scale: float, ratios: NoiseRatios) -> tuple[Fraction, Fraction, Fraction]:
+    """Return the scales of the three noises in units of the resolution, exactly."""
+    scale = Fraction(noise_scale) / Fraction(_resolution(noise_scale))
+    return Fraction(ratios[0]) * scale, Fraction(ratios[1]) * scale, Fraction(ratios[2]) * scale
+
+
+def _number(argument: str, value: object, above: float, most: float, expected: str) -> float:
+    try:
+        number = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputTypeError(argument, repr(value), expected) from None
+    if not above < number <= most:
+        raise InputError(argument, repr(value), expected)
+    return number
+
+
+def _noise_scale(value: object) -> float:
+    below = math.nextafter(_SMALLEST, 0.0)
+    return _number("noise_scale", value, below, _LARGEST, "a number between 1e-12 and 1e6")
+
+
+def _ratios(ratios: NoiseRatios) -> NoiseRatios:
+    below = math.nextafter(1 / 64, 0.0)
+    expected = "three numbers between 1/64 and 64"
+    return NoiseRatios(*(_number("ratios", ratio, below, 64.0, expected) for ratio in ratios))
+
+
+def _intervals(grid: object) -> int:
+    expected = "1/(K-1) for an integer K between 2 and 2**30 + 1"
+    step = _number("grid", grid, 0.0, 1.0, expected)
+    intervals = round(min(1.0 / step, 2.0 * _MOST_INTERVALS))
+    if intervals > _MOST_INTERVALS or not math.isclose(step * intervals, 1.0, rel_tol=1e-9):
+        raise InputError("grid", repr(grid), expected)
+    return intervals
