@@ -1,0 +1,69 @@
+"""Where guards keep their state, so that no budget is spent twice and no answer is lost.
+
+`Ledger` is the contract; `MemoryLedger` and `SQLLedger` keep it. `open_ledger` chooses between them.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.ledger.contract import JSON, Compute, Ledger, fresh_key
+from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.memory import MemoryLedger
+
+if TYPE_CHECKING:
+    from thresholdout.ledger.sql import SQLLedger
+
+__all__ = ["JSON", "Compute", "Entry", "Ledger", "MemoryLedger", "SQLLedger", "fresh_key", "open_ledger"]
+
+
+def open_ledger(where: str | os.PathLike[str] | Ledger | None, *, must_exist: bool = False) -> Ledger:
+    """Open a ledger, or make one.
+
+    Parameters
+    ----------
+    where : str, path, Ledger or None
+        A file, or its address such as ``"sqlite:///guard.db"``; None for a new ledger in memory; a ledger
+        is returned as it is.
+    must_exist : bool, default False
+        Refuse to make a new file.
+
+    Returns
+    -------
+    Ledger
+        `MemoryLedger`, `SQLLedger`, or the one given.
+
+    Raises
+    ------
+    InputError
+        An address of another kind of database.
+    LedgerUnusable
+        The file is not a ledger, can't be read and written, or is missing and must exist.
+
+    Examples
+    --------
+    >>> open_ledger(None)
+    MemoryLedger('memory')
+    """
+    if isinstance(where, Ledger):
+        return where
+    if where is None:
+        if must_exist:
+            raise InputError("ledger", None, "the file of a ledger that exists")
+        return MemoryLedger()
+    if not isinstance(where, str | os.PathLike):
+        raise InputTypeError("ledger", f"a {type(where).__name__}", "a path, a Ledger, or None for one in memory")
+    from thresholdout.ledger.sql import SQLLedger
+
+    return SQLLedger(where, must_exist=must_exist)
+
+
+def __getattr__(name: str) -> object:
+    """Load what needs SQLAlchemy when it is first asked for."""
+    if name == "SQLLedger":
+        from thresholdout.ledger.sql import SQLLedger
+
+        return SQLLedger
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,159 @@
+"""A ledger that lives as long as its process."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from thresholdout.errors import LedgerUnusable, SharingError
+from thresholdout.ledger.contract import (
+    JSON,
+    Compute,
+    Ledger,
+    check_creation,
+    check_question,
+    check_repeat,
+    check_texts,
+    fresh_key,
+    parameters_text,
+)
+from thresholdout.ledger.entry import Entry
+
+__all__ = ["MemoryLedger"]
+
+
+@dataclass(slots=True, repr=False)
+class _Guard:
+    """What is kept of one guard."""
+
+    parameters: str
+    state: str
+    documents: dict[str, str]
+    entries: dict[str, Entry] = field(default_factory=dict)
+    """By key, in the order of the questions."""
+
+
+class MemoryLedger(Ledger):
+    """A ledger in memory: fast, and gone with its process.
+
+    Safe to use from several threads. A process that is forked off can't use it, because it would spend the
+    same budget a second time.
+
+    Examples
+    --------
+    >>> ledger = MemoryLedger()
+    >>> ledger.create("fingerprint", {"threshold": 0.04}, "state 0")
+    >>> def compute(state):
+    ...     return "state 1", Entry(1, "", "", 0.0, 0.79, 0.05, "holdout", 9, 0.0, 1.0)
+    >>> entry, repeated = ledger.ask("fingerprint", "first", 0.8, "accuracy", compute)
+    >>> entry.value, repeated
+    (0.79, False)
+    >>> ledger.ask("fingerprint", "first", 0.8, "accuracy", compute) == (entry, True)
+    True
+    """
+
+    def __init__(self) -> None:
+        self.location = "memory"
+        self._guards: dict[str, _Guard] = {}
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._asking = False
+        self._closed = False
+
+    def create(
+        self,
+        guard: str,
+        parameters: Mapping[str, JSON],
+        state: str,
+        documents: Mapping[str, str] | None = None,
+    ) -> None:
+        """Store a new guard, unless it is there already; see `Ledger.create`."""
+        documents = dict(documents or {})
+        check_creation(guard, state, documents.items())
+        text = parameters_text(parameters)
+        self._check_usable()
+        with self._lock:
+            stored = self._guards.get(guard)
+            if stored is None:
+                self._guards[guard] = _Guard(text, state, documents)
+            else:
+                self._check_parameters(guard, json.loads(stored.parameters), parameters)
+
+    def ask(self, guard: str, key: str | None, train: float, name: str, compute: Compute) -> tuple[Entry, bool]:
+        """Answer a question once, and store the answer before it leaves; see `Ledger.ask`."""
+        check_question(key, train, name)
+        self._check_usable()
+        with self._lock:
+            if self._asking:
+                raise self._reentered()
+            kept = self._find(guard)
+            if key is None:
+                key = fresh_key()
+            else:
+                stored = kept.entries.get(key)
+                if stored is not None:
+                    check_repeat(stored, train)
+                    return stored, True
+            self._asking = True
+            try:
+                state, entry = compute(kept.state)
+            finally:
+                self._asking = False
+            check_texts(state=state)
+            entry = self._settled(entry, len(kept.entries) + 1, key, train, name)
+            # Two stores with no call between them: no signal handler, so no KeyboardInterrupt, comes between.
+            kept.state = state
+            kept.entries[key] = entry
+            return entry, False
+
+    def state(self, guard: str) -> str:
+        """Return a guard's present state; see `Ledger.state`."""
+        return self._find(guard).state
+
+    def parameters(self, guard: str) -> dict[str, JSON]:
+        """Return what a guard was made with."""
+        parameters: dict[str, JSON] = json.loads(self._find(guard).parameters)
+        return parameters
+
+    def entries(self, guard: str) -> list[Entry]:
+        """Return a guard's history, in the order of its questions."""
+        return list(self._find(guard).entries.values())
+
+    def guards(self) -> list[str]:
+        """Return the guards' identities, in the order of their creation."""
+        self._check_usable()
+        return list(self._guards)
+
+    def put_document(self, guard: str, name: str, text: str) -> None:
+        """Keep a text with a guard; see `Ledger.put_document`."""
+        check_texts(name=name, text=text)
+        with self._lock:
+            self._check_document(name, self._find(guard).documents.setdefault(name, text), text)
+
+    def document(self, guard: str, name: str) -> str | None:
+        """Return a text kept with a guard, or None; see `Ledger.document`."""
+        return self._find(guard).documents.get(name)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._closed = True
+        self._guards = {}
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise LedgerUnusable(self.location, "it is closed")
+        if os.getpid() != self._process:
+            raise SharingError(
+                "ledger memory: it belongs to the process that made it, and another one would spend the same "
+                "budget again; keep the guard in a file (ledger='guard.db') to use it from several processes"
+            )
+
+    def _find(self, guard: str) -> _Guard:
+        self._check_usable()
+        try:
+            return self._guards[guard]
+        except KeyError:
+            raise self._unknown(guard) from None
