@@ -1,1 +1,16 @@
 """How records depend on one another, and what that makes of a privacy budget."""
+
+from __future__ import annotations
+
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.model import DependenceModel
+from graphs.structures import Groups, Independent, MovingWindow
+
+__all__ = [
+    "ArgumentError",
+    "DependenceModel",
+    "Groups",
+    "Independent",
+    "MovingWindow",
+    "RouteUnavailable",
+]

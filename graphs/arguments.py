@@ -1,0 +1,162 @@
+"""Checks of what a caller passes in, shared by all models."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.errors import ArgumentError
+
+__all__ = ["FloatArray", "IntArray", "check_count", "check_epsilon", "check_probabilities", "check_target"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+#: How far probabilities may be from summing to one.
+SUM_TOLERANCE = 1e-9
+
+
+def check_count(argument: str, value: object, least: int = 1) -> int:
+    """Return `value` as an integer of at least `least`.
+
+    Parameters
+    ----------
+    argument : str
+        Name for the error message.
+    value : object
+        What was given; booleans and fractions are refused.
+    least : int
+        Smallest value accepted.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ArgumentError
+        When it is no integer, or too small.
+
+    Examples
+    --------
+    >>> check_count("n", 3)
+    3
+    """
+    expected = f"an integer of at least {least}"
+    if isinstance(value, bool | np.bool_):
+        raise ArgumentError(argument, repr(value), expected)
+    try:
+        count = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(argument, repr(value), expected) from None
+    if count < least:
+        raise ArgumentError(argument, repr(count), expected)
+    return count
+
+
+def real_array(argument: str, value: Any, expected: str) -> FloatArray:
+    """Return `value` as a float64 array; complex, text, objects and ragged lists are refused."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ArgumentError(argument, "rows of different lengths", expected) from None
+    if array.dtype.kind not in "iuf":
+        raise ArgumentError(argument, f"values of type {array.dtype}", expected)
+    return array.astype(np.float64)
+
+
+def check_epsilon(value: Any, n: int) -> float | FloatArray:
+    """Return the privacy budget of the records: one number, or one per record.
+
+    Parameters
+    ----------
+    value : float or array of shape (n,)
+        Differential privacy of the mechanism in one record, in nats, finite and not negative.
+    n : int
+        Number of records.
+
+    Returns
+    -------
+    float or ndarray of shape (n,)
+        A float whenever all entries are the same.
+
+    Raises
+    ------
+    ArgumentError
+        For another shape, a negative, infinite or missing value.
+
+    Examples
+    --------
+    >>> check_epsilon([0.1, 0.1], 2)
+    0.1
+    """
+    expected = f"a number, or an array of {n} numbers, finite and not negative"
+    array = real_array("epsilon", value, expected)
+    if array.ndim and array.shape != (n,):
+        raise ArgumentError("epsilon", f"an array of shape {array.shape}", expected)
+    bad = ~np.isfinite(array) | (array < 0)
+    if bad.any():
+        raise ArgumentError("epsilon", repr(float(array[bad].flat[0])), expected)
+    if array.ndim == 0 or (array == array.flat[0]).all():
+        return float(array.flat[0])
+    return array
+
+
+def check_target(value: Any) -> float:
+    """Return a leakage to be met: a positive, finite number."""
+    expected = "one positive, finite number"
+    array = real_array("epsilon", value, expected)
+    if array.ndim or not math.isfinite(float(array)) or float(array) <= 0:
+        raise ArgumentError("epsilon", repr(value), expected)
+    return float(array)
+
+
+def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
+    """Return probabilities whose last axis sums to one.
+
+    Parameters
+    ----------
+    argument : str
+        Name for the error message.
+    value : array_like
+        A law (`ndim` 1) or a square matrix of laws (`ndim` 2); sums may be off by 1e-9.
+    ndim : {1, 2}
+        Number of axes.
+
+    Returns
+    -------
+    ndarray
+        Normalised copy.
+
+    Raises
+    ------
+    ArgumentError
+        For negative, missing or infinite entries, sums other than one, another shape.
+
+    Examples
+    --------
+    >>> check_probabilities("transition", [[0.5, 0.5], [0.97, 0.0]], 2)
+    Traceback (most recent call last):
+    graphs.errors.ArgumentError: transition: row 1 sums to 0.97; expected: each row must sum to 1
+    """
+    shape = "a square matrix of probabilities" if ndim == 2 else "a vector of probabilities"
+    array = real_array(argument, value, shape)
+    if array.ndim != ndim or array.size == 0 or (ndim == 2 and array.shape[0] != array.shape[1]):
+        raise ArgumentError(argument, f"an array of shape {array.shape}", shape)
+    bad = ~np.isfinite(array) | (array < 0)
+    if bad.any():
+        where = tuple(int(k) for k in np.argwhere(bad)[0])
+        place = f"entry {where[0] if ndim == 1 else where} is {array[where]:.6g}"
+        raise ArgumentError(argument, place, "finite entries that are not negative")
+    sums = array.sum(axis=-1, keepdims=True)
+    off = np.abs(sums - 1) > SUM_TOLERANCE
+    if off.any():
+        row = int(np.argwhere(off)[0][0])
+        seen = f"row {row} sums to {float(sums[row, 0]):.10g}" if ndim == 2 else f"sums to {float(sums[0]):.10g}"
+        raise ArgumentError(argument, seen, "each row must sum to 1" if ndim == 2 else "a sum of 1")
+    normalised: FloatArray = array / sums
+    return normalised

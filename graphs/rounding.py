@@ -1,0 +1,88 @@
+"""Rounding to the safe side.
+
+Every leakage that leaves this package is an upper bound on the leakage of the model whose parameters are the
+floats given. The rule is: count the operations, each of which is off by a relative `UNIT` at most (elementary
+functions by `FUNCTION_ULPS` units), and enlarge the result by more than the count.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import overload
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray
+
+__all__ = ["UNIT", "charges", "down", "up", "upward_sum"]
+
+#: Relative error of one rounded operation, 2**-53.
+UNIT = 2.0**-53
+
+#: Relative error, in units, granted to one call of exp, expm1, log1p or tanh (NumPy documents 4 ulp = 8 units).
+FUNCTION_ULPS = 8
+
+
+@overload
+def up(value: float, operations: float = ...) -> float: ...
+@overload
+def up(value: FloatArray, operations: float = ...) -> FloatArray: ...
+def up(value: float | FloatArray, operations: float = FUNCTION_ULPS) -> float | FloatArray:
+    """Enlarge a non-negative number that is off by `operations` relative rounding errors.
+
+    Parameters
+    ----------
+    value : float or ndarray
+        Not negative; computed with at most `operations` roundings, none of them by cancellation.
+    operations : float
+        How many; one is added for the enlargement itself.
+
+    Returns
+    -------
+    float or ndarray
+        Not below the exact value.
+
+    Examples
+    --------
+    >>> up(1.0) > 1.0
+    True
+    """
+    return value * (1 + 2 * (operations + 2) * UNIT)
+
+
+def down(value: FloatArray, operations: float = FUNCTION_ULPS) -> FloatArray:
+    """Reduce a non-negative number that is off by `operations` relative rounding errors."""
+    return value * (1 - 2 * (operations + 2) * UNIT)
+
+
+def upward_sum(values: FloatArray, counts: IntArray | None = None) -> float:
+    """Return an upper bound on the sum of non-negative `values`, each counted `counts` times."""
+    terms = values if counts is None else values * counts
+    return up(float(terms.sum()), len(values) + 2)
+
+
+def charges(epsilon: FloatArray) -> tuple[IntArray, float]:
+    """Return the budgets as exact integers, for prefix sums without rounding.
+
+    Parameters
+    ----------
+    epsilon : ndarray of shape (n,)
+        Finite and not negative, not all zero.
+
+    Returns
+    -------
+    amounts : ndarray of shape (n,)
+        Integers, rounded up, whose total is below 2**62.
+    unit : float
+        A power of two; `amounts * unit` is at least `epsilon`.
+
+    Examples
+    --------
+    >>> amounts, unit = charges(np.array([0.5, 0.25]))
+    >>> amounts * unit
+    array([0.5 , 0.25])
+    """
+    total = float(epsilon.max()) * len(epsilon)
+    exponent = max(math.frexp(total)[1] - 60, -1000)
+    unit = math.ldexp(1.0, exponent)
+    return np.ceil(epsilon / unit).astype(np.int64), unit

@@ -1,0 +1,277 @@
+"""Models without a stated law: independent records, independent groups, moving windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray, check_count
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.model import Adversary, DependenceModel
+from graphs.profile import Profile
+from graphs.rounding import charges, up
+
+__all__ = ["Groups", "Independent", "MovingWindow"]
+
+
+class Independent(DependenceModel):
+    """Independent records.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, at least one.
+
+    Raises
+    ------
+    ArgumentError
+        When `n` is no positive integer.
+
+    Examples
+    --------
+    >>> model = Independent(3)
+    >>> model.leakage(0.1)
+    array([0.1, 0.1, 0.1])
+    >>> model.variance_inflation()
+    1.0
+    """
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        if isinstance(epsilon, float):
+            return Profile.constant(epsilon, self.n)
+        return Profile.of(epsilon.copy())
+
+    def _inflation(self, method: str) -> float:
+        return 1.0
+
+    def _content(self) -> Mapping[str, Any]:
+        return {"n": self.n}
+
+    def independent_groups(self) -> IntArray:
+        """Return a one for every record."""
+        return np.ones(self.n, dtype=np.int64)
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Draw a fair coin (0 or 1) for every record.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return rng.integers(0, 2, size=self.n)
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        return f"{self.n} independent records"
+
+
+class Groups(DependenceModel):
+    """Groups of records: arbitrary dependence inside a group, none across.
+
+    Parameters
+    ----------
+    labels : iterable of hashable
+        The group of each record: a patient, a session, a household.
+
+    Raises
+    ------
+    ArgumentError
+        For no labels at all, labels that cannot be hashed, missing labels.
+
+    Notes
+    -----
+    A mechanism that is eps'-DP in one record is (s eps')-DP in a group of s records, and nothing better holds
+    when its records are copies of each other. The variance inflation is sum of s_g^2 / n: McDiarmid's inequality
+    for the groups, whose values change a mean by s_g / n at most.
+
+    Examples
+    --------
+    >>> model = Groups(["ann", "ann", "bob"])
+    >>> model.leakage(0.1).round(6)
+    array([0.2, 0.2, 0.1])
+    >>> model.describe()
+    '3 records in 2 independent groups of 1 to 2'
+    """
+
+    def __init__(self, labels: Iterable[Any]) -> None:
+        self._index = _group_index(labels)
+        super().__init__(len(self._index))
+        self._sizes: IntArray = np.bincount(self._index).astype(np.int64)
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        if isinstance(epsilon, float):
+            values = np.where(self._sizes == 1, epsilon, up(self._sizes.astype(np.float64) * epsilon, 1))
+        else:
+            totals = np.bincount(self._index, weights=epsilon).astype(np.float64)
+            values = np.where(self._sizes == 1, totals, up(totals, float(self._sizes.max())))
+        return Profile(values, self._sizes, self._index)
+
+    def _inflation(self, method: str) -> float:
+        return int(np.sum(self._sizes**2)) / self.n * (1 + 2**-51)
+
+    def _content(self) -> Mapping[str, Any]:
+        return {"index": self._index}
+
+    def independent_groups(self) -> IntArray:
+        """Return the sizes of the groups, in order of first appearance."""
+        return self._sizes.copy()
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Draw the worst case: one fair coin (0 or 1) per group, shared by all its records.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        coins: IntArray = rng.integers(0, 2, size=len(self._sizes))
+        return coins[self._index]
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        low, high = int(self._sizes.min()), int(self._sizes.max())
+        sizes = f"{low}" if low == high else f"{low} to {high}"
+        groups = "group" if len(self._sizes) == 1 else "groups"
+        return f"{self.n} records in {len(self._sizes)} independent {groups} of {sizes}"
+
+
+class MovingWindow(DependenceModel):
+    """A series in which records more than m steps apart are independent.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, at least one.
+    m : int
+        Reach of the dependence; 0 means independent records.
+
+    Raises
+    ------
+    ArgumentError
+        When `n` or `m` is no such integer.
+
+    Notes
+    -----
+    This is not a Markov network: two distant records, independent by themselves, may depend on each other once a
+    record between them is known (two coins and their sum). An adversary who knows records is therefore met by
+    group privacy of the whole series only. For one who knows the model alone, the records beyond the window are
+    independent of record i, so at most the 2m + 1 budgets within the window count (quilt with nothing between).
+    Means have variance inflation m + 1, the chromatic number of the graph that joins records within m steps
+    [Janson 2004, Theorem 2.1].
+
+    Examples
+    --------
+    >>> model = MovingWindow(5, 1)
+    >>> model.leakage(0.1, adversary="uninformed").round(6)
+    array([0.2, 0.3, 0.3, 0.3, 0.2])
+    >>> model.variance_inflation()
+    2.0
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("group", "quilt")
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "colouring")
+
+    def __init__(self, n: int, m: int) -> None:
+        super().__init__(n)
+        self._m = check_count("m", m, 0)
+
+    @property
+    def m(self) -> int:
+        """Reach of the dependence."""
+        return self._m
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        if method == "group":
+            reach = self.n if self._m else 0
+        elif adversary == "informed" and 0 < self._m < self.n - 1:
+            reason = "records far apart may depend on each other once records between them are known"
+            raise RouteUnavailable(method, reason, ("best", "group"))
+        else:
+            reach = self._m
+        if isinstance(epsilon, float):
+            return self._window(epsilon, reach)
+        return Profile.of(_window_sums(epsilon, reach))
+
+    def _window(self, epsilon: float, reach: int) -> Profile:
+        """Return the leakages when each of the records within `reach` steps adds `epsilon`."""
+        n = self.n
+        ends = min(reach, (n - 1) // 2)
+        at = np.r_[np.arange(ends), ends, np.arange(n - ends, n)]
+        sizes = np.minimum(at, reach) + np.minimum(n - 1 - at, reach) + 1
+        values = np.where(sizes == 1, epsilon, up(sizes.astype(np.float64) * epsilon, 1))
+        return Profile.ends(values[:ends], float(values[ends]), values[ends + 1 :], n)
+
+    def _inflation(self, method: str) -> float:
+        if method == "colouring":
+            return float(self._m + 1)
+        return float(self.n) if self._m else 1.0
+
+    def _content(self) -> Mapping[str, Any]:
+        return {"n": self.n, "m": self._m}
+
+    def independent_groups(self) -> IntArray | None:
+        """Return a one for every record when m is 0, else None."""
+        return None if self._m else np.ones(self.n, dtype=np.int64)
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Draw 1 where the sum of m + 1 neighbouring standard normals is positive, else 0.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        sums = np.cumsum(np.r_[0.0, rng.standard_normal(self.n + self._m)])
+        return (sums[self._m + 1 :] > sums[: self.n]).astype(np.int64)
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        return f"{self.n} records in a series, independent when more than {self._m} apart"
+
+
+def _window_sums(epsilon: FloatArray, reach: int) -> FloatArray:
+    """Return, for each record, the sum of the budgets within `reach` steps, rounded up."""
+    amounts, unit = charges(epsilon)
+    sums = np.r_[0, np.cumsum(amounts)]
+    at = np.arange(len(epsilon))
+    window = sums[np.minimum(at + reach + 1, len(epsilon))] - sums[np.maximum(at - reach, 0)]
+    return up(window * unit, 1) if reach else epsilon.copy()
+
+
+def _group_index(labels: Iterable[Any]) -> IntArray:
+    """Return the number of each record's group, in order of first appearance."""
+    expected = "one group label for each record"
+    if isinstance(labels, str | bytes):
+        raise ArgumentError("labels", f"the text {labels!r}", expected)
+    try:
+        items = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    except TypeError:
+        raise ArgumentError("labels", repr(labels), expected) from None
+    if not isinstance(items, list) or not items:
+        raise ArgumentError("labels", "nothing" if items == [] else repr(labels), expected)
+    seen: dict[Any, int] = {}
+    index = np.empty(len(items), dtype=np.int64)
+    for record, label in enumerate(items):
+        try:
+            index[record] = seen.setdefault(label, len(seen))
+        except TypeError:
+            found = f"record {record} has the label {label!r} of type {type(label).__name__}"
+            raise ArgumentError("labels", found, "labels that can be hashed (a vector, not a table)") from None
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
+            raise ArgumentError("labels", f"record {record} has no label ({label!r})", expected)
+    return index
