@@ -69,6 +69,24 @@ class Metric:
         output = np.asarray(method(X))
         return self.values(np.asarray(y), output, getattr(estimator, "classes_", None))
 
+    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> NDArray[Any]:
+        """Return the values of an estimator's clones, each on the records that it was not fitted to, shape (n,).
+
+        Parameters
+        ----------
+        estimator : estimator
+            It is cloned; a classifier without a class in some fold gives that class probability 0.
+        X, y : array-like
+            Records and labels.
+        cv : int or splitter
+            As in scikit-learn; the test sides must partition the records.
+        """
+        from sklearn.base import clone
+        from sklearn.model_selection import cross_val_predict
+
+        output = cross_val_predict(clone(estimator), X, y, cv=cv, method=self.response)
+        return self.values(np.asarray(y), np.asarray(output), np.unique(np.asarray(y)))
+
 
 def accuracy() -> Metric:
     """Share of records whose predicted label is the true one.

@@ -43,9 +43,10 @@ def check_bounds(bounds: object) -> tuple[float, float]:
     >>> check_bounds((0, 5))
     (0.0, 5.0)
     """
+    if isinstance(bounds, str):
+        raise InputTypeError("bounds", repr(bounds), "a pair of numbers (lower, upper)")
     try:
-        first, second = bounds  # type: ignore[misc]
-        lower, upper = float(first), float(second)
+        lower, upper = map(float, bounds)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise InputError("bounds", repr(bounds), "a pair of numbers (lower, upper)") from None
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper and math.isfinite(upper - lower)):
@@ -84,7 +85,7 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     Traceback (most recent call last):
     thresholdout.errors.InputError: train_values: 1.5 at position 1; expected: values in [0, 1]...
     """
-    array = values if type(values) is np.ndarray else _as_array(values, argument)
+    array = values if type(values) is np.ndarray and values.dtype != object else _as_array(values, argument)
     if array.ndim != 1:
         raise InputError(argument, f"an array of shape {array.shape}", "one value per record, shape (n,)")
     size = array.size

@@ -1,0 +1,100 @@
+"""Who may import whom: from the top down only."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Higher numbers may import lower ones, and their equals where they form one part.
+LAYERS = {
+    "graphs": 0,
+    "thresholdout.errors": 1,
+    "thresholdout.answer": 2,
+    "thresholdout.fingerprint": 2,
+    "thresholdout.metrics": 2,
+    "thresholdout.noise": 2,
+    "thresholdout.queries": 2,
+    "thresholdout.mechanisms": 3,
+    "thresholdout.ledger": 3,
+    "thresholdout.certificates": 4,
+    "thresholdout.history": 4,
+    "thresholdout.plotting": 4,
+    "thresholdout.planning": 5,
+    "thresholdout.guard": 6,
+    "thresholdout": 7,
+    "thresholdout.model_selection": 8,
+    "thresholdout.service": 8,
+    "thresholdout.simulation": 8,
+    "thresholdout.cli": 9,
+}
+SAME_LAYER_STRANGERS = {("thresholdout.mechanisms", "thresholdout.ledger")}
+
+# The guard makes its scorer and splitter itself, so that users need one name only.
+EXCEPTIONS = {("thresholdout.guard", "thresholdout.model_selection")}
+
+HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
+HEAVY_ALLOWED = {"thresholdout.cli": {"click"}, "thresholdout.ledger.sql": {"sqlalchemy"}}
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = []
+    for package in ("graphs", "thresholdout"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found.append((".".join(p for p in parts if p != "__init__"), path))
+    return found
+
+
+def part_of(module: str) -> str:
+    """Name of the longest known part that a module belongs to."""
+    best = [part for part in LAYERS if module == part or module.startswith(part + ".")]
+    return max(best, key=len)
+
+
+def imports(path: Path) -> list[tuple[str, bool]]:
+    """Return the modules that a file imports, and whether it does so when it is loaded."""
+    tree = ast.parse(path.read_text())
+    typing_only = {
+        id(node)
+        for branch in ast.walk(tree)
+        if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.dump(branch.test)
+        for node in ast.walk(branch)
+    }
+    inside = {
+        id(node) for function in ast.walk(tree) if isinstance(function, ast.FunctionDef) for node in ast.walk(function)
+    }
+    found = []
+    for node in ast.walk(tree):
+        loaded = id(node) not in inside and id(node) not in typing_only
+        if isinstance(node, ast.Import):
+            found += [(alias.name, loaded) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found.append((node.module or "", loaded))
+    return found
+
+
+@pytest.mark.parametrize(("module", "path"), modules(), ids=[m for m, _ in modules()])
+def test_imports_go_down(module: str, path: Path) -> None:
+    mine = part_of(module)
+    for imported, loaded in imports(path):
+        root = imported.split(".")[0]
+        if root in HEAVY:
+            allowed = any(module.startswith(m) and root in roots for m, roots in HEAVY_ALLOWED.items())
+            assert not loaded or allowed, f"{module} loads {imported} when it is imported"
+        if root not in {"graphs", "thresholdout"}:
+            continue
+        theirs = part_of(imported)
+        if theirs == mine or (mine, theirs) in EXCEPTIONS:
+            continue
+        assert LAYERS[theirs] <= LAYERS[mine], f"{module} imports {imported}"
+        if LAYERS[theirs] == LAYERS[mine]:
+            assert (mine, theirs) not in SAME_LAYER_STRANGERS, f"{module} imports {imported}"
+            assert (theirs, mine) not in SAME_LAYER_STRANGERS, f"{module} imports {imported}"
+
+
+def test_a_module_is_at_most_600_lines() -> None:
+    sizes = {module: len(path.read_text().splitlines()) for module, path in modules()}
+    assert max(sizes.values()) <= 600, {m: s for m, s in sizes.items() if s > 600}

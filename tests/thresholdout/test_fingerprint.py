@@ -1,0 +1,68 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+
+from thresholdout.errors import InputError, InputTypeError, OverlapError
+from thresholdout.fingerprint import check_disjoint, fingerprint, part
+
+X = np.arange(12.0).reshape(4, 3)
+Y = np.array([0, 1, 0, 1])
+
+
+def test_the_same_content_has_the_same_identity() -> None:
+    identity = fingerprint((X, Y))
+    assert len(identity) == 64
+    assert identity == fingerprint((X.tolist(), Y.tolist()))
+    assert identity == fingerprint((X.astype(np.float32), Y.astype(bool)))
+    assert identity == fingerprint((pd.DataFrame(X, columns=list("abc")), pd.Series(Y, index=[3, 2, 1, 0])))
+    assert identity == fingerprint((np.asfortranarray(X), Y))
+    assert identity == fingerprint((X - 0.0, Y))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (X + 1e-9, Y),
+        (X[::-1], Y[::-1]),
+        (X, 1 - Y),
+        (X[:3], Y[:3]),
+        (X,),
+        (X.reshape(4, 3, 1)[:, :2], Y),
+        (np.where(X == 5, np.nan, X), Y),
+        (X, Y.astype(str)),
+        (csr_matrix(X), Y),
+    ],
+)
+def test_other_content_has_another(other: tuple[object, ...]) -> None:
+    assert fingerprint(other) != fingerprint((X, Y))
+
+
+def test_texts_cannot_run_into_each_other() -> None:
+    one, other = np.array(["a", "1:b"], dtype=object), np.array(["a1:b", ""], dtype=object)
+    assert fingerprint((one,)) != fingerprint((other,))
+
+
+def test_shared_records_are_found() -> None:
+    check_disjoint((X[:2], Y[:2]), (X[2:], Y[2:]))
+    check_disjoint((X, Y), (X, 1 - Y))  # the same features with another label: another record
+    with pytest.raises(OverlapError, match="2 of 3 holdout records"):
+        check_disjoint((X[:3], Y[:3]), (X[1:], Y[1:]))
+    with pytest.raises(OverlapError):
+        check_disjoint((csr_matrix(X), Y), (csr_matrix(X[3:]), Y[3:]))
+    mixed = pd.DataFrame({"a": ["x", "y", "z"], "b": [1, 2, 3]})
+    check_disjoint((mixed[:1],), (mixed[1:],))
+    with pytest.raises(OverlapError):
+        check_disjoint((mixed[:2],), (mixed[1:],))
+
+
+@pytest.mark.parametrize("data", [(), (X, Y[:3]), X[:0], ([], [])])
+def test_refuses_parts(data: object) -> None:
+    with pytest.raises(InputError, match="holdout"):
+        part(data, "holdout")
+
+
+@pytest.mark.parametrize("data", ["text", 3, (X, "text"), np.float64(3), (X, None)])
+def test_refuses_what_is_no_data(data: object) -> None:
+    with pytest.raises(InputTypeError, match="holdout"):
+        part(data, "holdout")

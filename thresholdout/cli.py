@@ -1,0 +1,224 @@
+"""The command line; the same words as the library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from graphs.errors import ArgumentError
+from thresholdout.errors import BudgetExhausted, ThresholdoutError
+
+__all__ = ["main"]
+
+_EXHAUSTED = 3
+
+
+class _Commands(click.Group):
+    """Commands that show errors in one line, and end with status 3 when a budget is used up."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (ThresholdoutError, ArgumentError) as error:
+            shown = click.ClickException(str(error))
+            shown.exit_code = _EXHAUSTED if isinstance(error, BudgetExhausted) else 1
+            raise shown from None
+
+
+def _declared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that declare how a guard will be used."""
+    for option in (
+        click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold."),
+        click.option("--budget", default=10, show_default=True, help="Answers from the holdout."),
+        click.option("--queries", default=1000, show_default=True, help="Questions in all."),
+    ):
+        command = option(command)
+    return command
+
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_LEDGER = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group(cls=_Commands)
+@click.version_option(package_name="thresholdout")
+def main() -> None:
+    """Ask a holdout many adaptive questions and know what every answer is worth."""
+
+
+@main.command()
+@click.option("--records", type=int, help="Records in the holdout; left out, the number that --tolerance needs.")
+@click.option("--group-size", type=int, default=1, show_default=True, help="Records that may depend on each other.")
+@click.option("--window", type=int, help="Records further apart than this are independent.")
+@click.option("--tolerance", type=float, help="Solve for --records, or for --budget when records are given.")
+@_declared
+@click.pass_context
+def plan(
+    ctx: click.Context,
+    records: int | None,
+    group_size: int,
+    window: int | None,
+    tolerance: float | None,
+    queries: int,
+    budget: int,
+    confidence: float,
+) -> None:
+    """Choose a guard's parameters, or the records or budget that a tolerance needs."""
+    from graphs import Groups, MovingWindow
+    from thresholdout.planning import plan as make_plan
+
+    dependent = window is not None or group_size > 1
+    if dependent and records is None:
+        raise click.UsageError("--group-size and --window need --records")
+    if records is None and tolerance is None:
+        raise click.UsageError("give --records, or --tolerance, or both")
+    if window is not None and group_size > 1:
+        raise click.UsageError("give --group-size or --window, not both")
+    model = None
+    if records is not None and dependent:
+        model = (
+            MovingWindow(records, window) if window is not None else Groups([k // group_size for k in range(records)])
+        )
+    given = ctx.get_parameter_source("budget") is not click.core.ParameterSource.DEFAULT
+    solve_budget = records is not None and tolerance is not None and not given
+    chosen = make_plan(
+        model,
+        n=None if model is not None else records,
+        queries=queries,
+        budget=None if solve_budget else budget,
+        confidence=confidence,
+        tolerance=tolerance,
+    )
+    click.echo(str(chosen))
+
+
+@main.command()
+@click.argument("ledger", type=_LEDGER)
+@click.option("--train", "train_path", type=_FILE, required=True, help="CSV of the training part, with labels.")
+@click.option("--holdout", "holdout_path", type=_FILE, required=True, help="CSV of the holdout, with labels.")
+@click.option("--label", required=True, help="Column of the labels.")
+@click.option("--id", "id_column", default="id", show_default=True, help="Column that identifies a record.")
+@click.option("--groups", help="Column of groups; records of one group may depend on each other arbitrarily.")
+@click.option("--window", type=int, help="Rows of the holdout more than this far apart are independent.")
+@click.option("--chain", help="Column of the order in which the labels form a Markov chain.")
+@click.option("--edges", "edges_path", type=_FILE, help="CSV of pairs of ids that may depend on each other.")
+@click.option("--allow-equal-rows", is_flag=True, help="Equal rows in both parts are different records.")
+@_declared
+def create(
+    ledger: Path,
+    train_path: Path,
+    holdout_path: Path,
+    label: str,
+    id_column: str,
+    groups: str | None,
+    window: int | None,
+    chain: str | None,
+    edges_path: Path | None,
+    allow_equal_rows: bool,
+    queries: int,
+    budget: int,
+    confidence: float,
+) -> None:
+    """Make a guard in the file LEDGER; labels go there, and never come out."""
+    from thresholdout.service import PredictionGuard, read_table
+
+    service = PredictionGuard.create(
+        ledger,
+        read_table(train_path, id_column),
+        read_table(holdout_path, id_column),
+        label=label,
+        id=id_column,
+        groups=groups,
+        window=window,
+        chain=chain,
+        edges=None if edges_path is None else read_table(edges_path),
+        queries=queries,
+        budget=budget,
+        confidence=confidence,
+        allow_equal_rows=allow_equal_rows,
+    )
+    click.echo(f"{ledger}: {service.guard!r}")
+    click.echo(service.certificate.statement)
+
+
+@main.command()
+@click.argument("ledger", type=_LEDGER)
+@click.argument("predictions", type=_FILE)
+@click.option("--metric", default="accuracy", show_default=True, help="What to score.")
+@click.option("--clip", type=float, help="Largest value of one record, for losses without a bound.")
+@click.option("--name", default="", help="What the history calls the question.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def ask(ledger: Path, predictions: Path, metric: str, clip: float | None, name: str, as_json: bool) -> None:
+    """Score PREDICTIONS, a CSV with a row for each record of both parts, through the guard in LEDGER.
+
+    The same predictions again give the same answer, and cost nothing.
+    """
+    from thresholdout import metrics
+    from thresholdout.service import PredictionGuard, read_table
+
+    clipped = {f.__name__: f for f in (metrics.log_loss, metrics.squared_error, metrics.absolute_error)}
+    if clip is not None and metric not in clipped:
+        raise click.UsageError(f"--clip goes with --metric {', '.join(clipped)}")
+    chosen = metrics.get_metric(metric) if clip is None else clipped[metric](clip)
+    service = PredictionGuard.open(ledger)
+    answer = service.ask(read_table(predictions, service.id_column), chosen, name=name)
+    if as_json:
+        shown = ("query", "name", "value", "half_width", "source", "remaining", "repeated")
+        click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
+        return
+    lower, upper = answer.interval
+    click.echo(f"{answer.name}: {answer.value:.4f} ± {answer.half_width:.4f}  (truth in {lower:.4f} to {upper:.4f})")
+    again = ", asked before: nothing spent" if answer.repeated else ""
+    left = f"{answer.remaining} answers from the holdout left"
+    click.echo(f"from the {answer.source} part; question {answer.query}; {left}{again}")
+
+
+@main.command()
+@click.argument("ledger", type=_LEDGER)
+def status(ledger: Path) -> None:
+    """Say what is left, and what the answers are worth."""
+    from thresholdout.service import PredictionGuard
+
+    service = PredictionGuard.open(ledger)
+    click.echo(f"{ledger}: {service.guard!r}")
+    click.echo(f"{len(service.guard.history)} of {service.guard.parameters.queries} questions asked")
+    click.echo(service.certificate.statement)
+
+
+@main.command()
+@click.argument("ledger", type=_LEDGER)
+@click.option("--plot", "plot_path", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to this file.")
+@click.option("--csv", "csv_path", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+def history(ledger: Path, plot_path: Path | None, csv_path: Path | None) -> None:
+    """Show every question and answer so far."""
+    from thresholdout.service import PredictionGuard
+
+    guard = PredictionGuard.open(ledger).guard
+    frame = guard.history
+    columns = ["query", "name", "train", "value", "half_width", "source", "remaining"]
+    click.echo(frame[columns].to_string(index=False) if len(frame) else "no questions yet")
+    if csv_path is not None:
+        frame.to_csv(csv_path, index=False)
+    if plot_path is not None:
+        guard.plot().figure.savefig(plot_path, dpi=150)
+        click.echo(f"drawn to {plot_path}")
+
+
+@main.command()
+@click.option("--seed", default=0, show_default=True, help="Seed of the analysts; the guards' noise is real.")
+@click.option(
+    "--picture",
+    default="thresholdout-demo.png",
+    show_default=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to draw.",
+)
+def demo(seed: int, picture: Path) -> None:
+    """Show on real data what reusing a holdout does, and what a guard does about it."""
+    from thresholdout.simulation.demonstration import demonstrate
+
+    demonstrate(seed=seed, picture=picture, echo=click.echo)

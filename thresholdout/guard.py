@@ -1,0 +1,495 @@
+"""The guard: the one class that most people need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from thresholdout.answer import Answer, Source
+from thresholdout.certificates import Certificate, certify
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, SharingError
+from thresholdout.fingerprint import Part, check_disjoint, fingerprint, part
+from thresholdout.ledger import Entry, Ledger, open_ledger
+from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms.precision import check_count
+from thresholdout.metrics import Metric, get_metric
+from thresholdout.noise import NoiseSource, SystemNoise
+from thresholdout.planning import plan
+from thresholdout.queries import check_bounds, unit_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphs import DependenceModel
+    from thresholdout.model_selection import GuardScorer, TrainSplit
+
+__all__ = ["Thresholdout"]
+
+
+class Thresholdout:
+    """A holdout that can be asked many adaptive questions.
+
+    A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. The guard compares
+    its value on the training part with its value on the holdout, both with noise. While they agree it answers with the
+    training value, which costs nothing; when they disagree it answers with a noisy holdout value and spends one unit of
+    its budget. With probability ``confidence`` every answer is within its ``half_width`` of the truth, for all
+    questions at once and however each question was chosen from earlier answers.
+
+    Parameters
+    ----------
+    holdout : tuple (X, y), array or data frame
+        The records to protect, one row per record.
+    train : tuple (X, y), array or data frame, optional
+        The training part, needed by `score` and by questions given as functions. It must share no record with the
+        holdout.
+    dependence : graphs.DependenceModel, optional
+        How the holdout's records depend on each other; independent records by default. The certificate holds under this
+        model, so it is the one assumption to think about.
+    queries : int or None, default=1000
+        How many questions may be asked. ``None`` for any number; half-widths then grow slowly with each question, and
+        ``threshold`` and ``noise_scale`` have to be given.
+    budget : int or None, default=10
+        How many of them may be answered from the holdout.
+    confidence : float, default=0.95
+        Probability with which all half-widths hold at once, in (0, 1).
+    threshold, noise_scale, grid : float, optional
+        Parameters of the mechanism by hand, in units of a query's range; chosen by `plan` by default.
+    ledger : str, path or Ledger, optional
+        Where the guard's state lives. A file name makes a SQLite file (or continues it: budget, noisy threshold and
+        history go on exactly where they were). In memory by default, gone with the process.
+    noise : NoiseSource, optional
+        Exact noise from the operating system's entropy by default. `SeededNoise` is for simulations only.
+    allow_equal_rows : bool, default=False
+        Accept rows that occur in both parts because they are different records here (few distinct values, say).
+
+    Attributes
+    ----------
+    certificate : Certificate
+        What the answers are worth, and by which route.
+    n : int
+        Number of records in the holdout.
+    dependence : DependenceModel
+        As given, or `graphs.Independent`.
+
+    Raises
+    ------
+    InputError
+        When an argument cannot be used; nothing has been written then.
+    OverlapError
+        When both parts share records.
+    LedgerMismatch
+        When the ledger belongs to other data, or the guard in it was declared otherwise.
+    PlanError
+        When no parameters serve the declared use.
+
+    Notes
+    -----
+    The mechanism is Algorithm 1 of Zhao (2017) (the sparse vector technique), with exact discrete noise; see
+    `thresholdout.mechanisms` and ``thresholdout/PROOFS.md``. Code that runs in this process can read the holdout from
+    memory: the guard protects an honest analyst from adapting to the holdout, not a secret from a dishonest one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(20_000, 3)), rng.integers(0, 2, size=20_000)
+    >>> guard = Thresholdout((X[:10_000], y[:10_000]), train=(X[10_000:], y[10_000:]), queries=100, budget=5)
+    >>> answer = guard.ask(lambda X, y: (X[:, 0] > 0) == y)
+    >>> answer.source, guard.remaining
+    ('train', 5)
+    >>> abs(answer.value - 0.5) <= answer.half_width
+    True
+    """
+
+    def __init__(
+        self,
+        holdout: object,
+        *,
+        train: object | None = None,
+        dependence: DependenceModel | None = None,
+        queries: int | None = 1000,
+        budget: int | None = 10,
+        confidence: float = 0.95,
+        threshold: float | None = None,
+        noise_scale: float | None = None,
+        grid: float | None = None,
+        ledger: str | Path | Ledger | None = None,
+        noise: NoiseSource | None = None,
+        allow_equal_rows: bool = False,
+    ) -> None:
+        self._holdout = part(holdout, "holdout")
+        self._train = None if train is None else part(train, "train")
+        if self._train is not None:
+            _check_parts(self._train, self._holdout)
+            if not allow_equal_rows:
+                check_disjoint(self._train, self._holdout)
+        self.n = _length(self._holdout)
+        self.dependence = _check_dependence(dependence, self.n)
+        self._noise: NoiseSource = SystemNoise() if noise is None else noise
+        declared = {
+            "queries": None if queries is None else check_count("queries", queries),
+            "budget": None if budget is None else check_count("budget", budget),
+            "confidence": float(confidence),
+            "threshold": None if threshold is None else float(threshold),
+            "noise_scale": None if noise_scale is None else float(noise_scale),
+            "grid": None if grid is None else float(grid),
+            "dependence": self.dependence.fingerprint(),
+            "for_release": self._noise.for_release,
+        }
+        parameters = _parameters(self.dependence, declared)
+        self._id = fingerprint(self._holdout)
+        self._ledger = open_ledger(ledger)
+        self._open(declared, parameters, sole=not isinstance(ledger, Ledger))
+
+    def _open(self, declared: Mapping[str, Any], parameters: ThresholdoutParameters, *, sole: bool) -> None:
+        """Find this holdout in the ledger and continue, or enter it."""
+        known = self._ledger.guards()
+        if self._id in known:
+            stored: dict[str, Any] = dict(self._ledger.parameters(self._id))
+            for argument, value in declared.items():
+                if stored["declared"].get(argument) != value:
+                    seen = "another model" if argument == "dependence" else repr(stored["declared"].get(argument))
+                    raise LedgerMismatch(
+                        self._ledger.location,
+                        f"this holdout's guard was declared with {argument} = {seen}, not {value!r}; "
+                        "open it with what it was declared with",
+                    )
+            parameters = ThresholdoutParameters(
+                queries=declared["queries"], budget=declared["budget"], **stored["chosen"]
+            )
+        elif known and sole:
+            raise LedgerMismatch(
+                self._ledger.location,
+                "it belongs to another holdout; a holdout is known by its content, so give exactly the same records "
+                "in the same order, or another file",
+            )
+        self._mechanism = SparseVector(parameters)
+        self.certificate: Certificate = certify(
+            self.dependence,
+            threshold=parameters.threshold,
+            noise_scale=parameters.noise_scale,
+            budget=parameters.budget,
+            queries=parameters.queries,
+            confidence=declared["confidence"],
+            grid=parameters.grid,
+        )
+        if self._id not in known:
+            self._ledger.create(
+                self._id,
+                {
+                    "declared": dict(declared),
+                    "chosen": {
+                        "threshold": parameters.threshold,
+                        "noise_scale": parameters.noise_scale,
+                        "grid": parameters.grid,
+                    },
+                },
+                self._mechanism.start(self._noise).to_text(),
+            )
+
+    def ask(
+        self,
+        train_values: object,
+        holdout_values: object | None = None,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        name: str = "",
+        key: str | None = None,
+    ) -> Answer:
+        """Ask one question.
+
+        Parameters
+        ----------
+        train_values : array-like of shape (n_train,), float or callable
+            The question's value for each training record. A number stands for their mean, wherever it comes from (a
+            cross-validation estimate, say). A callable is applied to both parts, ``train_values(X, y)``, and returns
+            per-record values.
+        holdout_values : array-like of shape (n,), optional
+            The value for each holdout record; left out when the question is a callable.
+        bounds : tuple of float, default=(0, 1)
+            The declared range of the values.
+        name : str, optional
+            What the history calls the question.
+        key : str, optional
+            Identity of the question. Asking again with the same key gives the same answer and costs nothing, also
+            after a crash.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        InputError
+            When a value is missing or out of range, or the lengths are wrong; nothing is spent.
+        BudgetExhausted
+            When the budget, or the declared number of questions, is used up.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> holdout = np.arange(1000.0)
+        >>> guard = Thresholdout(holdout, queries=10, budget=2)
+        >>> guard.ask(0.25, holdout < 250, name="small").source
+        'train'
+        >>> guard.ask([0, 0, 1], holdout > 100, name="large").source
+        'holdout'
+        """
+        limits = (0.0, 1.0) if bounds == (0.0, 1.0) else check_bounds(bounds)
+        lower, upper = limits
+        if callable(train_values):
+            if holdout_values is not None:
+                raise InputError(
+                    "holdout_values", "values beside a callable", "only the callable; it serves both parts"
+                )
+            train_values, holdout_values = self._apply(train_values)
+        elif holdout_values is None:
+            raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
+        train = _train_mean(train_values, self._train, limits)
+        holdout = unit_mean(holdout_values, self.n, limits, "holdout_values")
+        width = upper - lower
+        budget = self.parameters.budget
+        shown = train if width == 1.0 and lower == 0.0 else lower + width * train
+
+        def compute(text: str) -> tuple[str, Entry]:
+            state, outcome = self._mechanism.step(self._mechanism.restore(text), train, holdout, self._noise)
+            from_train = outcome.source == "train"
+            half_width = self.certificate.half_width(outcome.asked, outcome.hits, outcome.source)
+            entry = Entry(
+                query=outcome.asked,
+                key=key or "",
+                name=name,
+                train=shown,
+                value=shown if from_train else lower + width * outcome.value,
+                half_width=width * min(half_width, 1.0),
+                source=outcome.source,
+                remaining=None if budget is None else budget - state.hits,
+                lower=lower,
+                upper=upper,
+            )
+            return state.to_text(), entry
+
+        entry, repeated = self._ledger.ask(self._id, key, shown, name, compute)
+        return _answer(entry, repeated)
+
+    def score(
+        self, estimator: Any, metric: str | Metric = "accuracy", *, cv: object | None = None, key: str | None = None
+    ) -> Answer:
+        """Ask for a fitted estimator's score.
+
+        Parameters
+        ----------
+        estimator : object
+            Fitted, with ``predict`` or ``predict_proba`` as the metric needs.
+        metric : str or Metric, default="accuracy"
+            One of `thresholdout.metrics`.
+        cv : int or splitter, optional
+            Take as training value the estimator's cross-validated score on the training part, instead of its score on
+            the records that it was fitted to. A training value that is not overfitted agrees with the holdout more
+            often, so less budget is spent; it takes as many more fits as there are folds.
+        key : str, optional
+            As in `ask`.
+
+        Returns
+        -------
+        Answer
+            The metric itself: losses are not negated here.
+        """
+        chosen = get_metric(metric)
+        train, holdout = self._labelled()
+        values = chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, *train, cv=cv)
+        try:
+            protected = chosen.of(estimator, *holdout)
+        except Exception as error:
+            raise _hidden("estimator", error) from None
+        return self.ask(values, protected, bounds=chosen.bounds, name=chosen.name, key=key)
+
+    def scorer(self, metric: str | Metric = "accuracy", *, cv: object | None = None) -> GuardScorer:
+        """Return a scorer for scikit-learn's searches; use it together with `split`.
+
+        Losses are negated, as scikit-learn expects.
+
+        Parameters
+        ----------
+        metric : str or Metric, default="accuracy"
+            One of `thresholdout.metrics`.
+        cv : int or splitter, optional
+            As in `score`; recommended for models that fit their training records closely.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> X, y = load_digits(return_X_y=True)
+        >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), queries=20, budget=2)
+        >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]},
+        ...                       scoring=guard.scorer("accuracy"), cv=guard.split())
+        >>> search.fit(X[900:], y[900:]).best_params_
+        {'max_depth': 8}
+        >>> len(guard.history)
+        3
+        """
+        from thresholdout.model_selection import GuardScorer
+
+        self._labelled()
+        return GuardScorer(self, get_metric(metric), cv)
+
+    def split(self) -> TrainSplit:
+        """Return a splitter for ``cv=``: one split, which fits on the whole training part.
+
+        The holdout never passes through the search; `scorer` asks the guard for it.
+        """
+        from thresholdout.model_selection import TrainSplit
+
+        if self._train is None:
+            raise InputError("train", "no training part in this guard", "Thresholdout(..., train=(X_train, y_train))")
+        return TrainSplit(_length(self._train))
+
+    @property
+    def remaining(self) -> int | None:
+        """Answers from the holdout that are left; ``None`` when no budget was declared."""
+        budget = self.parameters.budget
+        return None if budget is None else budget - self._mechanism.restore(self._ledger.state(self._id)).hits
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """Every question and answer so far, one row each; nothing in it is secret."""
+        from thresholdout.history import history_frame
+
+        return history_frame(self._ledger.entries(self._id))
+
+    @property
+    def parameters(self) -> ThresholdoutParameters:
+        """The mechanism's public parameters, in units of a query's range."""
+        return self._mechanism.parameters
+
+    def attach(self, name: str, text: str) -> None:
+        """Keep a secret text beside the guard's state in its ledger, such as labels; it can never be changed."""
+        self._ledger.put_document(self._id, name, text)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the history: train values, answers and half-widths; see `thresholdout.plotting.plot_history`."""
+        from thresholdout.plotting import plot_history
+
+        return plot_history(self.history, ax=ax)
+
+    def _apply(self, query: Callable[..., object]) -> tuple[object, object]:
+        """Apply a callable to both parts; errors on the holdout show their type only."""
+        if self._train is None:
+            raise InputError("train", "no training part in this guard", "Thresholdout(..., train=(X_train, y_train))")
+        values = query(*self._train)
+        try:
+            return values, query(*self._holdout)
+        except Exception as error:
+            raise _hidden("train_values", error) from None
+
+    def _labelled(self) -> tuple[Part, Part]:
+        """Both parts as pairs (X, y)."""
+        if self._train is None or len(self._train) != 2:
+            raise InputError("train", "no training part (X, y)", "Thresholdout((X, y), train=(X_train, y_train))")
+        return self._train, self._holdout
+
+    def __copy__(self) -> Thresholdout:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Thresholdout:
+        return self
+
+    def __sklearn_clone__(self) -> Thresholdout:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise SharingError(
+            "a guard cannot be pickled: its copy would spend the same budget twice, and carry the holdout along. "
+            "Search with n_jobs=1 or joblib's threading backend; to continue in another process, give the guard a "
+            "file (ledger='guard.db') and open it there"
+        )
+
+    def __repr__(self) -> str:
+        noise = "" if self._noise.for_release else ", seeded noise (simulation only)"
+        return (
+            f"<Thresholdout of {self.n} records, {self.dependence.describe()}; {self.remaining} answers from the "
+            f"holdout left{noise}>"
+        )
+
+
+def _length(data: Part) -> int:
+    shape = getattr(data[0], "shape", None)
+    return int(shape[0]) if shape is not None else len(data[0])
+
+
+def _check_parts(train: Part, holdout: Part) -> None:
+    """Both parts must be built alike."""
+    if len(train) != len(holdout):
+        raise InputError("train", f"{len(train)} arrays", f"{len(holdout)}, as in the holdout")
+    for one, other in zip(train, holdout, strict=True):
+        left, right = getattr(one, "shape", None), getattr(other, "shape", None)
+        if left is not None and right is not None and left[1:] != right[1:]:
+            raise InputError("train", f"records of shape {left[1:]}", f"shape {right[1:]}, as in the holdout")
+
+
+def _check_dependence(dependence: DependenceModel | None, n: int) -> DependenceModel:
+    from graphs import DependenceModel, Independent
+
+    if dependence is None:
+        return Independent(n)
+    if not isinstance(dependence, DependenceModel):
+        raise InputTypeError(
+            "dependence", f"a {type(dependence).__name__}", "a model of graphs, such as Groups(labels)"
+        )
+    if dependence.n != n:
+        raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as the holdout has")
+    return dependence
+
+
+def _parameters(model: DependenceModel, declared: Mapping[str, Any]) -> ThresholdoutParameters:
+    """Take the parameters given by hand, or plan them."""
+    threshold, noise_scale, grid = declared["threshold"], declared["noise_scale"], declared["grid"]
+    queries, budget = declared["queries"], declared["budget"]
+    if (threshold is None) != (noise_scale is None):
+        missing = "threshold" if threshold is None else "noise_scale"
+        raise InputError(missing, "nothing", "both threshold and noise_scale, or neither (they are planned then)")
+    if threshold is None:
+        if queries is None or budget is None:
+            raise InputError(
+                "queries" if queries is None else "budget", "None", "a number, or threshold and noise_scale"
+            )
+        if grid is not None:
+            raise InputError("grid", repr(grid), "threshold and noise_scale beside it, or none of the three")
+        chosen = plan(model, queries=queries, budget=budget, confidence=declared["confidence"])
+        threshold, noise_scale, grid = chosen.threshold, chosen.noise_scale, chosen.grid
+    return ThresholdoutParameters(
+        threshold=threshold, noise_scale=noise_scale, budget=budget, queries=queries, grid=grid
+    )
+
+
+def _train_mean(values: object, train: Part | None, bounds: tuple[float, float]) -> float:
+    """Mean of the training values in units of the range; a number stands for itself."""
+    if isinstance(values, (int, float)) and not isinstance(values, bool):
+        return unit_mean([values], 1, bounds, "train_values")
+    return unit_mean(values, None if train is None else _length(train), bounds, "train_values")
+
+
+def _hidden(argument: str, error: Exception) -> InputError:
+    """Report an error on the holdout without its message, which may show records."""
+    return InputError(
+        argument,
+        f"{type(error).__name__} on the holdout, though not on the training part (its message could show records)",
+        "a question that works on both parts",
+    )
+
+
+def _answer(entry: Entry, repeated: bool) -> Answer:
+    return Answer(
+        value=entry.value,
+        half_width=entry.half_width,
+        source=cast(Source, entry.source),
+        query=entry.query,
+        remaining=entry.remaining,
+        lower=entry.lower,
+        upper=entry.upper,
+        name=entry.name,
+        repeated=repeated,
+    )
