@@ -26,7 +26,7 @@ from thresholdout.ledger import schema
 
 __all__ = ["SQLiteFile"]
 
-_REASONS: Final = {
+_REASONS: Final[dict[int, str]] = {
     sqlite3.SQLITE_BUSY: "another process keeps it locked; try again",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_READONLY: "it can't be written; check the permissions of the file and its folder",
@@ -72,8 +72,8 @@ class SQLiteFile:
             self._make()
         self._identity = self._recognise()
         _open_files.add(self)
-        with self.transaction():
-            pass  # tells now, and not at the first question, when the file can't be written
+        with self.transaction() as cursor:  # changes nothing, but tells now when the file can't be written
+            cursor.execute(schema.SET_STATE, ("", None))
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
@@ -239,6 +239,8 @@ class SQLiteFile:
                 f"others can use it (mode {stat.S_IMODE(found.st_mode):04o}), and it holds secrets; "
                 f"run: chmod 600 {self.location}",
             )
+        if not os.access(self._path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+            raise LedgerUnusable(self.location, _REASONS[sqlite3.SQLITE_READONLY])
         return found.st_dev, found.st_ino
 
     def _unusable(self, error: sqlite3.Error) -> LedgerUnusable:

@@ -1,0 +1,392 @@
+"""The contract of `thresholdout.ledger.Ledger` as a test suite; every kind of ledger runs it."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import pickle
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
+from thresholdout.errors import (
+    BudgetExhausted,
+    InputError,
+    InputTypeError,
+    LedgerError,
+    LedgerMismatch,
+    LedgerUnusable,
+    SharingError,
+)
+from thresholdout.ledger import JSON, Entry, Ledger
+
+PARAMETERS: dict[str, JSON] = {"threshold": 0.1, "budget": 10, "grid": None, "bounds": [0.0, 1.0], "name": "größe"}
+OTHER = "another guard"
+finite = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(codec="utf-8"))
+
+
+class LedgerContract(ABC):
+    """Subclasses make an empty ledger."""
+
+    @abstractmethod
+    def make(self, folder: Path) -> Ledger: ...
+
+    @pytest.fixture
+    def empty(self, tmp_path: Path) -> Iterator[Ledger]:
+        with self.make(tmp_path) as ledger:
+            yield ledger
+
+    @pytest.fixture
+    def ledger(self, empty: Ledger) -> Ledger:
+        empty.create(GUARD, PARAMETERS, FIRST, {"labels": f"{SECRET} label"})
+        return empty
+
+    # Guards
+
+    def test_starts_empty(self, empty: Ledger) -> None:
+        assert empty.guards() == []
+
+    def test_new_guard_has_what_it_was_given(self, ledger: Ledger) -> None:
+        assert ledger.guards() == [GUARD]
+        assert ledger.parameters(GUARD) == PARAMETERS
+        assert ledger.state(GUARD) == FIRST
+        assert ledger.entries(GUARD) == []
+
+    def test_creating_again_keeps_state_and_history(self, ledger: Ledger) -> None:
+        entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
+        state = ledger.state(GUARD)
+        ledger.create(GUARD, PARAMETERS, FIRST, {"labels": "others", "more": "text"})
+        assert ledger.state(GUARD) == state != FIRST
+        assert ledger.entries(GUARD) == [entry]
+        assert ledger.document(GUARD, "labels") == f"{SECRET} label"
+        assert ledger.document(GUARD, "more") is None
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {**PARAMETERS, "threshold": 0.2},
+            {**PARAMETERS, "extra": 1},
+            {name: value for name, value in PARAMETERS.items() if name != "threshold"},
+        ],
+    )
+    def test_other_parameters_are_refused(self, ledger: Ledger, other: dict[str, JSON]) -> None:
+        with pytest.raises(LedgerMismatch, match=r"threshold is 0\.1|extra is None"):
+            ledger.create(GUARD, other, "fresh state")
+        assert ledger.parameters(GUARD) == PARAMETERS
+        assert ledger.state(GUARD) == FIRST
+
+    @pytest.mark.parametrize("bad", [{"a": math.nan}, {"a": {1}}, {"a": {1: 2}}, {1: 2}, {"a": math.inf}])
+    def test_parameters_that_json_cannot_hold_are_refused(self, empty: Ledger, bad: dict[str, object]) -> None:
+        with pytest.raises(InputTypeError, match=r"^parameters: "):
+            empty.create(GUARD, bad, FIRST)  # type: ignore[arg-type]
+        assert empty.guards() == []
+
+    def test_guards_do_not_mix(self, ledger: Ledger) -> None:
+        ledger.create(OTHER, {}, FIRST, {"labels": "b"})
+        first, _ = ledger.ask(GUARD, "key", 0.5, "accuracy", Mechanism())
+        second, repeated = ledger.ask(OTHER, "key", 0.6, "accuracy", Mechanism())
+        assert not repeated
+        assert ledger.guards() == [GUARD, OTHER]
+        assert (ledger.entries(GUARD), ledger.entries(OTHER)) == ([first], [second])
+        assert ledger.document(OTHER, "labels") == "b"
+        assert_consistent(ledger, GUARD)
+        assert_consistent(ledger, OTHER)
+
+    def test_unknown_guard_is_refused(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        with pytest.raises(LedgerMismatch, match="holds no guard 'another guar'"):
+            ledger.ask(OTHER, None, 0.5, "accuracy", mechanism)
+        for read in (ledger.state, ledger.parameters, ledger.entries):
+            with pytest.raises(LedgerMismatch):
+                read(OTHER)
+        with pytest.raises(LedgerMismatch):
+            ledger.document(OTHER, "labels")
+        with pytest.raises(LedgerMismatch):
+            ledger.put_document(OTHER, "labels", "text")
+        assert mechanism.states == []
+
+    # Questions
+
+    def test_answer_is_stored_as_it_leaves(self, ledger: Ledger) -> None:
+        entry, repeated = ledger.ask(GUARD, "first", 0.25, "accuracy", Mechanism(budget=7))
+        assert not repeated
+        assert (entry.query, entry.key, entry.train, entry.name) == (1, "first", 0.25, "accuracy")
+        assert entry.remaining == 6
+        assert ledger.entries(GUARD) == [entry]
+        assert_consistent(ledger)
+
+    def test_each_question_starts_where_the_last_one_ended(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        states = []
+        for number in range(5):
+            states.append(ledger.state(GUARD))
+            ledger.ask(GUARD, f"key {number}", 0.5, "accuracy", mechanism)
+        assert mechanism.states == states
+        assert len(set(states)) == 5
+        assert [entry.key for entry in ledger.entries(GUARD)] == [f"key {number}" for number in range(5)]
+        assert_consistent(ledger)
+
+    def test_repeated_key_gives_the_same_entry_for_nothing(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        first, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)
+        ledger.ask(GUARD, "b", 0.5, "accuracy", mechanism)
+        state = ledger.state(GUARD)
+        again, repeated = ledger.ask(GUARD, "a", 0.5, "another name", mechanism)
+        assert (again, repeated) == (first, True)
+        assert ledger.state(GUARD) == state
+        assert len(mechanism.states) == 2
+
+    def test_repeated_key_is_answered_when_the_budget_is_gone(self, ledger: Ledger) -> None:
+        mechanism = Mechanism(budget=1)
+        first, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)
+        with pytest.raises(BudgetExhausted):
+            ledger.ask(GUARD, "b", 0.5, "accuracy", mechanism)
+        assert ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism) == (first, True)
+
+    def test_repeated_key_with_another_train_value_is_refused(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        first, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)
+        with pytest.raises(InputError, match=r"'a' was asked with train value 0\.5, now 0\.25"):
+            ledger.ask(GUARD, "a", 0.25, "accuracy", mechanism)
+        assert ledger.entries(GUARD) == [first]
+        assert_consistent(ledger)
+
+    def test_no_key_makes_new_ones(self, ledger: Ledger) -> None:
+        for _ in range(3):
+            _, repeated = ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+            assert not repeated
+        entry = ledger.entries(GUARD)[1]
+        assert ledger.ask(GUARD, entry.key, 0.5, "accuracy", Mechanism()) == (entry, True)
+        assert_consistent(ledger)
+
+    @pytest.mark.parametrize("key", ["x' OR 1=1 --", "?", "a\0b", "Ä", "A\u0308", "😀", " ", "a" * 5000, "%(guard)s"])
+    def test_a_key_is_any_text(self, ledger: Ledger, key: str) -> None:
+        first, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
+        entry, repeated = ledger.ask(GUARD, key, 0.5, key, Mechanism())
+        assert (entry.key, entry.name, repeated) == (key, key, False)
+        assert ledger.ask(GUARD, key, 0.5, "accuracy", Mechanism()) == (entry, True)
+        assert ledger.entries(GUARD) == [first, entry]
+
+    @pytest.mark.parametrize(
+        ("key", "train", "name", "error"),
+        [
+            ("", 0.5, "accuracy", InputError),
+            ("\ud800", 0.5, "accuracy", InputError),
+            (3, 0.5, "accuracy", InputTypeError),
+            ("a", math.nan, "accuracy", InputError),
+            ("a", math.inf, "accuracy", InputError),
+            ("a", "0.5", "accuracy", InputTypeError),
+            ("a", 0.5, None, InputTypeError),
+            ("a", 0.5, "\udfff", InputError),
+        ],
+    )
+    def test_questions_that_cannot_be_stored_are_refused(
+        self, ledger: Ledger, key: str, train: float, name: str, error: type[InputError]
+    ) -> None:
+        mechanism = Mechanism()
+        with pytest.raises(error):
+            ledger.ask(GUARD, key, train, name, mechanism)
+        assert mechanism.states == []
+        assert ledger.entries(GUARD) == []
+
+    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(train=finite, value=finite, half_width=finite, lower=finite, upper=finite, name=texts)
+    def test_numbers_and_names_come_back_exactly(
+        self,
+        ledger: Ledger,
+        train: float,
+        value: float,
+        half_width: float,
+        lower: float,
+        upper: float,
+        name: str,
+    ) -> None:
+        query = len(ledger.entries(GUARD)) + 1
+        computed = Entry(query, "", "", 0.0, value, half_width, "train", None, lower, upper)
+        entry, _ = ledger.ask(GUARD, None, train, name, lambda state: (state, computed))
+        assert entry == replace(computed, key=entry.key, train=train, name=name)
+        assert ledger.entries(GUARD)[-1] == entry
+
+    # Failures
+
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, MemoryError])
+    def test_a_mechanism_that_fails_stores_nothing(self, ledger: Ledger, error: type[BaseException]) -> None:
+        def failing(state: str) -> tuple[str, Entry]:
+            raise error("on purpose")
+
+        ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
+        state = ledger.state(GUARD)
+        with pytest.raises(error, match="on purpose"):
+            ledger.ask(GUARD, "b", 0.5, "accuracy", failing)
+        assert ledger.state(GUARD) == state
+        assert len(ledger.entries(GUARD)) == 1
+        _, repeated = ledger.ask(GUARD, "b", 0.5, "accuracy", Mechanism())
+        assert not repeated
+        assert_consistent(ledger)
+
+    @pytest.mark.parametrize("change", [{"query": 1}, {"query": 3}, {"value": math.nan}, {"half_width": math.inf}])
+    def test_an_entry_that_cannot_be_kept_is_refused(self, ledger: Ledger, change: dict[str, float]) -> None:
+        def wrong(state: str) -> tuple[str, Entry]:
+            state, entry = Mechanism()(state)
+            return state, replace(entry, **change)  # type: ignore[arg-type]
+
+        ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
+        with pytest.raises((LedgerError, InputError)):
+            ledger.ask(GUARD, "b", 0.5, "accuracy", wrong)
+        assert len(ledger.entries(GUARD)) == 1
+        assert_consistent(ledger)
+
+    def test_a_state_that_cannot_be_kept_is_refused(self, ledger: Ledger) -> None:
+        def wrong(state: str) -> tuple[str, Entry]:
+            return f"{SECRET}\ud800", Mechanism()(state)[1]
+
+        with pytest.raises(InputError) as caught:
+            ledger.ask(GUARD, "a", 0.5, "accuracy", wrong)
+        assert SECRET not in str(caught.value)
+        assert caught.value.__context__ is None
+        assert ledger.entries(GUARD) == []
+
+    def test_a_mechanism_cannot_ask(self, ledger: Ledger) -> None:
+        def greedy(state: str) -> tuple[str, Entry]:
+            ledger.ask(GUARD, "inner", 0.5, "accuracy", Mechanism())
+            return Mechanism()(state)
+
+        with pytest.raises(LedgerError, match="by the mechanism"):
+            ledger.ask(GUARD, "outer", 0.5, "accuracy", greedy)
+        assert ledger.entries(GUARD) == []
+        ledger.ask(GUARD, "outer", 0.5, "accuracy", Mechanism())
+        assert_consistent(ledger)
+
+    # Threads
+
+    def test_questions_from_threads_come_one_at_a_time(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        self.in_threads(8, lambda _: [ledger.ask(GUARD, None, 0.5, "accuracy", mechanism) for _ in range(25)])
+        assert len(ledger.entries(GUARD)) == 200
+        assert len(set(mechanism.states)) == 200
+        assert_consistent(ledger)
+
+    def test_a_key_asked_by_many_threads_is_charged_once(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        answers = []
+        self.in_threads(8, lambda _: answers.append(ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)))
+        assert len({entry for entry, _ in answers}) == 1
+        assert sorted(repeated for _, repeated in answers) == [False] + [True] * 7
+        assert len(mechanism.states) == 1
+
+    def in_threads(self, count: int, work: Callable[[int], object]) -> None:
+        errors: list[BaseException] = []
+
+        def run(number: int) -> None:
+            try:
+                work(number)
+            except BaseException as error:
+                errors.append(error)
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        try:
+            threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(60)
+        finally:
+            sys.setswitchinterval(interval)
+        assert errors == []
+
+    # Documents
+
+    def test_documents_come_back(self, ledger: Ledger) -> None:
+        long = "label,ä\n" * 100_000
+        ledger.put_document(GUARD, "long", long)
+        ledger.put_document(GUARD, "empty", "")
+        assert ledger.document(GUARD, "long") == long
+        assert ledger.document(GUARD, "empty") == ""
+        assert ledger.document(GUARD, "labels") == f"{SECRET} label"
+        assert ledger.document(GUARD, "none") is None
+
+    def test_documents_do_not_change(self, ledger: Ledger) -> None:
+        ledger.put_document(GUARD, "labels", f"{SECRET} label")
+        with pytest.raises(LedgerMismatch, match="document 'labels' with another text"):
+            ledger.put_document(GUARD, "labels", "forged")
+        assert ledger.document(GUARD, "labels") == f"{SECRET} label"
+
+    @pytest.mark.parametrize("text", ["\ud800", b"bytes", None])
+    def test_documents_that_are_not_text_are_refused(self, ledger: Ledger, text: str) -> None:
+        with pytest.raises(InputError):
+            ledger.put_document(GUARD, "bad", text)
+        with pytest.raises(InputError):
+            ledger.create(OTHER, {}, FIRST, {"good": "text", "bad": text})
+        assert ledger.document(GUARD, "bad") is None
+        assert ledger.guards() == [GUARD]
+
+    @pytest.mark.parametrize(("guard", "state"), [("", FIRST), (OTHER, None), (None, FIRST)])
+    def test_a_guard_that_is_not_text_is_refused(self, empty: Ledger, guard: str, state: str) -> None:
+        with pytest.raises(InputError):
+            empty.create(guard, {}, state)
+        assert empty.guards() == []
+
+    # Secrets and copies
+
+    def test_nothing_tells_the_state(self, ledger: Ledger, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.DEBUG)
+        for name in ("sqlalchemy", "sqlalchemy.engine", "sqlalchemy.pool"):
+            caplog.set_level(logging.DEBUG, logger=name)
+        shown = [repr(ledger), str(ledger), repr(vars(ledger))]
+        entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
+        shown.append(repr(entry))
+        ledger.state(GUARD)
+        ledger.document(GUARD, "labels")
+        attempts: list[Callable[[], object]] = [
+            lambda: ledger.create(GUARD, {}, f"{SECRET} again", {"labels": f"{SECRET} other"}),
+            lambda: ledger.put_document(GUARD, "labels", f"{SECRET} other"),
+            lambda: ledger.put_document(GUARD, "labels", f"{SECRET}\ud800"),
+            lambda: ledger.create(OTHER, {}, f"{SECRET}\ud800"),
+            lambda: ledger.ask(GUARD, "a", 0.1, "accuracy", Mechanism()),
+            lambda: ledger.ask(GUARD, "b", 0.1, "accuracy", Mechanism(budget=0)),
+        ]
+        for attempt in attempts:
+            with pytest.raises((LedgerError, InputError, BudgetExhausted)) as caught:
+                attempt()
+            shown.append(str(caught.getrepr(style="short")))
+            shown.append(repr(caught.value) + repr(caught.value.__context__))
+        shown.append(caplog.text)
+        for text in shown:
+            assert SECRET not in text
+
+    @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+    def test_a_ledger_cannot_be_copied(self, ledger: Ledger, duplicate: Callable[[object], object]) -> None:
+        with pytest.raises(SharingError, match="can't be copied"):
+            duplicate(ledger)
+
+    # The end
+
+    def test_a_closed_ledger_refuses(self, ledger: Ledger) -> None:
+        ledger.close()
+        ledger.close()
+        mechanism = Mechanism()
+        uses: list[Callable[[], object]] = [
+            lambda: ledger.ask(GUARD, None, 0.5, "accuracy", mechanism),
+            lambda: ledger.create(OTHER, {}, FIRST),
+            lambda: ledger.put_document(GUARD, "name", "text"),
+            lambda: ledger.document(GUARD, "labels"),
+            lambda: ledger.state(GUARD),
+            lambda: ledger.parameters(GUARD),
+            lambda: ledger.entries(GUARD),
+            ledger.guards,
+        ]
+        for use in uses:
+            with pytest.raises(LedgerUnusable, match="it is closed"):
+                use()
+        assert mechanism.states == []
