@@ -294,8 +294,11 @@ def check_question(key: str | None, train: float, name: str) -> None:
 
 
 def check_repeat(stored: Entry, train: float) -> None:
-    """Refuse a key that is used for another question."""
-    if stored.train != train:
+    """Refuse a key that is used for another question.
+
+    The order of a sum may differ between runs, so training values are the same when they agree to nine digits.
+    """
+    if not math.isclose(stored.train, train, rel_tol=1e-9, abs_tol=1e-9):
         raise InputError(
             "key",
             f"{stored.key!r} was asked with train value {stored.train!r}, now {train!r}",
