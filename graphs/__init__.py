@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from graphs.chain import MarkovChain
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.exact import exact_leakage
 from graphs.model import DependenceModel
 from graphs.structures import Groups, Independent, MovingWindow
 
@@ -11,6 +13,8 @@ __all__ = [
     "DependenceModel",
     "Groups",
     "Independent",
+    "MarkovChain",
     "MovingWindow",
     "RouteUnavailable",
+    "exact_leakage",
 ]

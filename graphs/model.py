@@ -115,6 +115,22 @@ class DependenceModel(ABC):
         """
         return None
 
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities, for small models whose law is fully stated.
+
+        Returns
+        -------
+        ndarray
+            One axis per record, one entry per state.
+
+        Raises
+        ------
+        ArgumentError
+            When the model does not state a law, or has too many joint states.
+        """
+        seen = f"{self.describe()}, whose law is not stated"
+        raise ArgumentError("model", seen, "a model with a law (a Markov chain), or a table of joint probabilities")
+
     # What a caller uses ------------------------------------------------------------------------------------
 
     def leakage(self, epsilon: Any, method: str = "best", adversary: Adversary = "informed") -> FloatArray:

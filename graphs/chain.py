@@ -1,0 +1,421 @@
+"""Markov chains of records."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.arguments import FloatArray, check_count, check_probabilities
+from graphs.chain_quilts import ChainQuilts
+from graphs.concentration import (
+    coupling_inflation,
+    dobrushin_coefficient,
+    dobrushin_inflation,
+    spectral_inflation,
+)
+from graphs.counting import transition_counts
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.influence import Kernels
+from graphs.messages import Edges, along_chain, fixed_point, phi
+from graphs.model import Adversary, DependenceModel
+from graphs.profile import Profile, smallest
+from graphs.rounding import UNIT, up
+from graphs.search import largest_below
+from graphs.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
+from graphs.supports import Supports, distances_from, supports_of
+
+__all__ = ["MarkovChain"]
+
+#: Largest table of joint probabilities.
+MOST_STATES = 1_000_000
+
+#: An initial law this close to the stationary one is taken to be the stationary one.
+SAME_LAW = 1e-12
+
+
+class MarkovChain(DependenceModel):
+    """Records that follow each other as a time-homogeneous Markov chain.
+
+    Parameters
+    ----------
+    transition : array_like of shape (k, k)
+        Transition matrix: row x is the law of the next state after state x. Rows may be off from sum 1 by 1e-9 and are
+        normalised.
+    n : int
+        Number of records.
+    initial : array_like of shape (k,), optional
+        Law of the first record; the stationary law when left out, for which the chain has to be irreducible and
+        aperiodic. One within 1e-12 of the stationary law is taken to be that law.
+    states : sequence of hashable, optional
+        Names of the states; 0, 1, ..., k - 1 when left out.
+
+    Raises
+    ------
+    ArgumentError
+        For rows that do not sum to one, negative or missing entries, a wrong shape, fewer than one record, repeated
+        names, or a missing `initial` when there is no stationary law to start from.
+
+    Notes
+    -----
+    Zeros are allowed in the matrix and in the initial law: states that are impossible at a record are left out there.
+    All routes are described in `graphs/PROOFS.md`.
+
+    Examples
+    --------
+    >>> model = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=5)
+    >>> model.stationary.round(6)
+    array([0.666667, 0.333333])
+    >>> model.leakage(0.1).round(6)
+    array([0.284718, 0.330203, 0.344814, 0.330203, 0.284718])
+    >>> round(model.budget(0.5), 6)
+    0.145045
+    """
+
+    methods: ClassVar[tuple[str, ...]] = (
+        "group",
+        "quilt",
+        "quilt-contracted",
+        "messages",
+        "long-edges",
+        "blanket-published",
+        "quilt-published",
+        "spectral-published",
+    )
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "spectral", "dobrushin", "coupling")
+
+    def __init__(
+        self, transition: Any, n: int, initial: Any = None, *, states: Sequence[Hashable] | None = None
+    ) -> None:
+        super().__init__(n)
+        self._transition = check_probabilities("transition", transition, 2)
+        self._states = _state_names(states, len(self._transition))
+        self._period = period(self._transition)
+        law = stationary_law(self._transition) if self._period else None
+        self._stationary = law
+        self._starts_stationary = False
+        if initial is None:
+            if law is None or self._period != 1:
+                seen = "left out for a chain that is " + ("reducible" if law is None else f"periodic ({self._period})")
+                raise ArgumentError("initial", seen, "the law of the first record (there is no law it settles in)")
+            self._initial, self._starts_stationary = law[0], True
+        else:
+            self._initial = check_probabilities("initial", initial, 1)
+            if len(self._initial) != len(self._transition):
+                expected = f"{len(self._transition)} probabilities, one for each state"
+                raise ArgumentError("initial", f"{len(self._initial)} probabilities", expected)
+            if law is not None and np.abs(self._initial - law[0]).max() <= SAME_LAW:
+                self._initial, self._starts_stationary = law[0], True
+        for array in (self._transition, self._initial):
+            array.flags.writeable = False
+
+    @classmethod
+    def fit(
+        cls, *sequences: Iterable[Hashable], n: int | None = None, smoothing: float = 0.0, initial: Any = None
+    ) -> MarkovChain:
+        """Estimate a chain from one or more observed sequences.
+
+        Parameters
+        ----------
+        *sequences : iterables of hashable
+            Observed states in order, of any hashable type; transitions are counted inside each sequence.
+        n : int, optional
+            Number of records of the model; the length of the sequence when there is one only, otherwise needed.
+        smoothing : float
+            Added to the count of every pair of states that were seen; not negative.
+        initial : array_like, optional
+            Law of the first record, in the order of `states`; stationary when left out.
+
+        Returns
+        -------
+        MarkovChain
+            With the states in sorted order, or in the order in which they appear when they cannot be sorted.
+
+        Raises
+        ------
+        ArgumentError
+            For no transitions at all, missing labels, a state that was never left (add smoothing), and whatever the
+            constructor refuses.
+
+        Notes
+        -----
+        A fitted model is an estimate: leakages computed from it hold for the fitted law, not for the unknown one.
+
+        Examples
+        --------
+        >>> model = MarkovChain.fit("aabbaababb", n=100)
+        >>> model.states
+        ('a', 'b')
+        >>> model.transition.round(6)
+        array([[0.4, 0.6],
+               [0.5, 0.5]])
+        """
+        counts, states, longest = transition_counts(sequences, smoothing)
+        if n is None:
+            if len(sequences) != 1:
+                raise ArgumentError("n", "left out with several sequences", "the number of records of the model")
+            n = longest
+        return cls(counts / counts.sum(axis=1, keepdims=True), n, initial, states=states)
+
+    @property
+    def transition(self) -> FloatArray:
+        """Transition matrix, shape (k, k), rows normalised, read-only."""
+        return self._transition
+
+    @property
+    def initial(self) -> FloatArray:
+        """Law of the first record, shape (k,), read-only."""
+        return self._initial
+
+    @property
+    def states(self) -> tuple[Hashable, ...]:
+        """Names of the states."""
+        return self._states
+
+    @property
+    def stationary(self) -> FloatArray:
+        """Stationary law of an irreducible chain, shape (k,).
+
+        Raises
+        ------
+        ArgumentError
+            For a reducible chain, which may have several.
+        """
+        return self._irreducible()[0].copy()
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether the chain starts in its stationary law."""
+        return self._starts_stationary
+
+    @cached_property
+    def is_reversible(self) -> bool:
+        """Whether the chain is in detailed balance with its stationary law (relative 1e-9)."""
+        return self._stationary is not None and is_reversible(self._transition, self._stationary[0])
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """1 - max modulus of the other eigenvalues, of a reversible and aperiodic chain.
+
+        Raises
+        ------
+        ArgumentError
+            For a chain that is reducible, periodic or not reversible.
+        """
+        law = self._irreducible()[0]
+        if self._period != 1 or not self.is_reversible:
+            seen = f"a chain with period {self._period}" if self._period != 1 else "a chain that is not reversible"
+            raise ArgumentError("transition", seen, "an aperiodic, reversible chain, for a spectral gap")
+        return spectral_gap(self._transition, law)
+
+    def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw the states of all records once.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Names of states: integers when no names were given.
+
+        Examples
+        --------
+        >>> model = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=8)
+        >>> model.sample(np.random.default_rng(1)).shape
+        (8,)
+        """
+        rows = [row[:-1].tolist() for row in np.cumsum(self._transition, axis=1)]
+        draws = rng.random(self.n).tolist()
+        state = bisect_right(np.cumsum(self._initial)[:-1].tolist(), draws[0])
+        path = [state]
+        for draw in draws[1:]:
+            state = bisect_right(rows[state], draw)
+            path.append(state)
+        return self._names[path]
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities, one axis of length k per record.
+
+        Raises
+        ------
+        ArgumentError
+            For more than a million joint states.
+
+        Examples
+        --------
+        >>> MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=2, initial=[1, 0]).joint()
+        array([[0.9, 0.1],
+               [0. , 0. ]])
+        """
+        states = len(self._states)
+        if states**self.n > MOST_STATES:
+            raise ArgumentError("model", f"{states}^{self.n} joint states", f"at most {MOST_STATES}")
+        table = self._initial.copy()
+        for _ in range(self.n - 1):
+            table = table[..., None] * self._transition
+        return table
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        start = "stationary" if self._starts_stationary else "with a given start"
+        return f"Markov chain of {self.n} records over {len(self._states)} states, {start}"
+
+    # Leakage -----------------------------------------------------------------------------------------------
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        if method == "group" or (isinstance(epsilon, float) and epsilon == 0 and method != "blanket-published"):
+            return self._group(epsilon)
+        if method in ("messages", "long-edges"):
+            return self._messages(epsilon, method)
+        if method == "quilt-contracted":
+            return self._contracted(epsilon)
+        if method == "quilt":
+            factor = 2.0 if adversary == "informed" else 1.0
+            return self._quilts.leakages(epsilon, lambda influence, both: factor * influence, factor)
+        if method == "quilt-published":
+            return self._quilts.leakages(epsilon, lambda influence, both: 4 * influence, 4.0)
+        if method == "blanket-published":
+            return self._published_blanket(epsilon)
+        return self._published_spectral(epsilon)
+
+    def _group(self, epsilon: float | FloatArray) -> Profile:
+        if isinstance(epsilon, float):
+            return Profile.constant(epsilon if self.n == 1 else up(self.n * epsilon, 1), self.n)
+        return Profile.constant(up(float(epsilon.sum()), self.n), self.n)
+
+    def _messages(self, epsilon: float | FloatArray, method: str) -> Profile:
+        edges = self._edges(1) if method == "messages" else self._reach(epsilon)
+        return along_chain(self.n, epsilon, edges).minimum(self._group(epsilon))
+
+    def _contracted(self, epsilon: float | FloatArray) -> Profile:
+        routes = ("group", "messages", "long-edges", "quilt")
+        ends = smallest(self._profile(name, epsilon, "informed") for name in routes).largest()
+        return self._quilts.contracted(epsilon, lambda diameter, both: phi(diameter, up(2 * ends, 1) if both else ends))
+
+    def _published_blanket(self, epsilon: float | FloatArray) -> Profile:
+        influence = self._quilts.blankets()
+        if isinstance(epsilon, float):
+            return Profile(up(epsilon + 4 * influence.values, 2), influence.counts)
+        return Profile.of(up(epsilon + 4 * influence.expand(), 2))
+
+    def _published_spectral(self, epsilon: float | FloatArray) -> Profile:
+        method = "spectral-published"
+        others = ("best", "messages", "quilt")
+        if self._period != 1:
+            raise RouteUnavailable(
+                method, "the chain is periodic" if self._period else "the chain is reducible", others
+            )
+        if not self.is_reversible:
+            raise RouteUnavailable(method, "the chain is not reversible", others)
+        if not self._starts_stationary:
+            raise RouteUnavailable(method, "the chain does not start in its stationary law", others)
+        gap, rarest, most = self.spectral_gap, float(self._initial.min()), 1e3
+        if gap <= 0 or published_budget(most, gap, rarest, self.n) == 0:
+            reason = f"a chain of {self.n} records is too short for a spectral gap of {gap:.6g}"
+            raise RouteUnavailable(method, reason, others)
+        budget = epsilon if isinstance(epsilon, float) else float(epsilon.max())
+        found = largest_below(lambda target: published_budget(target, gap, rarest, self.n), budget, budget, 2 * budget)
+        assert found is not None
+        return Profile.constant(found * (1 + 2.0**-40), self.n)
+
+    def _reach(self, epsilon: float | FloatArray) -> Edges:
+        """Return the long edges that can lower a message: those that cost less than the best message so far."""
+        least = epsilon if isinstance(epsilon, float) else float(epsilon[epsilon > 0].min())
+        count, best = 8, float("inf")
+        while True:
+            edges = self._edges(count)
+            finite = np.flatnonzero(np.isfinite(edges.diameters))
+            if len(finite) and least < 500:
+                best = fixed_point(least, edges.keep(finite[edges.steps[finite] * least < 1000]))
+            if len(edges.steps) < count or edges.steps[-1] * least >= best:
+                break
+            count *= 2
+        useful = (edges.steps - 1) * least < best
+        useful &= np.isfinite(edges.diameters) | np.isfinite(edges.head).any(axis=0)
+        useful[0] = True
+        return edges.keep(np.flatnonzero(useful))
+
+    def _edges(self, count: int) -> Edges:
+        """Return the diameters of the first `count` edge lengths."""
+        if self.n == 1:
+            return Edges(np.ones(1, dtype=np.int64), np.zeros(1), np.zeros((0, 1)))
+        count = self._kernels.prepare(count)
+        supports = self._supports
+        cycle = np.max([self._kernels.diameters(count, mask) for mask in supports.cycle], axis=0)
+        head = [self._kernels.diameters(count, mask) for mask in supports.head[: self.n]]
+        return Edges(self._kernels.lengths[:count], cycle, np.array(head).reshape(-1, count))
+
+    # What is computed once ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _supports(self) -> Supports:
+        return supports_of(self._transition, self._initial)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels(self._transition, self.n)
+
+    @cached_property
+    def _quilts(self) -> ChainQuilts:
+        stationary, distances = self._stationary, np.zeros(1)
+        if not self._starts_stationary and stationary is not None:
+            distances = distances_from(*stationary, self._transition, self._initial, min(self.n, 4096))
+        elif stationary is None:
+            distances = np.full(1, np.inf)
+        return ChainQuilts(
+            self._kernels, self._supports, self.n, self._transition, self._initial, stationary, distances
+        )
+
+    @cached_property
+    def _names(self) -> npt.NDArray[Any]:
+        if self._states == tuple(range(len(self._states))):
+            return np.arange(len(self._states))
+        names = np.empty(len(self._states), dtype=object)
+        names[:] = self._states
+        plain = {type(state) for state in self._states} in ({str}, {int}, {float}, {bool})
+        return np.array(self._states) if plain else names
+
+    def _irreducible(self) -> tuple[FloatArray, float]:
+        if self._stationary is None:
+            raise ArgumentError("transition", "a reducible chain", "an irreducible one, for a stationary law")
+        return self._stationary
+
+    # Variance inflation ------------------------------------------------------------------------------------
+
+    def _inflation(self, method: str) -> float:
+        if method == "components" or self.n == 1:
+            return float(self.n)
+        if method == "spectral":
+            if not self._starts_stationary:
+                reason = "the chain does not start in its stationary law"
+                raise RouteUnavailable(method, reason, ("best", "dobrushin", "coupling"))
+            law, error = self._irreducible()
+            return spectral_inflation(self._transition, law, error)
+        reachable = np.flatnonzero(self._supports.cycle.any(axis=0) | self._supports.head.any(axis=0))
+        transition = self._transition[np.ix_(reachable, reachable)]
+        if method == "coupling":
+            return coupling_inflation(transition, self.n)
+        return dobrushin_inflation(dobrushin_coefficient(transition, (len(transition) + 2) * UNIT), self.n)
+
+    def _content(self) -> Mapping[str, Any]:
+        start = np.zeros(0) if self._starts_stationary else self._initial
+        names = [f"{type(name).__name__} {name!r}" for name in self._states]
+        return {"n": self.n, "transition": self._transition, "initial": start, "states": names}
+
+
+def _state_names(states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:
+    if states is None:
+        return tuple(range(count))
+    names = tuple(states)
+    check_count("states", len(names))
+    if len(names) != count or len(set(names)) != count:
+        seen = f"{len(names)} names, {len(set(names))} of them different"
+        raise ArgumentError("states", seen, f"{count} different names, one for each row of the matrix")
+    return names

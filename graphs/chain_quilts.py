@@ -1,0 +1,203 @@
+"""The quilts of a Markov chain: which influences hold at which record."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from graphs.arguments import FloatArray
+from graphs.influence import BoolArray, Kernels
+from graphs.profile import Profile
+from graphs.quilts import Penalty, QuiltTable
+from graphs.rounding import up
+from graphs.supports import Supports
+
+__all__ = ["ChainQuilts"]
+
+#: Chains that start away from the stationary law are followed record by record up to this many numbers.
+EXACT = 20_000_000
+
+
+class ChainQuilts:
+    """Influences and diameters of the quilts of a chain.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        Kernels of the chain.
+    supports : Supports
+        Which states are possible where.
+    n : int
+        Number of records.
+    transition, initial : ndarray
+        The chain.
+    stationary : tuple of (ndarray, float) or None
+        Stationary law and bound on its relative error; None when there is no unique positive one.
+    distances : ndarray
+        How far the law of the first records is from the stationary one, see `graphs.supports.distances_from`; zeros for
+        a chain that starts in its stationary law.
+
+    Notes
+    -----
+    The right end of a quilt depends on the kernel alone. The left end has P(x_{i-a} | x_i) proportional to
+    P(x_{i-a}) P^a(x_{i-a}, x_i) / P(x_i), so its log-ratios for a pair (x, x') are those of the columns of P^a plus
+    ln P(x_i = x') / P(x_i = x). In the stationary case that is the same for every record. Otherwise short chains are
+    followed record by record; for long ones two upper bounds are used, the stationary influence plus the distance of
+    the law from the stationary one, and the range of the log-ratios, which does not depend on the law and is not
+    below their maximum since both laws sum to one.
+    """
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        supports: Supports,
+        n: int,
+        transition: FloatArray,
+        initial: FloatArray,
+        stationary: tuple[FloatArray, float] | None,
+        distances: FloatArray,
+    ) -> None:
+        self._kernels, self._supports, self._n = kernels, supports, n
+        self._transition, self._initial = transition, initial
+        self._stationary, self._distances = stationary, distances
+        self._tables: dict[tuple[str, int], QuiltTable] = {}
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether the chain starts in its stationary law."""
+        return not self._distances.any()
+
+    @cached_property
+    def _possible(self) -> BoolArray:
+        """States possible at any record."""
+        return np.asarray(self._supports.cycle.any(axis=0) | self._supports.head.any(axis=0))
+
+    def leakages(self, epsilon: float | FloatArray, penalty: Penalty, factor: float) -> Profile:
+        """Return the smallest leakage over all quilts, for each record.
+
+        Parameters
+        ----------
+        epsilon : float or ndarray of shape (n,)
+            Budget of each record.
+        penalty : callable
+            From influence to leakage.
+        factor : float
+            Slope of the penalty.
+        """
+        if not isinstance(epsilon, float):
+            kind = "influence" if self.is_stationary else "range"
+            return self._table(kind, self._enough(float(epsilon.max()))).leakages_of(epsilon, penalty)
+        if self._n == 1:
+            return Profile.constant(epsilon, 1)
+        count = self._enough(epsilon)
+        if self.is_stationary:
+            return self._table("influence", count).leakages(self._n, epsilon, penalty)
+        if self._is_short:
+            tables = enumerate(self._by_record)
+            return Profile.of(np.array([t.at_record(i, self._n, epsilon, penalty) for i, t in tables]))
+        found = self._table("range", count).leakages(self._n, epsilon, penalty)
+        if self._stationary is None:
+            return found
+        near = self._table("influence", count).leakages(self._n, epsilon, penalty)
+        return found.minimum(self._moved(near, factor))
+
+    def contracted(self, epsilon: float | FloatArray, penalty: Penalty) -> Profile:
+        """Return the smallest leakage over all quilts, with a penalty of diameters."""
+        if not isinstance(epsilon, float):
+            return self._table("diameter", self._enough(float(epsilon.max()))).leakages_of(epsilon, penalty)
+        if self._n == 1:
+            return Profile.constant(epsilon, 1)
+        return self._table("diameter", self._enough(epsilon)).leakages(self._n, epsilon, penalty)
+
+    def blankets(self) -> Profile:
+        """Return the influence of each record on its Markov blanket, its two neighbours."""
+        n = self._n
+        if n == 1:
+            return Profile.constant(0.0, 1)
+        if not self.is_stationary and self._is_short:
+            tables = self._by_record
+            inner = [table.both[0, 0] for table in tables[1:-1]]
+            return Profile.of(np.array([tables[0].right[0], *inner, tables[-1].left[0]]))
+        found = self._blankets("influence" if self.is_stationary else "range")
+        if self.is_stationary or self._stationary is None:
+            return found
+        return found.minimum(self._moved(self._blankets("influence"), 1.0))
+
+    def _blankets(self, kind: str) -> Profile:
+        table = self._table(kind, self._kernels.prepare(8))
+        middle = float(table.both[0, 0])
+        return Profile.ends(table.right[:1], middle, table.left[:1], self._n)
+
+    def _moved(self, near: Profile, factor: float) -> Profile:
+        """Add what the distance from the stationary law may add to each influence."""
+        values = near.expand()
+        head = self._distances[: self._n]
+        values[: len(head)] += factor * head
+        values[len(head) :] += factor * head[-1]
+        return Profile.of(up(values, 2))
+
+    def _enough(self, epsilon: float) -> int:
+        """Return how many lengths can matter at a budget.
+
+        A longer quilt does not help when the influence left over (four times, in the published route) is below one
+        more budget, or when its near records alone cost more than a quilt that was found.
+        """
+        count, total = 8, len(self._kernels.lengths)
+        while True:
+            count = self._kernels.prepare(count)
+            if count == total:
+                return count
+            forward, backward = (
+                ranges[:, self._possible][:, :, self._possible].max(axis=(1, 2))
+                for ranges in (self._kernels.forward(count)[1], self._kernels.backward(count)[1])
+            )
+            sizes = self._kernels.lengths[:count]
+            found = ((2 * sizes - 1) * epsilon + 4 * (forward + backward)).min()
+            if 4 * max(forward[-1], backward[-1]) <= epsilon or sizes[-1] * epsilon >= found:
+                return count
+            count *= 2
+
+    def _table(self, kind: str, count: int) -> QuiltTable:
+        """Return the influences ("influence", stationary; "range", any law) or the diameters of all quilts."""
+        if (kind, count) not in self._tables:
+            (largest, forward), (raw, backward) = self._kernels.forward(count), self._kernels.backward(count)
+            if kind == "influence":
+                assert self._stationary is not None
+                law, error = self._stationary
+                backward = raw + (np.log(law) - np.log(law)[:, None]) + 2.1 * error
+            right = forward if kind == "diameter" else largest
+            states = np.flatnonzero(self._possible)
+            inside = np.ix_(np.arange(count), states, states)
+            table = QuiltTable.of_pairs(self._kernels.lengths[:count], backward[inside], right[inside])
+            self._tables[kind, count] = table
+        return self._tables[kind, count]
+
+    @cached_property
+    def _is_short(self) -> bool:
+        return self._n <= 64 and self._n**3 * len(self._initial) ** 2 <= EXACT
+
+    @cached_property
+    def _by_record(self) -> list[QuiltTable]:
+        """Influences of every record, for a short chain that starts anywhere."""
+        n = self._n
+        count = self._kernels.prepare(n)
+        logs, errors = self._kernels.logs(count)
+        forward = self._kernels.forward(count)[0]
+        law, tables = self._initial, []
+        for i in range(n):
+            states = np.flatnonzero(self._supports.at(i))
+            weights = np.log(law[states])
+            slack = 2.1 * (i + 1) * (len(law) + 4) * 2.0**-53
+            backward = np.full((count, len(states), len(states)), np.inf)
+            for j in range(min(i, count)):
+                before = logs[j][np.flatnonzero(self._supports.at(i - j - 1))][:, states]
+                with np.errstate(invalid="ignore"):
+                    difference = np.fmax.reduce(before[:, :, None] - before[:, None, :], axis=0)
+                    moved = difference + (weights - weights[:, None]) + errors[j] + slack
+                backward[j] = np.where(np.isnan(moved), np.inf, moved)
+            tables.append(
+                QuiltTable.of_pairs(self._kernels.lengths[:count], backward, forward[:, states][:, :, states])
+            )
+            law = law @ self._transition
+        return tables

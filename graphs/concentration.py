@@ -1,0 +1,132 @@
+"""Variance inflation: how much wider a mean of dependent records fluctuates.
+
+Every number here is an upper bound on a Lambda with P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda) for means q of
+per-record values in [0, 1]; proofs and sources in `graphs/PROOFS.md`, section 5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphs.arguments import FloatArray
+from graphs.rounding import UNIT, up
+
+__all__ = ["coupling_inflation", "dobrushin_coefficient", "dobrushin_inflation", "operator_norm", "spectral_inflation"]
+
+#: Steps followed one by one when dependence is summed along a chain.
+STEPS = 20_000
+
+
+def dobrushin_coefficient(kernel: FloatArray, relative_error: float = 0.0) -> float:
+    """Return the largest total variation distance between two rows, rounded up, at most 1.
+
+    Examples
+    --------
+    >>> round(dobrushin_coefficient(np.array([[0.9, 0.1], [0.2, 0.8]])), 9)
+    0.7
+    """
+    distances = [np.abs(row - kernel[a:]).sum(axis=1).max() for a, row in enumerate(kernel)]
+    return min(float(max(distances)) / 2 + relative_error + (len(kernel) + 4) * UNIT, 1.0)
+
+
+def dobrushin_inflation(coefficient: float, n: int) -> float:
+    """Return (1/n) sum_i (sum_{j >= i} theta^{j-i})^2, at most (1 - theta)^-2, rounded up.
+
+    Examples
+    --------
+    >>> round(dobrushin_inflation(0.5, 2), 9)
+    1.625
+    """
+    powers = coefficient ** np.arange(min(n, STEPS), dtype=np.float64)
+    tail = up(powers[-1] * coefficient, 8 * STEPS) / (1 - coefficient) if coefficient < 1 else float("inf")
+    return _from_steps(up(powers, 16), tail, n)
+
+
+def coupling_inflation(transition: FloatArray, n: int) -> float:
+    """Return the same with the Dobrushin coefficient of P^m in place of theta^m.
+
+    Parameters
+    ----------
+    transition : ndarray of shape (k, k)
+        Transition matrix.
+    n : int
+        Number of records.
+
+    Examples
+    --------
+    >>> round(coupling_inflation(np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]]), 1000), 3)
+    3.993
+    """
+    states = len(transition)
+    most = int(np.clip(20_000_000 / states**3, 64, 2048))
+    coefficients, kernel = [1.0], np.eye(states)
+    for m in range(1, min(n, most)):
+        kernel = kernel @ transition
+        coefficients.append(min(dobrushin_coefficient(kernel, 2 * m * (states + 2) * UNIT), coefficients[-1]))
+        if coefficients[-1] < 1e-9:
+            break
+    last = coefficients[-1]
+    tail = up((len(coefficients) - 1) * last / (1 - last), 4) if last < 1 else float("inf")
+    return _from_steps(np.array(coefficients), tail, n)
+
+
+def _from_steps(coefficients: FloatArray, tail: float, n: int) -> float:
+    """Return (1/n) sum_{L=1..n} (sum of the first L coefficients)^2, given a bound on the sum of those left out."""
+    sums = np.cumsum(coefficients[:n])
+    left = n - len(sums)
+    total = float((sums**2).sum()) + (left * (float(sums[-1]) + tail) ** 2 if left else 0.0)
+    return up(total / n, 4 * len(sums))
+
+
+def spectral_inflation(transition: FloatArray, law: FloatArray, law_error: float) -> float:
+    """Return (1 + lambda) / (1 - lambda), lambda the norm of the kernel on mean-zero functions of L2(law).
+
+    Parameters
+    ----------
+    transition : ndarray of shape (k, k)
+        Transition matrix of a chain that starts in its stationary law.
+    law : ndarray of shape (k,)
+        Stationary law, positive.
+    law_error : float
+        Bound on its relative error.
+
+    Notes
+    -----
+    lambda is the second singular value of D^{1/2} P D^{-1/2}, D the diagonal matrix of the law: for a reversible
+    chain the largest modulus of an eigenvalue other than 1, in general the square root of the second eigenvalue of
+    the multiplicative reversibilisation.
+
+    Examples
+    --------
+    >>> round(spectral_inflation(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3]), 1e-15), 9)
+    5.666666667
+    """
+    root = np.sqrt(law)
+    scaled = root[:, None] * transition / root
+    error = (law_error + (len(law) + 8) * UNIT) * (float(np.linalg.norm(scaled)) + 1)
+    norm = operator_norm(scaled - np.outer(root, root)) + 2 * error
+    if norm >= 1:
+        return float("inf")
+    return up((1 + norm) / (1 - norm), 4)
+
+
+def operator_norm(matrix: FloatArray) -> float:
+    """Return an upper bound on the largest singular value of a matrix.
+
+    Notes
+    -----
+    Whatever the routine for singular values returns, U S V with residual R and U, V near orthogonal satisfies
+    norm(A) <= norm(S) norm(U) norm(V) + norm(R), and norm(U)^2 <= 1 + norm(U^T U - I); the residuals are computed and
+    enlarged by the error of computing them.
+
+    Examples
+    --------
+    >>> round(operator_norm(np.diag([3.0, -4.0])), 12)
+    4.0
+    """
+    left, values, right = np.linalg.svd(matrix)
+    unit = np.eye(len(matrix))
+    size = len(matrix) ** 2 * (len(matrix) + 3) * UNIT
+    stretch = [float(np.linalg.norm(q.T @ q - unit)) + 2 * size for q in (left, right)]
+    residual = float(np.linalg.norm(matrix - (left * values) @ right)) + 4 * size * float(values[0])
+    return up(float(values[0]) * (1 + stretch[0]) * (1 + stretch[1]) + residual, 8)

@@ -1,0 +1,175 @@
+"""Influence of one record of a chain on another: kernels of several steps, their log-ratios and diameters.
+
+The *max-influence* of record i on a set Q is I = ln max P(x_Q | x_i) / P(x_Q | x_i'), over configurations of positive
+probability (0/0 is left out, positive/0 is infinite). For a chain, whose records left and right of i are independent
+given x_i, it is a sum of two ends for the same pair (x_i, x_i').
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.messages import log_error
+from graphs.rounding import UNIT
+
+__all__ = ["Kernels", "lengths"]
+
+#: Entries below this are not trusted to keep their relative accuracy through products.
+TINY = 1e-280
+
+#: Largest number of entries of one temporary array.
+CHUNK = 2_000_000
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+def lengths(states: int, n: int) -> IntArray:
+    """Return the step lengths at which kernels of a chain are looked at.
+
+    Parameters
+    ----------
+    states, n : int
+        Number of states and of records.
+
+    Returns
+    -------
+    ndarray of int
+        Increasing; all of 1, 2, ... up to a bound that falls with the number of states, and from there on about
+        evenly spaced logarithmically, up to n - 1. A quilt or a long edge of any length is valid, so leaving some
+        out costs sharpness only.
+
+    Examples
+    --------
+    >>> lengths(2, 5)
+    array([1, 2, 3, 4])
+    >>> len(lengths(2, 1_000_000)) < 700
+    True
+    """
+    few = int(np.clip(5000 / states, 24, 600))
+    dense = int(few * 0.8)
+    chosen = list(range(1, min(dense, n - 1) + 1))
+    ratio = max((n / dense) ** (1 / max(few - dense, 1)) - 1, 0.01) if n > dense else 1.0
+    while chosen and chosen[-1] < n - 1:
+        step = 1 << max(int(chosen[-1] * ratio), 1).bit_length() - 1
+        chosen.append(min(chosen[-1] + step, n - 1))
+    return np.array(chosen, dtype=np.int64)
+
+
+class Kernels:
+    """Log-ratios of the m-step kernels of a chain, for all lengths m that are asked for.
+
+    Parameters
+    ----------
+    transition : ndarray of shape (k, k)
+        Transition matrix, rows normalised.
+    n : int
+        Number of records.
+
+    Attributes
+    ----------
+    lengths : ndarray of shape (J,)
+        Step lengths; tables below have one slice for each of the first `ready` of them.
+    """
+
+    def __init__(self, transition: FloatArray, n: int) -> None:
+        states = len(transition)
+        self.lengths = lengths(states, n)
+        self.ready = 0
+        shape = (len(self.lengths), states, states)
+        self._logs, self._errors = np.empty((0, *shape[1:])), np.empty(0)
+        self._tables = [np.empty((0, *shape[1:])) for _ in range(4)]
+        self._row_error = (states + 2) * UNIT
+        self._powers = {0: (transition, transition > 0)}
+        self._last = (transition, transition > 0, 1)
+
+    def prepare(self, count: int) -> int:
+        """Compute the tables of the first `count` lengths, or of all when there are fewer; return how many."""
+        count = min(count, len(self.lengths))
+        if count > self.ready:
+            kernels = [self._kernel(int(m)) for m in self.lengths[self.ready : count]]
+            logs = np.array([logs for logs, _ in kernels])
+            errors = np.array([error for _, error in kernels])
+            tables = [*_ratios(logs, errors), *_ratios(logs.transpose(0, 2, 1), errors)]
+            self._logs = np.concatenate([self._logs, logs])
+            self._errors = np.concatenate([self._errors, errors])
+            self._tables = [np.concatenate(pair) for pair in zip(self._tables, tables, strict=True)]
+            self.ready = count
+        return count
+
+    def logs(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """Return ln P^m, shape (count, k, k), and bounds on the error of a difference of two entries."""
+        count = self.prepare(count)
+        return self._logs[:count], self._errors[:count]
+
+    def forward(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """Return, for pairs of rows x, x', the maximum and the range over y of ln P^m(x, y) / P^m(x', y)."""
+        count = self.prepare(count)
+        return self._tables[0][:count], self._tables[1][:count]
+
+    def backward(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """Return, for pairs of columns x, x', the maximum and the range over y of ln P^m(y, x) / P^m(y, x')."""
+        count = self.prepare(count)
+        return self._tables[2][:count], self._tables[3][:count]
+
+    def diameters(self, count: int, possible: BoolArray) -> FloatArray:
+        """Return the projective diameters of the kernels that start in the `possible` states, shape (count,)."""
+        ranges = self.forward(count)[1]
+        inside: FloatArray = ranges[:, possible][:, :, possible].max(axis=(1, 2), initial=0.0)
+        return inside
+
+    def _kernel(self, m: int) -> tuple[FloatArray, float]:
+        """Return ln P^m and a bound on the error of a difference of two entries.
+
+        Products of non-negative matrices have small relative errors entry by entry: (k + 2) units for each factor.
+        Where an entry that the pattern of zeros says is positive has underflowed, the logarithms are missing (nan).
+        """
+        kernel, pattern, power = self._last
+        rest = m - power
+        while rest:
+            bit = rest.bit_length() - 1
+            factor, factor_pattern = self._doubled(bit)
+            kernel, pattern = kernel @ factor, _compose(pattern, factor_pattern)
+            rest -= 1 << bit
+        self._last = (kernel, pattern, m)
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.where(pattern, kernel, 0.0))
+        if m > 1 and (kernel[pattern] < TINY).any():
+            logs = np.full_like(logs, np.nan)
+        return logs, log_error(logs, m * self._row_error * 2)
+
+    def _doubled(self, bit: int) -> tuple[FloatArray, BoolArray]:
+        if bit not in self._powers:
+            kernel, pattern = self._doubled(bit - 1)
+            self._powers[bit] = (kernel @ kernel, _compose(pattern, pattern))
+        return self._powers[bit]
+
+
+def _compose(first: BoolArray, second: BoolArray) -> BoolArray:
+    product: BoolArray = first.astype(np.float32) @ second.astype(np.float32) > 0
+    return product
+
+
+def _ratios(logs: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return maximum and range over y of logs[x, y] - logs[x', y], rounded up, shape (J, k, k) each.
+
+    Entries where both are minus infinity are left out. A pair with nothing left (a state that is never reached), or
+    with missing logarithms, gets infinity.
+    """
+    shape = logs.shape
+    largest, ranges = np.empty(shape), np.empty(shape)
+    rows = max(CHUNK // (shape[1] * shape[2]), 1)
+    with np.errstate(invalid="ignore"):
+        for x in range(shape[1]):
+            for start in range(0, shape[0], rows):
+                part = slice(start, start + rows)
+                difference = logs[part, x, None, :] - logs[part]
+                high, low = np.fmax.reduce(difference, axis=2), np.fmin.reduce(difference, axis=2)
+                largest[part, x], ranges[part, x] = high, high - low
+        for table in (largest, ranges):
+            table[np.isnan(table)] = np.inf
+            table += errors[:, None, None]
+    diagonal = np.arange(shape[1])
+    largest[:, diagonal, diagonal] = ranges[:, diagonal, diagonal] = 0.0
+    return largest, ranges

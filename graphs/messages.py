@@ -1,0 +1,412 @@
+"""Leakage by passing messages: the contraction phi, projective diameters, and messages along a chain.
+
+Proofs of all statements: `graphs/PROOFS.md`, sections 1 and 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray, real_array
+from graphs.errors import ArgumentError
+from graphs.profile import Profile
+from graphs.rounding import UNIT, charges, down, up
+
+__all__ = ["Edges", "along_chain", "fixed_point", "phi", "projective_diameter"]
+
+#: Records for which the recursion along a homogeneous chain is followed one by one, before it is continued in bulk.
+EXPLICIT = 2048
+
+#: Relative distance to the fixed point at which the recursion counts as converged.
+CONVERGED = 2.0**-44
+
+
+def gain(diameter: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return t >= tanh(D/4) and r <= 1/(1 + exp(D/2)), the two numbers that make phi a Moebius map.
+
+    With V = expm1(alpha/2) one has phi(D, alpha) = 2 log1p(t V / (1 + r V)): no cancellation for small numbers and
+    none for large ones.
+    """
+    with np.errstate(over="ignore"):
+        t = np.minimum(up(np.tanh(diameter / 4)), 1.0)
+        r = down(1 / (1 + np.exp(diameter / 2)), 16)
+    return t, r
+
+
+def phi(diameter: FloatArray | float, leakage: FloatArray | float) -> FloatArray:
+    """Return what is left of a leakage behind an edge.
+
+    Parameters
+    ----------
+    diameter : array_like
+        Projective diameter D of the edge, not negative, possibly infinite.
+    leakage : array_like
+        Leakage alpha about the record behind the edge, nats, not negative, possibly infinite.
+
+    Returns
+    -------
+    ndarray
+        4 artanh(tanh(D/4) tanh(alpha/4)), rounded up, and never above the smaller of both arguments.
+
+    Notes
+    -----
+    If h >= 0 has log-range at most alpha and ln dp/dq has log-range at most D, then E_p h <= exp(phi) E_q h, and no
+    smaller number will do (`graphs/PROOFS.md`, Lemma 2).
+
+    Examples
+    --------
+    >>> float(phi(1.0, 0.1).round(12))
+    0.024487070932
+    >>> float(phi(np.inf, 0.1)), float(phi(0.0, 0.1))
+    (0.1, 0.0)
+    """
+    diameter, leakage = np.asarray(diameter, dtype=np.float64), np.asarray(leakage, dtype=np.float64)
+    t, r = gain(diameter)
+    with np.errstate(over="ignore", divide="ignore", under="ignore", invalid="ignore"):
+        value = up(np.expm1(leakage / 2))
+        contracted = np.where(value > 1e-290, t / (1 / value + r), value)
+        found = up(2 * np.log1p(up(contracted)), 16)
+    result: FloatArray = np.minimum(np.minimum(diameter, leakage), np.where(np.isnan(found), np.inf, found))
+    return result
+
+
+def projective_diameter(potential: FloatArray, relative_error: float = 0.0) -> float:
+    """Return the projective diameter of a non-negative matrix.
+
+    Parameters
+    ----------
+    potential : array_like of shape (k, l)
+        Weights of an edge between a record with k states and one with l states.
+    relative_error : float
+        Relative error of the entries; the result is enlarged accordingly.
+
+    Returns
+    -------
+    float
+        max over a, b, c, d of ln [psi(a,c) psi(b,d) / (psi(a,d) psi(b,c))], rounded up; infinite when two rows that
+        are not zero throughout have their zeros at different places.
+
+    Raises
+    ------
+    ArgumentError
+        For negative, missing or infinite entries, or another number of axes.
+
+    Notes
+    -----
+    Multiplying a row or a column by a positive number changes nothing, and neither does exchanging rows for columns.
+
+    Examples
+    --------
+    >>> round(projective_diameter([[0.9, 0.1], [0.2, 0.8]]), 9)
+    3.583518938
+    >>> projective_diameter([[0.5, 0.5], [0.0, 1.0]])
+    inf
+    """
+    expected = "a matrix of finite numbers that are not negative"
+    weights = real_array("potential", potential, expected)
+    if weights.ndim != 2 or not np.isfinite(weights).all() or (weights < 0).any():
+        raise ArgumentError("potential", f"an array of shape {weights.shape} with such entries", expected)
+    weights = weights[(weights > 0).any(axis=1)]
+    weights = weights[:, (weights > 0).any(axis=0)]
+    if weights.size == 0 or min(weights.shape) == 1:
+        return 0.0 if (weights > 0).all() else float("inf")
+    if (weights == 0).any():
+        return float("inf")
+    logs = np.log(weights)
+    pad = log_error(logs, relative_error)
+    ranges = [np.ptp(logs[a] - logs[a + 1 :], axis=1).max() for a in range(len(logs) - 1)]
+    return up(float(max(ranges)) + pad, 2)
+
+
+def log_error(logs: FloatArray, relative_error: float) -> float:
+    """Return a bound on the error of the range of a difference of two rows of computed logarithms."""
+    finite = logs[np.isfinite(logs)]
+    largest = float(np.abs(finite).max()) if finite.size else 0.0
+    return 4.1 * relative_error + 64 * UNIT * largest
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Diameters of the edges, long ones included, of a chain.
+
+    Parameters
+    ----------
+    steps : ndarray of shape (J,)
+        Lengths m of the edges, increasing, the first 1.
+    diameters : ndarray of shape (J,)
+        Diameter of the m-step kernel from record i to record i + m, for every i >= len(head).
+    head : ndarray of shape (h, J)
+        The same for the first records, where fewer states are possible.
+    """
+
+    steps: IntArray
+    diameters: FloatArray
+    head: FloatArray
+
+    def keep(self, chosen: IntArray) -> Edges:
+        """Return the edges of the chosen lengths (positions in `steps`)."""
+        return Edges(self.steps[chosen], self.diameters[chosen], self.head[:, chosen])
+
+    def of(self, position: int, count: int) -> FloatArray:
+        """Return the diameters of the edges of one length that start at records 0 to `count` - 1."""
+        start = self.head[:count, position]
+        return np.concatenate([start, np.full(count - len(start), self.diameters[position])])
+
+
+class _Steps:
+    """The maps rho_{i+m} -> E + phi(Delta_m, E + eps' + rho_{i+m}) for one eps', on v = expm1(rho/2)."""
+
+    def __init__(self, epsilon: float, edges: Edges) -> None:
+        self.steps = edges.steps
+        with np.errstate(over="ignore"):
+            self.before = up(np.expm1(self.steps * (epsilon / 2)), 18)
+            self.after = up(np.expm1((self.steps - 1) * (epsilon / 2)), 18)
+        self.t, self.r = gain(edges.diameters)
+        self.head_t, self.head_r = gain(edges.head)
+
+    def apply(self, values: FloatArray, t: FloatArray, r: FloatArray, count: int) -> FloatArray:
+        """Apply the first `count` maps to one value each, rounding up."""
+        f, g = self.before[:count], self.after[:count]
+        inner = values * (1 + f) + f
+        contracted = t[:count] / (1 / inner + r[:count])
+        result: FloatArray = contracted * (1 + g) + g
+        return up(result, 16)
+
+    def matrix(self, position: int) -> FloatArray:
+        """Return one map as a matrix [[A, B], [C, D]] of positive entries: v -> (A v + B) / (C v + D)."""
+        f, g, t, r = (float(x[position]) for x in (self.before, self.after, self.t, self.r))
+        q = t * (1 + g) + g * r
+        return np.array([[(1 + f) * q, f * q + g], [r * (1 + f), 1 + r * f]])
+
+    def limit(self) -> float:
+        """Return a value that no map with the best step exceeds when applied to it: an upper bound of all iterates.
+
+        The maps are increasing and concave, so a point that is mapped to itself or below bounds every iterate that
+        starts below it. The fixed point is computed, enlarged until that can be verified in rounded arithmetic.
+        """
+        f, g, t, r = self.before, self.after, self.t, self.r
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            q = t * (1 + g) + g * r
+            constant, square = f * q + g, r * (1 + f)
+            linear = f + g + f * g - r * ((1 + f) * (2 + g) + f)
+            root = np.sqrt(linear**2 + 4 * constant * square)
+            fixed = np.where(linear > 0, (linear + root) / (2 * square), 2 * constant / (root - linear))
+        fixed = np.where(np.isfinite(fixed), fixed, np.inf)
+        best = int(np.argmin(fixed))
+        if not np.isfinite(fixed[best]):
+            return float("inf")
+        enlarge = 2.0**-49
+        while enlarge < 1:
+            value = float(fixed[best]) * (1 + enlarge)
+            if float(self.apply(np.full(len(f), value), t, r, len(f))[best]) <= value:
+                return value
+            enlarge *= 2
+        return float("inf")
+
+
+def fixed_point(epsilon: float, edges: Edges) -> float:
+    """Return an upper bound on the message that travels along an endless homogeneous chain, nats.
+
+    Examples
+    --------
+    >>> edge = Edges(np.array([1]), np.array([3.58351893845611]), np.zeros((0, 1)))
+    >>> round(fixed_point(0.1, edge), 6)
+    0.248917
+    """
+    return float(_nats(np.array(_Steps(epsilon, edges).limit())))
+
+
+def along_chain(n: int, epsilon: float | FloatArray, edges: Edges) -> Profile:
+    """Return the leakages that messages along a chain give, from both sides.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    epsilon : float or ndarray of shape (n,)
+        Privacy budget of each record.
+    edges : Edges
+        Lengths 1 alone give ordinary messages; more lengths give long edges.
+
+    Returns
+    -------
+    Profile
+
+    Notes
+    -----
+    With E(i, j) the sum of the budgets strictly between, the message from the right is
+    rho_i = min over m of E(i, i+m) + phi(Delta_m, E(i, i+m) + eps'_{i+m} + rho_{i+m}), rho = 0 at the last record
+    and at most the sum of all budgets to the right; likewise from the left. The leakage is eps'_i plus both.
+
+    Examples
+    --------
+    >>> edge = Edges(np.array([1]), np.array([3.58351893845611]), np.zeros((0, 1)))
+    >>> along_chain(5, 0.1, edge).expand().round(6)
+    array([0.284718, 0.330203, 0.344814, 0.330203, 0.284718])
+    """
+    if not isinstance(epsilon, float):
+        return _per_record(n, epsilon, edges)
+    if n == 1 or not 1e-280 < epsilon < 500:
+        return Profile.constant(epsilon if n == 1 else up(n * epsilon, 1), n)
+    maps = _Steps(epsilon, edges.keep(np.flatnonzero(edges.steps * epsilon < 1000)))
+    limit = maps.limit()
+    starts = len(edges.head)
+    right, right_fill = _side(max(n - starts, 1), maps, limit, 0)
+    left, left_fill = (right, right_fill) if starts == 0 else _side(n, maps, limit, starts)
+    first = _first_records(n, maps, right, right_fill, starts)
+    ends = max(len(right), len(left), starts)
+    at = np.arange(n) if 2 * ends >= n else np.r_[np.arange(ends), ends, np.arange(n - ends, n)]
+    from_right = _capped(_look_up(right, right_fill, n - 1 - at), n - 1 - at, epsilon)
+    from_right[at < starts] = _capped(first, n - 1 - np.arange(len(first)), epsilon)[: np.sum(at < starts)]
+    from_left = _capped(_look_up(left, left_fill, at), at, epsilon)
+    values = up(epsilon + from_right + from_left, 2)
+    if len(at) == n:
+        return Profile.of(values)
+    return Profile.ends(values[:ends], float(values[ends]), values[ends + 1 :], n)
+
+
+def _side(length: int, maps: _Steps, limit: float, starts: int) -> tuple[FloatArray, float]:
+    """Follow the recursion from one end of the chain.
+
+    Returns the values at the first records, and one value that bounds all further ones. The first `starts` edges
+    have diameters of their own (left end only).
+    """
+    longest = int(maps.steps[-1])
+    explicit = min(length, EXPLICIT + 2 * (starts + longest))
+    values = np.zeros(explicit)
+    best = 0
+    for k in range(1, explicit):
+        count = int(np.searchsorted(maps.steps, k, side="right"))
+        t, r = maps.t, maps.r
+        if k - longest < starts:
+            t, r = _head_gains(maps, k, count, starts)
+        with np.errstate(over="ignore", divide="ignore"):
+            found = maps.apply(values[k - maps.steps[:count]], t, r, count)
+        best = int(np.argmin(found))
+        values[k] = found[best]
+        settled = k >= starts + longest and values[k] >= limit * (1 - CONVERGED)
+        if settled and values[k - longest : k + 1].max() <= limit * (1 + CONVERGED):
+            return values[: k + 1], max(limit, float(values[k - longest : k + 1].max()))
+    window = float(values[max(explicit - longest, 0) :].max())
+    if explicit == length or not window <= limit:
+        return values, max(limit, window)
+    return _continued(values, length, maps, best, limit), limit
+
+
+def _head_gains(maps: _Steps, k: int, count: int, starts: int) -> tuple[FloatArray, FloatArray]:
+    """Return the gains of the edges that end at record k, those that start at the first records included."""
+    origin = k - maps.steps[:count]
+    early = origin < starts
+    t, r = maps.t[:count].copy(), maps.r[:count].copy()
+    t[early] = maps.head_t[origin[early], np.flatnonzero(early)]
+    r[early] = maps.head_r[origin[early], np.flatnonzero(early)]
+    return t, r
+
+
+def _continued(values: FloatArray, length: int, maps: _Steps, best: int, limit: float) -> FloatArray:
+    """Continue a slowly converging recursion in bulk, with powers of the map that was best last.
+
+    Any choice of the step length is valid, so one may be repeated. Products of matrices with positive entries have
+    small relative errors entry by entry; their number is charged.
+    """
+    step = int(maps.steps[best])
+    repeats = max(len(values) // 2 // step, 1)
+    power = _power(maps.matrix(best), repeats)
+    shift = step * repeats
+    pieces, last = [values], values
+    total = len(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        while total < length and not last[-1] >= limit * (1 - CONVERGED):
+            source = last[-shift:]
+            moved = (power[0, 0] * source + power[0, 1]) / (power[1, 0] * source + power[1, 1])
+            last = np.minimum(up(np.where(np.isnan(moved), np.inf, moved), 80 * repeats), limit)
+            pieces.append(last)
+            total += len(last)
+    return np.concatenate(pieces)[:length]
+
+
+def _power(matrix: FloatArray, exponent: int) -> FloatArray:
+    """Return a power of a matrix of positive entries, up to a positive factor."""
+    result = np.eye(2)
+    while exponent:
+        if exponent & 1:
+            result = result @ matrix
+            result /= result.max()
+        matrix = matrix @ matrix
+        matrix /= matrix.max()
+        exponent >>= 1
+    return result
+
+
+def _first_records(n: int, maps: _Steps, right: FloatArray, fill: float, starts: int) -> FloatArray:
+    """Return the messages from the right at the first records, whose edges have diameters of their own."""
+    starts = min(starts, n)
+    later = starts + np.arange(int(maps.steps[-1]) + 1)
+    values = np.concatenate([np.zeros(starts), _look_up(right, fill, n - 1 - later)])
+    for i in range(min(starts, n - 1) - 1, -1, -1):
+        count = int(np.searchsorted(maps.steps, n - 1 - i, side="right"))
+        with np.errstate(over="ignore", divide="ignore"):
+            found = maps.apply(values[i + maps.steps[:count]], maps.head_t[i], maps.head_r[i], count)
+        values[i] = found.min()
+    return values[:starts]
+
+
+def _look_up(values: FloatArray, fill: float, at: IntArray) -> FloatArray:
+    inside = (at >= 0) & (at < len(values))
+    return np.where(inside, values[np.where(inside, at, 0)], fill)
+
+
+def _capped(values: FloatArray, records: IntArray, epsilon: float) -> FloatArray:
+    """Return messages in nats, none above the budgets of the `records` that it comes from."""
+    return np.minimum(_nats(values), up(records.astype(np.float64) * epsilon, 1))
+
+
+def _nats(value: FloatArray) -> FloatArray:
+    nats: FloatArray = np.asarray(2 * np.log1p(value))
+    return up(nats)
+
+
+def _per_record(n: int, epsilon: FloatArray, edges: Edges) -> Profile:
+    """Return the leakages when the records have different budgets."""
+    amounts, unit = charges(epsilon)
+    spans = [(int(m), edges.of(j, n - int(m))) for j, m in enumerate(edges.steps) if m < n]
+    right = _messages(amounts, unit, spans)
+    left = _messages(amounts[::-1], unit, [(m, diameters[::-1]) for m, diameters in spans])[::-1]
+    return Profile.of(np.where((left == 0) & (right == 0), epsilon, up(epsilon + left + right, 2)))
+
+
+def _messages(amounts: IntArray, unit: float, spans: list[tuple[int, FloatArray]]) -> FloatArray:
+    """Return the messages from the right: exactly for single steps, then lowered by sweeps over the long edges."""
+    n = len(amounts)
+    if n == 1:
+        return np.zeros(1)
+    sums = np.r_[0, np.cumsum(amounts)]
+    budgets = up(amounts.astype(np.float64) * unit, 1)
+    caps = up((sums[n] - sums[1:]).astype(np.float64) * unit, 2)
+    rho = np.minimum(_single_steps(budgets, spans[0][1]), caps)
+    for _ in range(60 if len(spans) > 1 else 0):
+        before = rho.copy()
+        for m, diameters in spans:
+            between = up((sums[m:n] - sums[1 : n - m + 1]).astype(np.float64) * unit, 2)
+            behind = up(between + budgets[m:] + rho[m:], 2)
+            rho[: n - m] = np.minimum(rho[: n - m], up(between + phi(diameters, behind), 1))
+        if (rho >= before * (1 - 1e-13)).all():
+            break
+    return rho
+
+
+def _single_steps(epsilon: FloatArray, diameters: FloatArray) -> FloatArray:
+    """Return the messages from the right along edges of length one, nats."""
+    with np.errstate(over="ignore"):
+        added = up(np.expm1(epsilon / 2)).tolist()
+        ceiling = up(np.expm1(diameters / 2)).tolist()
+    t, r = (x.tolist() for x in gain(diameters))
+    enlarge = 1 + 32 * UNIT
+    value, values = 0.0, [0.0] * len(added)
+    for i in range(len(added) - 2, -1, -1):
+        inner = value * (1 + added[i + 1]) + added[i + 1]
+        value = t[i] * inner / (1 + r[i] * inner) * enlarge if inner < 1e300 else ceiling[i]
+        values[i] = value
+    return _nats(np.array(values))

@@ -1,0 +1,140 @@
+"""Markov quilts of a chain: two records, or one, that screen record i off from all but a few near ones.
+
+A quilt of record i is {i - a, i + b}; either side may be missing, and then everything on that side is near. With N
+the near records, a mechanism leaks at most (|N| + 1) eps' plus a penalty for the influence of record i on the quilt:
+twice the influence (four times in [Z17, Lemma 2], once for an adversary who knows the model only), or, with what the
+quilt's ends themselves leak, phi of the diameter. Proofs: `graphs/PROOFS.md`, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.profile import Profile
+from graphs.rounding import charges, up
+
+__all__ = ["Penalty", "QuiltTable"]
+
+#: From influence (or diameter) to leakage, and whether the quilt has two ends.
+Penalty: TypeAlias = Callable[[FloatArray, bool], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class QuiltTable:
+    """Influences of a record on the quilts around it, the same for every record.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (J,)
+        Distances a and b that are considered, increasing from 1.
+    left, right : ndarray of shape (J,)
+        Influence on the quilts with one end, at each distance.
+    both : ndarray of shape (J, J)
+        Influence on the quilts with two ends, left distance first.
+    """
+
+    lengths: IntArray
+    left: FloatArray
+    right: FloatArray
+    both: FloatArray
+
+    @classmethod
+    def of_pairs(cls, lengths: IntArray, backward: FloatArray, forward: FloatArray) -> QuiltTable:
+        """Build the table from the log-ratios of both ends for each pair of states of the record.
+
+        Parameters
+        ----------
+        lengths : ndarray of shape (J,)
+            Distances.
+        backward, forward : ndarray of shape (J, k, k)
+            Largest log-ratio (or its range) of the left and of the right end for the pair (x, x').
+        """
+        flat_left, flat_right = backward.reshape(len(lengths), -1), forward.reshape(len(lengths), -1)
+        both = np.array([(row + flat_right).max(axis=1) for row in flat_left])
+        return cls(lengths, flat_left.max(axis=1), flat_right.max(axis=1), np.maximum(up(both, 1), 0.0))
+
+    def leakages(self, n: int, epsilon: float, penalty: Penalty) -> Profile:
+        """Return the smallest leakage over all quilts, for each of `n` records with the same budget.
+
+        Examples
+        --------
+        >>> pairs = np.array([[[0.0, 1.0], [1.0, 0.0]]])
+        >>> table = QuiltTable.of_pairs(np.array([1]), pairs, pairs)
+        >>> table.leakages(4, 1.5, lambda influence, both: 2 * influence).expand().round(6)
+        array([3.5, 5. , 5. , 3.5])
+        """
+        both, left, right = self._costs(epsilon, penalty)
+        best = both[-1, -1]
+        enough = int(self.lengths[np.flatnonzero(np.diagonal(both) == best)[0]])
+        crossing = (best - min(left[-1], right[-1])) / epsilon
+        ends = int(min(max(enough, crossing + 2 if np.isfinite(crossing) else n), n))
+        at = np.arange(n) if 2 * ends >= n else np.r_[np.arange(ends), ends, np.arange(n - ends, n)]
+        values = self._at(at, n, epsilon, both, left, right)
+        if len(at) == n:
+            return Profile.of(values)
+        return Profile.ends(values[:ends], float(values[ends]), values[ends + 1 :], n)
+
+    def at_record(self, record: int, n: int, epsilon: float, penalty: Penalty) -> float:
+        """Return the smallest leakage over all quilts for one record."""
+        return float(self._at(np.array([record]), n, epsilon, *self._costs(epsilon, penalty))[0])
+
+    def _costs(self, epsilon: float, penalty: Penalty) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the smallest leakage over quilts that reach no farther than each pair of distances."""
+        sizes = self.lengths.astype(np.float64)
+        both = up((sizes[:, None] + (sizes - 1)) * epsilon + penalty(self.both, True), 2)
+        both = np.minimum.accumulate(np.minimum.accumulate(both, axis=0), axis=1)
+        left = np.minimum.accumulate(up(sizes * epsilon + penalty(self.left, False), 2))
+        right = np.minimum.accumulate(up(sizes * epsilon + penalty(self.right, False), 2))
+        return both, left, right
+
+    def _at(
+        self, at: IntArray, n: int, epsilon: float, both: FloatArray, left: FloatArray, right: FloatArray
+    ) -> FloatArray:
+        before, after = at, n - 1 - at
+        i, j = (np.searchsorted(self.lengths, side, side="right") - 1 for side in (before, after))
+        found = np.full(len(at), up(n * epsilon, 1))
+        inner = (i >= 0) & (j >= 0)
+        found[inner] = np.minimum(found[inner], both[i[inner], j[inner]])
+        found[j >= 0] = np.minimum(found[j >= 0], up(right[j[j >= 0]] + before[j >= 0] * epsilon, 2))
+        found[i >= 0] = np.minimum(found[i >= 0], up(left[i[i >= 0]] + after[i >= 0] * epsilon, 2))
+        return found
+
+    def leakages_of(self, epsilon: FloatArray, penalty: Penalty) -> Profile:
+        """Return the smallest leakage over all quilts of a selection, for records with different budgets.
+
+        The near records of a quilt are counted with their own budgets. Of the quilts with two ends, the ones of
+        least influence among those of the same size are considered.
+        """
+        n = len(epsilon)
+        amounts, unit = charges(epsilon)
+        sums = np.r_[0, np.cumsum(amounts)]
+        at = np.arange(n)
+        found = np.full(n, float(sums[n]))
+        penalties = [(0, int(b), c) for b, c in zip(self.lengths, penalty(self.right, False), strict=True)]
+        penalties += [(int(a), 0, c) for a, c in zip(self.lengths, penalty(self.left, False), strict=True)]
+        cost = penalty(self.both, True)
+        penalties += [(int(self.lengths[i]), int(self.lengths[j]), cost[i, j]) for i, j in self._selection()]
+        for a, b, extra in penalties:
+            low = np.maximum(at - a + 1, 0) if a else np.zeros(n, dtype=np.int64)
+            high = np.minimum(at + b, n) if b else np.full(n, n)
+            fits = (at - a >= 0) & (at + b < n)
+            near = np.where(fits, (sums[high] - sums[low]) + extra / unit, np.inf)
+            found = np.minimum(found, near)
+        return Profile.of(up(found * unit, 4))
+
+    def _selection(self) -> list[tuple[int, int]]:
+        """Return pairs of positions, one for each size of the near set: those of least influence."""
+        sizes = self.lengths[:, None] + self.lengths
+        order = np.lexsort((self.both.ravel(), sizes.ravel()))
+        first = np.unique(sizes.ravel()[order], return_index=True)[1]
+        useful, lowest = [], np.inf
+        for position in order[first]:
+            if self.both.flat[position] < lowest:
+                lowest = float(self.both.flat[position])
+                useful.append(divmod(int(position), len(self.lengths)))
+        return useful

@@ -1,0 +1,207 @@
+"""Stationary laws, reversibility, spectral gaps, and the published route that is built on them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.arguments import FloatArray
+from graphs.errors import ArgumentError
+from graphs.rounding import UNIT
+
+__all__ = ["is_reversible", "period", "published_budget", "published_quilts", "spectral_gap", "stationary_law"]
+
+#: Relative deviation from detailed balance up to which a chain counts as reversible.
+BALANCE = 1e-9
+
+
+def period(transition: FloatArray) -> int:
+    """Return the period of an irreducible chain, or 0 for a reducible one.
+
+    Parameters
+    ----------
+    transition : ndarray of shape (k, k)
+        Transition matrix.
+
+    Returns
+    -------
+    int
+        Greatest common divisor of the lengths of all cycles; 1 means aperiodic, 0 reducible.
+
+    Examples
+    --------
+    >>> period(np.array([[0.0, 1.0], [1.0, 0.0]])), period(np.array([[0.5, 0.5], [0.0, 1.0]]))
+    (2, 0)
+    """
+    pattern: npt.NDArray[np.bool_] = transition > 0
+    if not (_all_reached(pattern) and _all_reached(pattern.T)):
+        return 0
+    depth = _depths(pattern)
+    origins, targets = np.nonzero(pattern)
+    return int(np.gcd.reduce(np.abs(depth[origins] + 1 - depth[targets])))
+
+
+def _depths(pattern: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Return the number of steps from state 0 to each state, -1 where there is no way."""
+    depth = np.full(len(pattern), -1, dtype=np.int64)
+    front = np.zeros(len(pattern), dtype=np.bool_)
+    front[0] = True
+    step = 0
+    while front.any():
+        depth[front] = step
+        front = pattern[front].any(axis=0) & (depth < 0)
+        step += 1
+    return depth
+
+
+def _all_reached(pattern: npt.NDArray[np.bool_]) -> bool:
+    return bool((_depths(pattern) >= 0).all())
+
+
+def stationary_law(transition: FloatArray) -> tuple[FloatArray, float]:
+    """Return the stationary law of an irreducible chain, without subtractions.
+
+    Parameters
+    ----------
+    transition : ndarray of shape (k, k)
+        Irreducible transition matrix; the diagonal is not used.
+
+    Returns
+    -------
+    law : ndarray of shape (k,)
+        Probabilities, sum 1.
+    relative_error : float
+        Bound on the relative error of each of them.
+
+    Notes
+    -----
+    Elimination of states one by one, with diagonals replaced by sums of the other entries [GTH85]_. Each of the k
+    steps is the exact step for entries perturbed by a relative (k + 4) units at most; each law is a ratio of
+    polynomials of degree k - 1 with positive coefficients in the off-diagonal entries (Markov chain tree theorem),
+    so each step moves it by at most 2 k (k + 4) units [OC93]_.
+
+    References
+    ----------
+    .. [GTH85] W. Grassmann, M. Taksar, D. Heyman, "Regenerative analysis and steady state distributions for Markov
+       chains", Operations Research 33 (1985).
+    .. [OC93] C. O'Cinneide, "Entrywise perturbation theory and error analysis for Markov chains", Numerische
+       Mathematik 65 (1993).
+
+    Examples
+    --------
+    >>> stationary_law(np.array([[0.9, 0.1], [0.2, 0.8]]))[0].round(9)
+    array([0.66666667, 0.33333333])
+    """
+    states = len(transition)
+    reduced = transition.copy()
+    for last in range(states - 1, 0, -1):
+        reduced[:last, last] /= reduced[last, :last].sum()
+        reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
+    law = np.ones(states)
+    for state in range(1, states):
+        law[state] = law[:state] @ reduced[:state, state]
+    return law / law.sum(), 4 * states**2 * (states + 5) * UNIT
+
+
+def is_reversible(transition: FloatArray, law: FloatArray) -> bool:
+    """Return whether a chain is in detailed balance with its stationary law, to a relative 1e-9.
+
+    Examples
+    --------
+    >>> is_reversible(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3]))
+    True
+    """
+    flow = law[:, None] * transition
+    return bool((np.abs(flow - flow.T) <= BALANCE * np.maximum(flow, flow.T)).all())
+
+
+def spectral_gap(transition: FloatArray, law: FloatArray) -> float:
+    """Return 1 - max |eigenvalue other than 1| of a reversible chain.
+
+    Examples
+    --------
+    >>> round(spectral_gap(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3])), 9)
+    0.3
+    """
+    if len(law) == 1:
+        return 1.0
+    root = np.sqrt(law)
+    symmetric = root[:, None] * transition / root
+    values = np.linalg.eigvalsh((symmetric + symmetric.T) / 2)
+    return float(1 - max(abs(values[0]), abs(values[-2])))
+
+
+def published_quilts(epsilon: float, gap: float, rarest: float, share: float) -> tuple[int, int, float]:
+    """Return the quilt sizes and the budget of [Z17, Lemma 4] for one way to share the target.
+
+    Parameters
+    ----------
+    epsilon : float
+        Target, nats.
+    gap : float
+        Spectral gap of a reversible chain.
+    rarest : float
+        Smallest stationary probability.
+    share : float
+        The constant c, in (0, 1/6).
+
+    Returns
+    -------
+    d, s : int
+        Distances of the quilt's ends for interior records, and near the ends of the chain. The lemma asks for n >= 2 d.
+    budget : float
+        min{ (1 - 6 c) epsilon / (2 d - 1), (1/3 - 2 c) epsilon / (d + s) }.
+
+    Raises
+    ------
+    ArgumentError
+        When `share` is not in (0, 1/6).
+
+    Examples
+    --------
+    >>> published_quilts(1.0, 0.3, 1 / 3, 0.05)
+    (16, 11, 0.008641975308641974)
+    """
+    if not 0 < share < 1 / 6:
+        raise ArgumentError("share", repr(share), "a number between 0 and 1/6")
+    d = math.ceil(_distance(share * epsilon, gap, rarest))
+    s = math.floor(_distance(epsilon / 6, gap, rarest))
+    return d, s, min((1 - 6 * share) * epsilon / (2 * d - 1), (1 / 3 - 2 * share) * epsilon / (d + s))
+
+
+def _distance(influence: float, gap: float, rarest: float) -> float:
+    """Return (1/g) ln((e^u + 1) / (rho (e^u - 1))): where the published bound on an influence falls to u."""
+    return -math.log(rarest * math.tanh(influence / 2)) / gap
+
+
+def published_budget(epsilon: float, gap: float, rarest: float, n: int) -> float:
+    """Return the budget of [Z17, Lemma 4] with the best constant c, or 0 when no c has n >= 2 d.
+
+    Notes
+    -----
+    For a given d the smallest c, with c epsilon = 2 artanh(e^{-g d} / rho), is best, and the two terms then differ by
+    a constant factor: (epsilon - 6 c epsilon) / max(2 d - 1, 3 (d + s)). As a function of d that is a concave function
+    over a maximum of linear ones, so it rises and then falls.
+
+    Examples
+    --------
+    >>> round(published_budget(1.0, 0.5, 0.5, 10**6), 4)
+    0.0177
+    """
+    s = math.floor(_distance(epsilon / 6, gap, rarest))
+    low, high = s + 1, n // 2
+
+    def budgets(d: npt.NDArray[np.int64]) -> FloatArray:
+        influence = 2 * np.arctanh(np.minimum(np.exp(-gap * d) / rarest, 1 - 2**-53))
+        result: FloatArray = (epsilon - 6 * influence) / np.maximum(2 * d - 1, 3 * (d + s))
+        return result
+
+    while high - low > 1000:
+        grid = np.unique(np.linspace(low, high, 200).astype(np.int64))
+        best = int(np.argmax(budgets(grid)))
+        low, high = int(grid[max(best - 1, 0)]), int(grid[min(best + 1, len(grid) - 1)])
+    if high < low:
+        return 0.0
+    return max(float(budgets(np.arange(low, high + 1)).max()), 0.0)
