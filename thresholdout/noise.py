@@ -140,7 +140,7 @@ class DiscreteLaplace:
     Notes
     -----
     Draws are 64-bit integers. A draw beyond 2**62 would raise `OverflowError` instead of wrapping around; its
-    probability is below ``exp(-2**14)`` at the largest scale.
+    probability is below ``exp(-2**13)`` at the largest scale.
 
     Examples
     --------
@@ -207,8 +207,8 @@ class DiscreteLaplace:
         top = 1
         while self._coins[-1].toss(entropy):
             top += 1
-        if top >= 1 << (62 - self._count):
-            raise OverflowError("a noise draw beyond 2**62, of probability below exp(-2**14)")
+            if top >= 1 << (62 - self._count):
+                raise OverflowError("a noise draw beyond 2**62, of probability below exp(-2**13)")
         return top
 
 
