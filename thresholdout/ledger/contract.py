@@ -114,7 +114,7 @@ class Ledger(ABC):
         key : str or None
             The question's identity; None makes a new one.
         train : float
-            Mean on the training part; must be the same when a key is repeated.
+            Mean on the training part; must be the same, to nine digits, when a key is repeated.
         name : str
             What is asked, for the history.
         compute : callable

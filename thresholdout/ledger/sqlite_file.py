@@ -67,6 +67,7 @@ class SQLiteFile:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
+        self._asking = False
         self._closed = False
         if not must_exist and not os.path.lexists(self._path):
             self._make()
@@ -105,6 +106,7 @@ class SQLiteFile:
         """
         with self._lock:
             cursor = self._ready()
+            self._asking = True
             try:
                 cursor.execute("BEGIN IMMEDIATE")
                 yield cursor
@@ -115,6 +117,8 @@ class SQLiteFile:
             except BaseException:
                 self._roll_back()
                 raise
+            finally:
+                self._asking = False
 
     def close(self) -> None:
         """Close the connection for good."""
@@ -136,10 +140,11 @@ class SQLiteFile:
                     self.location, "this process was forked in the middle of a question; fork outside of one"
                 )
             self._process = os.getpid()
+        if self._asking:
+            raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
+        self._roll_back()  # a transaction may be left when an interrupt hits the handling of another one
         if self._connection is None:
             self._connection = self._connect()
-        elif self._connection.in_transaction:
-            raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
         self._check_identity()
         return self._cursor
 

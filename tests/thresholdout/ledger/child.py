@@ -132,6 +132,7 @@ def forks_inside(file: str) -> None:
                 ledger.state(GUARD)
             except Exception as error:
                 os.write(1, f"{type(error).__name__}: {error}\n".encode())
+            ledger.close()
             os._exit(0)
         os.waitpid(child, 0)
         return Mechanism()(state)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import copy
+import gc
 import logging
 import math
 import pickle
+import random
+import signal
 import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
+from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent, state_after
 from thresholdout.errors import (
     BudgetExhausted,
     InputError,
@@ -161,6 +165,12 @@ class LedgerContract(ABC):
         assert ledger.entries(GUARD) == [first]
         assert_consistent(ledger)
 
+    def test_a_train_value_summed_in_another_order_is_the_same(self, ledger: Ledger) -> None:
+        first, _ = ledger.ask(GUARD, "a", 0.1 + 0.2, "accuracy", Mechanism())
+        assert ledger.ask(GUARD, "a", 0.3, "accuracy", Mechanism()) == (first, True)
+        with pytest.raises(InputError):
+            ledger.ask(GUARD, "a", 0.300001, "accuracy", Mechanism())
+
     def test_no_key_makes_new_ones(self, ledger: Ledger) -> None:
         for _ in range(3):
             _, repeated = ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
@@ -232,6 +242,35 @@ class LedgerContract(ABC):
         assert len(ledger.entries(GUARD)) == 1
         _, repeated = ledger.ask(GUARD, "b", 0.5, "accuracy", Mechanism())
         assert not repeated
+        assert_consistent(ledger)
+
+    def test_an_interrupt_at_any_moment_stores_all_or_nothing(self, ledger: Ledger) -> None:
+        class Interrupt(BaseException):
+            pass
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            raise Interrupt
+
+        moments = random.Random(0)
+        interrupts = 0
+        handler = signal.signal(signal.SIGALRM, interrupt)
+        gc.disable()  # an interrupt in a callback of the collector would be swallowed
+        try:
+            for attempt in range(400):
+                answers: list[Entry] = []
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-6, 4e-4))
+                    answers.extend(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0] for _ in range(10_000))
+                except Interrupt:
+                    interrupts += 1
+                stored = ledger.entries(GUARD)
+                assert ledger.state(GUARD) == state_after(stored), attempt
+                assert set(answers) <= set(stored)
+        finally:
+            gc.enable()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, handler)
+        assert interrupts == 400
         assert_consistent(ledger)
 
     @pytest.mark.parametrize("change", [{"query": 1}, {"query": 3}, {"value": math.nan}, {"half_width": math.inf}])

@@ -486,6 +486,25 @@ def test_a_mechanism_cannot_read_the_ledger(file: Path) -> None:
         assert_works(ledger)
 
 
+def test_a_transaction_left_by_an_interrupt_does_not_stay(file: Path) -> None:
+    with SQLLedger(file) as ledger:
+        with ledger._file.reading() as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            cursor.execute("UPDATE guards SET state = 'half'")
+        assert_works(ledger)
+
+
+def test_the_tables_refuse_a_second_answer(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        for query, key in ((1, "b"), (2, "a")):
+            with pytest.raises(sqlite3.IntegrityError):
+                connection.execute(
+                    "INSERT INTO entries SELECT guard, ?, ?, name, train, value, half_width, source, remaining, "
+                    "lower, upper FROM entries",
+                    (query, key),
+                )
+
+
 def test_a_dropped_ledger_closes_its_file(file: Path) -> None:
     ledger = SQLLedger(file)
     ledger.ask(GUARD, "b", 0.5, "accuracy", Mechanism())
