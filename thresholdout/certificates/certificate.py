@@ -1,0 +1,207 @@
+"""`certify`: every route to a tolerance, and the best of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from thresholdout.certificates.extremes import PUBLISHED_RATIOS
+from thresholdout.certificates.information import max_information_route
+from thresholdout.certificates.posterior import posterior
+from thresholdout.certificates.published import published
+from thresholdout.certificates.route import Route
+from thresholdout.certificates.setting import Setting
+from thresholdout.certificates.splitting import splitting_routes
+from thresholdout.certificates.transcript import transcript
+from thresholdout.errors import InputError
+from thresholdout.mechanisms import NoiseRatios, ThresholdoutParameters
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphs import DependenceModel
+
+__all__ = ["Certificate", "certify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What the answers of one guard are worth.
+
+    With probability at least ``confidence``, over the records, the noise and the analyst, every answer is within its
+    half-width of the truth, for all answers at once: of the mean over the records of what their values are expected to
+    be, given what the analyst knew at the start.
+
+    Attributes
+    ----------
+    confidence : float
+        1 - beta.
+    compared : tuple of Route
+        Every route, whether it applies or not.
+    chosen : Route or None
+        The one on which the certificate rests; ``None`` when no route says anything.
+    about : str
+        The records, in words.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> certificate = certify(Independent(10_000), threshold=0.0256, noise_scale=0.000137, budget=1, queries=1000)
+    >>> certificate.route, round(certificate.tolerance, 3)
+    ('transcript', 0.052)
+    >>> certificate.half_width(1, 0, "train") <= certificate.tolerance
+    True
+    """
+
+    confidence: float
+    compared: tuple[Route, ...]
+    chosen: Route | None
+    about: str
+
+    @property
+    def tolerance(self) -> float:
+        """The largest half-width that any answer can have, in units of the range; ``inf`` where there is none."""
+        return math.inf if self.chosen is None else self.chosen.tolerance
+
+    @property
+    def route(self) -> str:
+        """Name of the route on which the certificate rests, ``"none"`` without one."""
+        return "none" if self.chosen is None else self.chosen.name
+
+    @property
+    def splitting(self) -> float:
+        """The baseline: half-width with a fresh part of the holdout for each question, values in [0, 1]."""
+        return next(route.tolerance for route in self.compared if route.name == "splitting")
+
+    @property
+    def routes(self) -> pd.DataFrame:
+        """Every route, one row each: tolerance, applies, sound, guards, assumes, why_not, source, chosen."""
+        import pandas as pd
+
+        columns = ["tolerance", "applies", "sound", "guards", "assumes", "why_not", "source"]
+        rows = [[getattr(route, column) for column in columns] for route in self.compared]
+        index = pd.Index([route.name for route in self.compared], name="route")
+        table = pd.DataFrame(rows, columns=columns, index=index)
+        table["chosen"] = table.index == self.route
+        return table
+
+    @property
+    def statement(self) -> str:
+        """The certificate in words."""
+        if self.chosen is None:
+            reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared if route.guards)
+            return f"Nothing is certified about the answers. {reasons}."
+        size = (
+            f"at most {self.tolerance:.3g} of the range"
+            if self.tolerance < math.inf
+            else "which grows with the questions and with the answers from the holdout so far"
+        )
+        trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
+        return (
+            f"With probability at least {self.confidence:g}, all answers at once are within their half-width, {size}"
+            f"{trivial}, of the truth: {self.about}. Route: {self.route} ({self.chosen.source}). "
+            f"It assumes: {self.chosen.assumes}."
+        )
+
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Half-width of one answer, by the route on which the certificate rests.
+
+        Parameters
+        ----------
+        query : int
+            Number of the question, from 1.
+        hits : int
+            Answers from the holdout before it.
+        source : {"train", "holdout"}
+            Where the answer comes from.
+
+        Returns
+        -------
+        float
+            In units of the range, at most 1: answers and truth both lie in the range. ``inf`` when no route applies.
+
+        Raises
+        ------
+        InputError
+            When no such round exists.
+        """
+        if not 0 <= hits < query:
+            raise InputError("hits", hits, f"a number from 0 to {query - 1}, below the number of the question")
+        if self.chosen is None or self.chosen.widths is None:
+            return math.inf
+        return min(1.0, self.chosen.widths.half_width(query, hits, source))
+
+    def __repr__(self) -> str:
+        return f"<Certificate: ± {self.tolerance:.4g} at confidence {self.confidence:g}, route {self.route}>"
+
+
+def certify(
+    model: DependenceModel,
+    *,
+    threshold: float,
+    noise_scale: float,
+    budget: int | None,
+    queries: int | None,
+    confidence: float = 0.95,
+    grid: float | None = None,
+    ratios: NoiseRatios = PUBLISHED_RATIOS,
+) -> Certificate:
+    """Say what the answers of a guard with these public parameters are worth.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other, given what the analyst knows at the start.
+    threshold, noise_scale : float
+        T and sigma, in units of a question's range.
+    budget : int or None
+        B, how many answers may come from the holdout. ``None`` for any number.
+    queries : int or None
+        m, how many questions may be asked. ``None`` for any number. Without both limits the half-widths grow with what
+        has happened, and the tolerance is infinite.
+    confidence : float, default=0.95
+        Probability with which all half-widths hold at once, in (0, 1).
+    grid : float, optional
+        Step of the grid to which answers from the holdout are rounded, 1/(K-1).
+    ratios : NoiseRatios
+        Scales of the noises in threshold, test and answer, in units of sigma.
+
+    Returns
+    -------
+    Certificate
+        Resting on the sound route with the smallest tolerance; `Certificate.routes` lists all.
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+
+    Notes
+    -----
+    The route depends on the arguments alone, never on answers; half-widths of different routes are never mixed. All
+    numbers are rounded to the safe side.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> certificate = certify(
+    ...     Independent(10_000), threshold=0.03, noise_scale=0.0002, budget=10, queries=1000, grid=1 / 32)
+    >>> certificate.route, round(certificate.tolerance, 3)
+    ('transcript', 0.103)
+    >>> certificate.routes.loc["published", "why_not"]
+    'it asks for at least 2350347 records at this threshold and noise scale'
+    """
+    parameters = ThresholdoutParameters(
+        threshold=threshold, noise_scale=noise_scale, budget=budget, queries=queries, grid=grid, ratios=ratios
+    )
+    setting = Setting(model, parameters, confidence)
+    compared = (
+        transcript(setting),
+        posterior(setting),
+        max_information_route(setting),
+        published(setting),
+        *splitting_routes(setting),
+    )
+    chosen = min((route for route in compared if route.eligible), key=lambda route: route.tolerance, default=None)
+    return Certificate(setting.confidence, compared, chosen, model.describe())

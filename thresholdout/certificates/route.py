@@ -1,0 +1,95 @@
+"""One route to a tolerance, and what it says about each answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+__all__ = ["ConstantWidth", "HalfWidths", "Route", "up"]
+
+_ROUNDING = 1.0 + 2.0**-40
+
+
+class HalfWidths(Protocol):
+    """Half-widths of the single answers by one route, in units of the range."""
+
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return what the answer to question ``query`` (from 1) is worth, given ``hits`` holdout answers before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantWidth:
+    """The same half-width for every answer."""
+
+    width: float
+
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return the width."""
+        return self.width
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What one theorem says about a guard.
+
+    Attributes
+    ----------
+    name : str
+        How the route is called.
+    tolerance : float
+        tau, in units of the range: the largest half-width of any answer; ``inf`` where there is none.
+    sound : bool
+        Whether the theorem is proved as used here. Routes that are not are for comparison and never picked.
+    assumes : str
+        What it needs beyond the guard's own rules.
+    source : str
+        Where it comes from.
+    why_not : str
+        Why it does not apply, or why its tolerance is infinite; empty otherwise.
+    guards : bool
+        Whether it is about this guard. Baselines, such as splitting, are not and are never picked.
+    widths : HalfWidths or None
+        Half-widths of the single answers; ``None`` when the route says nothing.
+    """
+
+    name: str
+    tolerance: float
+    sound: bool
+    assumes: str
+    source: str
+    why_not: str = ""
+    guards: bool = True
+    widths: HalfWidths | None = None
+
+    @property
+    def applies(self) -> bool:
+        """Whether the route says anything about single answers."""
+        return self.widths is not None
+
+    @property
+    def eligible(self) -> bool:
+        """Whether a certificate may rest on it."""
+        return self.applies and self.sound and self.guards
+
+    @classmethod
+    def constant(cls, name: str, tolerance: float, *, sound: bool, assumes: str, source: str) -> Route:
+        """Return a route of this guard with the same half-width for every answer."""
+        width = up(tolerance)
+        return cls(name, width, sound, assumes, source, widths=ConstantWidth(width))
+
+    @classmethod
+    def missing(cls, name: str, why_not: str, *, sound: bool, assumes: str, source: str, guards: bool = True) -> Route:
+        """Return a route that does not apply."""
+        return cls(name, math.inf, sound, assumes, source, why_not, guards)
+
+
+def up(value: float) -> float:
+    """Round a positive bound to the safe side, by more than a formula's own rounding errors.
+
+    Examples
+    --------
+    >>> up(0.1) > 0.1, up(0.1) < 0.1 + 1e-12
+    (True, True)
+    """
+    return value * _ROUNDING

@@ -1,0 +1,135 @@
+"""What a certificate is about: a dependence model and a guard's public parameters."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.certificates.extremes import NoiseExtremes, noise_extremes
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.mechanisms import SparseVector, ThresholdoutParameters, interaction_epsilon, noise_slack
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+
+__all__ = ["Setting", "check_confidence", "check_model"]
+
+
+class Setting:
+    """A model, a guard's parameters and a confidence, checked; derived quantities are computed once.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other, given what the analyst knows at the start.
+    parameters : ThresholdoutParameters
+        Of the mechanism, in units of the query's range.
+    confidence : float
+        1 - beta, in (0, 1).
+
+    Attributes
+    ----------
+    n : int
+        Number of records.
+    queries, budget : int or None
+        Limits of the guard; no more answers come from the holdout than there are questions.
+    beta : float
+        1 - confidence.
+    slack : float
+        What integer and floating-point arithmetic add to an answer's error.
+    levels : int
+        K: how many values an answer from the holdout can take. Without an answer grid these are the points of the
+        noise grid in [0, 1].
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> parameters = ThresholdoutParameters(0.04, 0.001, budget=10, queries=100, grid=1 / 64)
+    >>> setting = Setting(Independent(1000), parameters, 0.95)
+    >>> setting.levels, setting.inflation, round(setting.epsilon, 3)
+    (65, 1.0, 22.5)
+    """
+
+    def __init__(self, model: DependenceModel, parameters: ThresholdoutParameters, confidence: float) -> None:
+        self.model = check_model(model)
+        self.parameters = parameters
+        self.confidence = check_confidence(confidence)
+        self.n = model.n
+        self.queries, self.budget = parameters.queries, parameters.budget
+        if self.queries is not None and self.budget is not None:
+            self.budget = min(self.queries, self.budget)
+        self.beta = 1.0 - self.confidence
+        self.slack = noise_slack(self.n, parameters.noise_scale)
+        grid = parameters.levels
+        self.levels = round(1.0 / SparseVector(parameters).resolution) + 1 if grid is None else grid
+
+    @cached_property
+    def inflation(self) -> float:
+        """Lambda of the model, from 1 to n; n means that nothing is known."""
+        return self.model.variance_inflation()
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Privacy eps' of the whole interaction about one record, nats; ``inf`` without a budget."""
+        return interaction_epsilon(self.n, self.parameters.noise_scale, self.budget, self.parameters.ratios)
+
+    @cached_property
+    def extremes(self) -> NoiseExtremes:
+        """Law of the largest error that the noise causes, for sigma = 1; queries and budget must be declared."""
+        assert self.queries is not None
+        assert self.budget is not None
+        return noise_extremes(self.queries, self.budget, self.beta, self.parameters.ratios)
+
+    def undeclared(self) -> str:
+        """Return which limits are not declared, in words; empty when both are."""
+        missing = [name for name in ("queries", "budget") if getattr(self, name) is None]
+        return f"no limit is declared for {' and '.join(missing)}" if missing else ""
+
+
+def leakage(
+    model: DependenceModel, epsilon: float, adversary: Literal["informed", "uninformed"], method: str = "best"
+) -> NDArray[np.float64]:
+    """Leakage of an epsilon-DP mechanism; shape (n,), or (1,) when the records are independent.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> leakage(Independent(10**12), 0.1, "informed")
+    array([0.1])
+    """
+    from graphs import Independent
+
+    if isinstance(model, Independent):
+        return np.array([epsilon])
+    return model.leakage(epsilon, method, adversary)
+
+
+def check_model(model: object) -> DependenceModel:
+    """Return the model; InputTypeError when it is none."""
+    from graphs import DependenceModel
+
+    if not isinstance(model, DependenceModel):
+        raise InputTypeError("model", f"a {type(model).__name__}", "a model of graphs, such as Independent(n)")
+    return model
+
+
+def check_confidence(confidence: object) -> float:
+    """Return the confidence as a float in (0, 1).
+
+    Examples
+    --------
+    >>> check_confidence(95)
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: confidence: 95; expected: a probability between 0 and 1
+    """
+    expected = "a probability between 0 and 1"
+    try:
+        value = float(confidence)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputTypeError("confidence", repr(confidence), expected) from None
+    if isinstance(confidence, bool) or not 1e-300 < 1.0 - value < 1.0:
+        raise InputError("confidence", confidence, expected)
+    return value

@@ -1,0 +1,249 @@
+"""The baseline: split the holdout, one fresh part per question.
+
+Every part is used once, so nothing adapts to it, and no noise is needed. This is what a guard has to beat.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphs import DependenceModel
+from thresholdout.certificates.route import ConstantWidth, Route, up
+from thresholdout.certificates.setting import Setting
+
+__all__ = ["bernoulli_holds", "bernoulli_width", "bounded_width", "splitting_routes", "splitting_width"]
+
+SOURCE = "exact tails for every mean; PROOFS.md, 'Splitting'"
+ASSUMES = "independent and identically distributed records, or parts made of whole independent groups"
+
+Floats = NDArray[np.float64]
+
+_PROBABILITY = 1.0 + 1e-9
+_RESOLVED = 0.01  # of the tail probability, where the search over intervals of means stops
+_MOST_ATOMS = 2048
+
+
+def bounded_width(records: int, failure: float) -> float:
+    """Half-width for the mean of independent values in [0, 1].
+
+    Parameters
+    ----------
+    records : int
+        Number of values, at least 1.
+    failure : float
+        Probability with which the mean may be off by more, in (0, 1).
+
+    Returns
+    -------
+    float
+        The smallest t with ``2 exp(-N t ln((1+t)/(1-t))) <= failure``, rounded up; at most 1. The exponent is the
+        smallest relative entropy of two coins whose means differ by t.
+
+    Examples
+    --------
+    >>> round(bounded_width(100, 0.05), 4)
+    0.1354
+    """
+    target = math.log(2.0 / failure) / records
+    low, high = 0.0, min(1.0, math.sqrt(target / 2.0))
+    for _ in range(64):
+        middle = (low + high) / 2.0
+        enough = middle * (math.log1p(middle) - math.log1p(-middle)) >= target
+        low, high = (low, middle) if enough else (middle, high)
+    return min(1.0, up(high))
+
+
+@lru_cache(maxsize=1024)
+def bernoulli_width(records: int, failure: float) -> float:
+    """Half-width for the mean of independent, identically distributed values in {0, 1}.
+
+    Parameters
+    ----------
+    records : int
+        Number of values, at least 1.
+    failure : float
+        Probability with which the mean may be off by more, in (0, 1).
+
+    Returns
+    -------
+    float
+        The smallest t at which `bernoulli_holds`, to a relative 1e-3 or so, rounded up.
+
+    Examples
+    --------
+    >>> bernoulli_width(100, 0.05) < bounded_width(100, 0.05)
+    True
+    """
+    high = bounded_width(records, failure)
+    if records > _MOST_ATOMS:
+        return _many_records_width(records, failure, high)
+    low = 1e-9
+    while high > low * (1.0 + 1e-4):
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if bernoulli_holds(records, middle, failure) else (middle, high)
+    return min(1.0, high * (1.0 + 1e-9))
+
+
+def _many_records_width(records: int, failure: float, most: float) -> float:
+    """Guess the width from the tails at some means, then try widths slightly above until one holds for all means."""
+    means = np.linspace(0.0, 0.5, 65)
+    low, high = 1e-9, most
+    while high > low * (1.0 + 1e-4):
+        middle = (low + high) / 2.0
+        above, below = _counts(records, means, means, middle)
+        failing = np.any(_tails(records, above, below, means, means) > failure)
+        low, high = (middle, high) if failing else (low, middle)
+    excess = 2.0 * _RESOLVED / (4.0 * records * high**2)  # the tails fall by about twice what is resolved
+    tried = (high * (1.0 + times * excess) for times in (1, 2, 4, 8))
+    holding = (width * (1.0 + 1e-9) for width in tried if width < most and bernoulli_holds(records, width, failure))
+    return next(holding, most)
+
+
+def bernoulli_holds(records: int, width: float, failure: float) -> bool:
+    """Whether ``P(abs(Bin(N, p)/N - p) > t) <= failure`` for every p.
+
+    Parameters
+    ----------
+    records : int
+        N.
+    width : float
+        t, positive; a relative 1e-9 is added to it, which keeps means where two atoms enter together apart.
+    failure : float
+        In (0, 1).
+
+    Returns
+    -------
+    bool
+        ``True`` only when it holds for every p. For more than 2048 records ``False`` may be wrong when the largest
+        probability is within some per cent of ``failure``.
+
+    Notes
+    -----
+    By symmetry p <= 1/2 is enough. Between two means where an atom enters, at ``j/N - t`` or ``j/N + t``, the counts
+    that are too far off stay the same, and the probabilities of both tails are convex in p, so the ends of the interval
+    are enough. For many records intervals are compared instead, see `_holds_by_intervals`.
+
+    Examples
+    --------
+    >>> bernoulli_holds(355, 0.1, 0.05 / 281), bernoulli_holds(354, 0.1, 0.05 / 282)
+    (True, False)
+    """
+    width *= 1.0 + 1e-9
+    if records > _MOST_ATOMS:
+        return _holds_by_intervals(records, width, failure)
+    atoms = np.arange(records + 1) / records
+    edges = np.concatenate([[0.0, 0.5], atoms - width, atoms + width])
+    edges = np.sort(edges[(edges >= 0.0) & (edges <= 0.5)])
+    low, high = edges[:-1], edges[1:]
+    middle = (low + high) / 2.0
+    above, below = _counts(records, middle, middle, width)
+    worst = max(float(np.max(_tails(records, above, below, ends, ends))) for ends in (low, high))
+    return worst <= failure
+
+
+def _holds_by_intervals(records: int, width: float, failure: float) -> bool:
+    """Bound the probability on intervals [a, b] of means by ``P_b(Bin > N (a + t)) + P_a(Bin < N (b - t))``.
+
+    Both tails are monotone in p. Intervals on which this is not small enough are halved until the tails hardly change.
+    """
+    edges = np.linspace(0.0, 0.5, 65)
+    low, high = edges[:-1], edges[1:]
+    smallest = _RESOLVED / (4.0 * records * width)
+    while low.size:
+        above, below = _counts(records, low, high, width)
+        failing = _tails(records, above, below, low, high) > failure
+        low, high = low[failing], high[failing]
+        if low.size and high[0] - low[0] < smallest:
+            return False
+        middle = (low + high) / 2.0
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return True
+
+
+def splitting_width(model: DependenceModel, queries: int, beta: float, *, binary: bool = False) -> float:
+    """Half-width of every answer when the holdout is split into one part per question.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        Independent records or independent groups.
+    queries : int
+        k, the number of parts.
+    beta : float
+        Probability that any answer is off by more, in (0, 1).
+    binary : bool
+        Whether values are in {0, 1} and records independent, else in [0, 1].
+
+    Returns
+    -------
+    float
+        In units of the range; ``inf`` when there are not enough records or groups, or the model has other dependence.
+
+    Notes
+    -----
+    Groups go to parts whole. Equal groups count like single records with values in [0, 1]; for unequal ones the largest
+    groups are dealt out in turn, and Hoeffding's inequality is used with the sizes of the worst part.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> round(splitting_width(Independent(10_000), 1000, 0.05), 3)
+    0.663
+    """
+    from graphs import Independent
+
+    if isinstance(model, Independent):
+        records = model.n // queries
+        width = bernoulli_width if binary else bounded_width
+        return width(records, beta / queries) if records else math.inf
+    sizes = model.independent_groups()
+    if sizes is None or binary or len(sizes) < queries:
+        return math.inf
+    if sizes.min() == sizes.max():
+        return bounded_width(len(sizes) // queries, beta / queries)
+    return min(1.0, up(math.sqrt(_worst_part(sizes, queries) * math.log(2.0 * queries / beta) / 2.0)))
+
+
+def splitting_routes(setting: Setting) -> tuple[Route, Route]:
+    """Return the baseline for values in [0, 1] and for values in {0, 1}; neither is about the guard."""
+    return _baseline(setting, binary=False), _baseline(setting, binary=True)
+
+
+def _baseline(setting: Setting, *, binary: bool) -> Route:
+    name = "splitting, values 0 or 1" if binary else "splitting"
+    if setting.queries is None:
+        why = "no limit is declared for queries"
+        return Route.missing(name, why, sound=True, assumes=ASSUMES, source=SOURCE, guards=False)
+    width = splitting_width(setting.model, setting.queries, setting.beta, binary=binary)
+    if width == math.inf:
+        why = "the records are not independent, nor in as many independent groups as there are questions"
+        if binary and setting.model.independent_groups() is not None:
+            why = "records in groups have means that are not those of independent values 0 or 1"
+        return Route.missing(name, why, sound=True, assumes=ASSUMES, source=SOURCE, guards=False)
+    return Route(name, width, True, ASSUMES, SOURCE, guards=False, widths=ConstantWidth(width))
+
+
+def _worst_part(sizes: NDArray[np.int64], parts: int) -> float:
+    """Largest ``sum s^2 / (sum s)^2`` of a part, when groups are dealt out by decreasing size."""
+    owner = np.arange(len(sizes)) % parts
+    dealt = np.sort(sizes)[::-1].astype(np.float64)
+    totals = np.bincount(owner, weights=dealt)
+    return float(np.max(np.bincount(owner, weights=dealt**2) / totals**2))
+
+
+def _counts(records: int, low: Floats, high: Floats, width: float) -> tuple[Floats, Floats]:
+    """Smallest count above ``N (low + t)``, and largest count below ``N (high - t)``."""
+    return np.floor(records * (low + width)) + 1.0, np.ceil(records * (high - width)) - 1.0
+
+
+def _tails(records: int, above: Floats, below: Floats, low: Floats, high: Floats) -> Floats:
+    """``P_high(Bin >= above) + P_low(Bin <= below)``, rounded up."""
+    from scipy.special import betainc, betaincc
+
+    upper = betainc(above, np.maximum(records - above + 1.0, 0.5), high)
+    lower = betaincc(np.maximum(below, 0.0) + 1.0, np.maximum(records - below, 0.5), low)
+    return (np.where(above <= records, upper, 0.0) + np.where(below >= 0.0, lower, 0.0)) * _PROBABILITY

@@ -1,0 +1,8 @@
+"""Parameters from a target: `plan` chooses a guard, the number of records, or the budget."""
+
+from __future__ import annotations
+
+from thresholdout.planning.planner import Plan, plan
+from thresholdout.planning.use import Alternative
+
+__all__ = ["Alternative", "Plan", "plan"]

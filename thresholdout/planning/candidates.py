@@ -1,0 +1,110 @@
+"""The best guard by each route, and splitting."""
+
+from __future__ import annotations
+
+import math
+
+from thresholdout.certificates.extremes import answer_quantile
+from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance
+from thresholdout.certificates.setting import Setting
+from thresholdout.certificates.splitting import splitting_width
+from thresholdout.certificates.transcript import ANSWER_SHARE, SHARES, Radius, transcript
+from thresholdout.planning.use import Alternative, Use
+
+__all__ = ["by_posterior", "by_transcript", "guard_of", "splitting"]
+
+_FINEST = 20  # answer grids down to 2**-20
+_SMALLEST_SCALE, _LARGEST_SCALE = 1e-11, 1e3
+_CLOSE = 0.02  # relative step of the noise scale at which the search stops; the tolerance is flat there
+_MOST_STEPS = 12
+
+
+def by_transcript(use: Use, noise_share: float | None = None) -> Alternative:
+    """Choose noise scale and answer grid for the transcript route.
+
+    Parameters
+    ----------
+    use : Use
+        What the guard is for.
+    noise_share : float, optional
+        Share of the tolerance that the noise takes, as declared by default.
+
+    Returns
+    -------
+    Alternative
+        With an infinite tolerance when no useful variance inflation is known.
+
+    Notes
+    -----
+    The radius does not depend on the noise, and falls with the step of the grid; the error of an answer from the
+    holdout contains half a step. For each grid ``2**-k`` the noise scale follows from the share; the best grid is
+    taken, the finest one among equals.
+    """
+    if not use.concentrates:
+        return Alternative("thresholdout", "transcript", math.inf)
+    kept = use.target.noise_share if noise_share is None else noise_share
+    best = math.inf, 0.0, 1.0
+    for share in SHARES:
+        spared = use.beta * (1.0 - share)
+        train = use.quiet + use.extremes.quantile(spared * (1.0 - ANSWER_SHARE))
+        holdout = answer_quantile(use.hits, spared * ANSWER_SHARE)
+        for bits in range(_FINEST, 0, -1):
+            grid = 2.0**-bits
+            beta = use.beta * share
+            radius = Radius(use.n, use.inflation, 2**bits + 1, beta, use.queries, use.hits).largest()
+            bare = max(use.margin, grid / 2) + radius
+            scale = _clipped(bare * kept / ((1.0 - kept) * max(train, holdout)))
+            best = min(best, (max(use.margin + scale * train, grid / 2 + scale * holdout) + radius, scale, grid))
+    _, scale, grid = best
+    setting = use.setting(scale, grid)
+    return guard_of(setting, "transcript", transcript(setting).tolerance)
+
+
+def by_posterior(use: Use) -> Alternative:
+    """Choose the noise scale for the posterior route.
+
+    Notes
+    -----
+    The second term of the tolerance is nearly a power of the noise scale: the exponent is read off the last two
+    evaluations, and the optimum of the sum follows. Every evaluation is a valid tolerance; the smallest counts.
+    """
+    unit = use.extremes.superquantile(use.beta, use.quiet)
+    scale = _clipped(math.sqrt(9.0 * use.hits / (16.0 * use.n * unit)))
+    best = Alternative("thresholdout", "posterior", math.inf)
+    exponent, last = 1.0, (math.nan, math.nan)
+    for _ in range(_MOST_STEPS):
+        setting = use.setting(scale, None)
+        variation = mean_total_variation(use.model, setting.epsilon)
+        tolerance = posterior_tolerance(setting, variation)
+        if tolerance < best.tolerance:
+            best = guard_of(setting, "posterior", tolerance)
+        here = math.log(scale), math.log(variation)
+        if here[0] != last[0] and not math.isnan(last[0]):
+            exponent = min(1.5, max(0.25, (last[1] - here[1]) / (here[0] - last[0])))
+        last = here
+        step = math.log(exponent * variation / (scale * unit)) / (1.0 + exponent)
+        if abs(step) < _CLOSE:
+            break
+        scale = _clipped(scale * math.exp(step))
+    return best
+
+
+def _clipped(scale: float) -> float:
+    return min(max(scale, _SMALLEST_SCALE), _LARGEST_SCALE)
+
+
+def splitting(use: Use, *, binary: bool = False) -> Alternative:
+    """Return the tolerance with a fresh part of the holdout for each question."""
+    width = splitting_width(use.model, use.queries, use.beta, binary=binary)
+    if binary:
+        note = "for values 0 or 1 of independent records only"
+        return Alternative("splitting", "splitting, values 0 or 1", width, offered=False, note=note)
+    return Alternative("splitting", "splitting", width, note="a fresh part of the holdout for each question")
+
+
+def guard_of(setting: Setting, route: str, tolerance: float, *, offered: bool = True, note: str = "") -> Alternative:
+    """Return a guard as an alternative."""
+    chosen = setting.parameters
+    return Alternative(
+        "thresholdout", route, tolerance, chosen.threshold, chosen.noise_scale, chosen.grid, offered, note
+    )
