@@ -99,9 +99,9 @@ class Certificate:
         )
         trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
         return (
-            f"With probability at least {self.confidence:g}, all answers at once are within their half-width, {size}"
-            f"{trivial}, of the truth: {self.about}. Route: {self.route} ({self.chosen.source}). "
-            f"It assumes: {self.chosen.assumes}."
+            f"With probability at least {self.confidence:g}, all answers at once are within their half-width of the "
+            f"truth, {size}{trivial}. Declared: {self.about}. Route: {self.route} ({self.chosen.source}). It assumes: "
+            f"{self.chosen.assumes}."
         )
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:

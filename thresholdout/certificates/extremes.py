@@ -35,7 +35,7 @@ _OFFSETS = 8  # points of the table per cell of the convolution
 _PARTS = 16  # parts of a cell from which its mean is bounded
 _MOST_CELLS = 8192
 _PROBABILITY = 1.0 + 1e-9  # covers the rounding of sums of probabilities
-_LENGTH = 1.0 + 1e-12  # covers the rounding of quantiles
+_LENGTH = 1e-12  # covers the rounding of quantiles, relatively
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class NoiseExtremes:
         >>> round(extremes.quantile(0.05), 2)
         18.86
         """
-        return float(self.surprises[np.argmax(self.tail <= probability)]) * _LENGTH
+        return _up(float(self.surprises[np.argmax(self.tail <= probability)]))
 
     def error_quantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
         """Return a number that M exceeds with at most this probability, ``VaR(M)``.
@@ -90,7 +90,7 @@ class NoiseExtremes:
             T and the step of the answer grid, in units of sigma.
         """
         errors, tail = self._errors(threshold, grid)
-        return float(errors[np.argmax(tail <= probability)]) * _LENGTH
+        return _up(float(errors[np.argmax(tail <= probability)]))
 
     def superquantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
         """Return an upper bound on ``CVaR(M)``, the mean of M over its worst cases of this total probability.
@@ -116,7 +116,7 @@ class NoiseExtremes:
         errors, tail = self._errors(threshold, grid)
         pieces = np.append(tail[:-1] * np.diff(errors), self._beyond())
         excess = np.cumsum(pieces[::-1])[::-1] * _PROBABILITY
-        return float(np.min(errors + excess / probability)) * _LENGTH
+        return _up(float(np.min(errors + excess / probability)))
 
     def _errors(self, threshold: float, grid: float) -> tuple[Floats, Floats]:
         """Points x where the tail of M can change, and upper bounds on ``P(M > x)`` there."""
@@ -172,7 +172,7 @@ def answer_quantile(budget: int, probability: float, scale: float = 4.0) -> floa
     True
     """
     single = -math.expm1(math.log1p(-probability) / budget)
-    return -scale * math.log(single) * _LENGTH
+    return _up(-scale * math.log(single))
 
 
 @lru_cache(maxsize=64)
@@ -223,6 +223,10 @@ def _spread(count: int, scale: float, low: float, cell: float, cells: int) -> tu
     masses[1:] += upper
     masses[0] += 1.0 - tail[0]
     return masses, float(tail[-1])
+
+
+def _up(length: float) -> float:
+    return length + _LENGTH * abs(length)
 
 
 def _points(first: float, step: float, count: int) -> Floats:

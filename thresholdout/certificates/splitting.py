@@ -124,8 +124,8 @@ def bernoulli_holds(records: int, width: float, failure: float) -> bool:
     Notes
     -----
     By symmetry p <= 1/2 is enough. Between two means where an atom enters, at ``j/N - t`` or ``j/N + t``, the counts
-    that are too far off stay the same, and the probabilities of both tails are convex in p, so the ends of the interval
-    are enough. For many records intervals are compared instead, see `_holds_by_intervals`.
+    that are too far off stay the same, and for ``N t >= 1`` the probabilities of both tails are convex in p, so the
+    ends of the interval are enough. Otherwise, and for many records, intervals are compared, see `_holds_by_intervals`.
 
     Examples
     --------
@@ -133,8 +133,10 @@ def bernoulli_holds(records: int, width: float, failure: float) -> bool:
     (True, False)
     """
     width *= 1.0 + 1e-9
+    if records * width < 1.0:
+        return _holds_by_intervals(records, width, failure, _RESOLVED * failure)
     if records > _MOST_ATOMS:
-        return _holds_by_intervals(records, width, failure)
+        return _holds_by_intervals(records, width, failure, _RESOLVED / (4.0 * records * width))
     atoms = np.arange(records + 1) / records
     edges = np.concatenate([[0.0, 0.5], atoms - width, atoms + width])
     edges = np.sort(edges[(edges >= 0.0) & (edges <= 0.5)])
@@ -145,14 +147,13 @@ def bernoulli_holds(records: int, width: float, failure: float) -> bool:
     return worst <= failure
 
 
-def _holds_by_intervals(records: int, width: float, failure: float) -> bool:
+def _holds_by_intervals(records: int, width: float, failure: float, smallest: float) -> bool:
     """Bound the probability on intervals [a, b] of means by ``P_b(Bin > N (a + t)) + P_a(Bin < N (b - t))``.
 
-    Both tails are monotone in p. Intervals on which this is not small enough are halved until the tails hardly change.
+    Both tails are monotone in p. Intervals on which this is not small enough are halved, down to the smallest length.
     """
     edges = np.linspace(0.0, 0.5, 65)
     low, high = edges[:-1], edges[1:]
-    smallest = _RESOLVED / (4.0 * records * width)
     while low.size:
         above, below = _counts(records, low, high, width)
         failing = _tails(records, above, below, low, high) > failure

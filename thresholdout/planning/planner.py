@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan"]
 
-_COSTLY = 20_000  # records beyond which published leakages are not compared, unless they are those of groups
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -203,10 +201,9 @@ def _for_comparison(use: Use) -> list[Alternative]:
         note = "next to no noise: shows what the noise of the guard costs"
         setting = use.setting(bare.noise_scale, bare.grid)
         found.append(guard_of(setting, "transcript", bare.tolerance, offered=False, note=note))
-    if use.n <= _COSTLY or use.model.independent_groups() is not None:
-        tolerance = theorem_2_tolerance(use.model, queries=use.queries, budget=use.hits, beta=use.beta)
-        note = "as printed in [Z17, Theorem 2], without a quiet margin; its proof has a gap"
-        found.append(Alternative("thresholdout", "published", tolerance, offered=False, note=note))
+    tolerance = theorem_2_tolerance(use.model, queries=use.queries, budget=use.hits, beta=use.beta)
+    note = "as printed in [Z17, Theorem 2], without a quiet margin; its proof has a gap"
+    found.append(Alternative("thresholdout", "published", tolerance, offered=False, note=note))
     return found
 
 
