@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from graphs.errors import ArgumentError
 
-__all__ = ["FloatArray", "IntArray", "check_count", "check_epsilon", "check_probabilities", "check_target"]
+__all__ = ["FloatArray", "IntArray", "check_count", "check_epsilon", "check_probabilities", "check_rows", "check_target"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -147,6 +147,26 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     array = real_array(argument, value, shape)
     if array.ndim != ndim or array.size == 0 or (ndim == 2 and array.shape[0] != array.shape[1]):
         raise ArgumentError(argument, f"an array of shape {array.shape}", shape)
+    return _normalised(argument, array)
+
+
+def check_rows(argument: str, value: Any) -> FloatArray:
+    """Return a table of laws, one in each row, not necessarily square, as in `check_probabilities`.
+
+    Examples
+    --------
+    >>> check_rows("emission", [[1, 0, 0], [0.5, 0.25, 0.25]]).shape
+    (2, 3)
+    """
+    shape = "a matrix with one row of probabilities for each state"
+    array = real_array(argument, value, shape)
+    if array.ndim != 2 or array.size == 0:
+        raise ArgumentError(argument, f"an array of shape {array.shape}", shape)
+    return _normalised(argument, array)
+
+
+def _normalised(argument: str, array: FloatArray) -> FloatArray:
+    ndim = array.ndim
     bad = ~np.isfinite(array) | (array < 0)
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
