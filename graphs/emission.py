@@ -1,0 +1,279 @@
+"""What unobserved states emit: the laws of records given a state."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.arguments import FloatArray, IntArray, check_rows, real_array
+from graphs.concentration import dobrushin_coefficient
+from graphs.errors import ArgumentError
+from graphs.messages import projective_diameter
+from graphs.rounding import UNIT, up
+
+__all__ = ["CategoricalEmission", "Emission", "GaussianEmission", "UnknownEmission", "as_emission"]
+
+
+class Emission(ABC):
+    """Law of a record given the state that it hangs off.
+
+    Attributes
+    ----------
+    diameter : float
+        Projective diameter of the edge between a state and its record: the largest range, over the values of the
+        record, of the log-likelihood ratio of two states; rounded up, often infinite.
+    spread : float
+        Largest total variation distance between the laws of two states, rounded up, at most 1.
+    """
+
+    diameter: float = float("inf")
+    spread: float = 1.0
+
+    @property
+    @abstractmethod
+    def states(self) -> int | None:
+        """Number of states, or None when any number will do."""
+
+    @abstractmethod
+    def sample(self, states: IntArray, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw one record for each entry of `states` (numbers of states)."""
+
+    @abstractmethod
+    def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
+        """Return ln p(record | state), shape (number of records, number of states)."""
+
+    @abstractmethod
+    def content(self) -> Mapping[str, Any]:
+        """Return all that determines the law, by name."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return a few words."""
+
+
+class UnknownEmission(Emission):
+    """Records of any type, about whose law nothing is said."""
+
+    @property
+    def states(self) -> int | None:
+        """Any number."""
+        return None
+
+    def sample(self, states: IntArray, rng: np.random.Generator) -> IntArray:
+        """Return the states themselves: records that give their state away, the worst case."""
+        return states.copy()
+
+    def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
+        """Refuse: there is no law."""
+        raise ArgumentError("emission", "left out", "a law of the records given the states, for a likelihood")
+
+    def content(self) -> Mapping[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def describe(self) -> str:
+        """Return a few words."""
+        return "records of any type"
+
+
+class CategoricalEmission(Emission):
+    """Records with finitely many values.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (k, v)
+        Row z: law of a record given state z. Rows may be off from sum 1 by 1e-9 and are normalised.
+    symbols : sequence of hashable, optional
+        The v values; 0, 1, ..., v - 1 when left out.
+
+    Raises
+    ------
+    ArgumentError
+        For rows that are no laws, and symbols that repeat or do not match the columns.
+
+    Examples
+    --------
+    >>> law = CategoricalEmission([[0.9, 0.1], [0.4, 0.6]], symbols=["quiet", "active"])
+    >>> round(law.diameter, 6), round(law.spread, 6)
+    (2.60269, 0.5)
+    """
+
+    def __init__(self, matrix: Any, symbols: Sequence[Hashable] | None = None) -> None:
+        self.matrix = check_rows("emission", matrix)
+        self.matrix.flags.writeable = False
+        columns = self.matrix.shape[1]
+        self.symbols: tuple[Hashable, ...] = tuple(range(columns)) if symbols is None else tuple(symbols)
+        if len(self.symbols) != columns or len(set(self.symbols)) != columns:
+            seen = f"{len(self.symbols)} symbols, {len(set(self.symbols))} of them different"
+            raise ArgumentError("symbols", seen, f"{columns} different symbols, one for each column of the matrix")
+        error = (columns + 4) * UNIT
+        self.diameter = projective_diameter(self.matrix, error)
+        self.spread = dobrushin_coefficient(self.matrix, error)
+
+    @property
+    def states(self) -> int | None:
+        """Number of rows."""
+        return len(self.matrix)
+
+    def sample(self, states: IntArray, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw one symbol for each entry of `states`."""
+        bounds = np.cumsum(self.matrix, axis=1)[:, :-1]
+        drawn = np.empty(len(states), dtype=np.int64)
+        uniform = rng.random(len(states))
+        for state in range(len(self.matrix)):
+            here = states == state
+            drawn[here] = np.searchsorted(bounds[state], uniform[here], side="right")
+        return named(self.symbols)[drawn]
+
+    def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
+        """Return ln p(record | state), shape (number of records, number of states)."""
+        with np.errstate(divide="ignore"):
+            found: FloatArray = np.log(self.matrix.T)[self.codes(records)]
+        return found
+
+    def codes(self, records: Iterable[Any]) -> IntArray:
+        """Return the column of each record."""
+        number = {symbol: k for k, symbol in enumerate(self.symbols)}
+        items = records.tolist() if hasattr(records, "tolist") else list(records)
+        try:
+            return np.array([number[item] for item in items], dtype=np.int64)
+        except (KeyError, TypeError):
+            strange = next(repr(item) for item in items if not isinstance(item, Hashable) or item not in number)
+            raise ArgumentError("records", f"the value {strange}", f"values among {self.symbols}") from None
+
+    def content(self) -> Mapping[str, Any]:
+        """Return matrix and symbols."""
+        return {"emission": self.matrix, "symbols": [f"{type(s).__name__} {s!r}" for s in self.symbols]}
+
+    def describe(self) -> str:
+        """Return a few words."""
+        return f"records with {len(self.symbols)} values"
+
+
+class GaussianEmission(Emission):
+    """Real-valued records, normal given the state.
+
+    Parameters
+    ----------
+    means, deviations : array_like of shape (k,)
+        Mean and standard deviation (positive) for each state.
+
+    Raises
+    ------
+    ArgumentError
+        For other shapes, missing or infinite numbers, deviations that are not positive.
+
+    Notes
+    -----
+    The log-likelihood ratio of two different normal laws is unbounded, so the diameter is infinite unless all states
+    have the same law. The total variation distance is bounded by Pinsker's inequality, sqrt(KL / 2), and by that of
+    Bretagnolle and Huber, sqrt(1 - exp(-KL)).
+
+    Examples
+    --------
+    >>> law = GaussianEmission([0.0, 1.0], [1.0, 1.0])
+    >>> law.diameter, round(law.spread, 6)
+    (inf, 0.5)
+    """
+
+    def __init__(self, means: Any, deviations: Any) -> None:
+        expected = "a vector of finite numbers, one for each state"
+        self.means = real_array("means", means, expected)
+        self.deviations = real_array("deviations", deviations, expected)
+        for name, array in (("means", self.means), ("deviations", self.deviations)):
+            if array.ndim != 1 or not array.size or not np.isfinite(array).all() or array.shape != self.means.shape:
+                raise ArgumentError(name, f"an array of shape {array.shape}: {array.tolist()}", expected)
+            array.flags.writeable = False
+        if (self.deviations <= 0).any():
+            raise ArgumentError("deviations", repr(float(self.deviations.min())), "positive standard deviations")
+        means_, deviations_ = self.means, self.deviations
+        with np.errstate(over="ignore"):
+            ratio = deviations_[:, None] / deviations_
+            shift = (means_[:, None] - means_) / deviations_
+            relative = float(np.maximum((ratio**2 + shift**2 - 1) / 2 - np.log(ratio), 0).max())
+        if (means_ == means_[0]).all() and (deviations_ == deviations_[0]).all():
+            self.diameter, self.spread = 0.0, 0.0
+        else:
+            relative = relative * (1 + 2.0**-40) + 2.0**-40
+            self.spread = min(up(math.sqrt(min(relative / 2, -math.expm1(-relative)))), 1.0)
+
+    @property
+    def states(self) -> int | None:
+        """Number of states."""
+        return len(self.means)
+
+    def sample(self, states: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draw one number for each entry of `states`."""
+        drawn: FloatArray = self.means[states] + self.deviations[states] * rng.standard_normal(len(states))
+        return drawn
+
+    def log_likelihood(self, records: Iterable[Any]) -> FloatArray:
+        """Return ln p(record | state), shape (number of records, number of states)."""
+        values = real_values(records)
+        standard = (values[:, None] - self.means) / self.deviations
+        found: FloatArray = -0.5 * standard**2 - np.log(self.deviations) - 0.5 * math.log(2 * math.pi)
+        return found
+
+    def content(self) -> Mapping[str, Any]:
+        """Return means and deviations."""
+        return {"means": self.means, "deviations": self.deviations}
+
+    def describe(self) -> str:
+        """Return a few words."""
+        return "normal records"
+
+
+def as_emission(value: Any, states: int | None) -> Emission:
+    """Return `value` as a law of records: None means any, an array is a table of probabilities.
+
+    Parameters
+    ----------
+    value : None, Emission, or array_like of shape (k, v)
+        What the caller passed as `emission`.
+    states : int or None
+        Number of states that it has to match.
+
+    Raises
+    ------
+    ArgumentError
+        When it is no law, or for another number of states.
+
+    Examples
+    --------
+    >>> as_emission(None, 2).diameter
+    inf
+    """
+    if value is None:
+        return UnknownEmission()
+    emission = value if isinstance(value, Emission) else CategoricalEmission(value)
+    if states is not None and emission.states not in (None, states):
+        raise ArgumentError("emission", f"laws for {emission.states} states", f"one law for each of {states} states")
+    return emission
+
+
+def real_values(records: Any) -> FloatArray:
+    """Return records as a vector of finite numbers."""
+    expected = "a sequence of finite numbers"
+    values = real_array("records", records if hasattr(records, "__array__") else list(records), expected)
+    if values.ndim != 1 or not values.size:
+        raise ArgumentError("records", f"an array of shape {values.shape}", expected)
+    if not np.isfinite(values).all():
+        where = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ArgumentError("records", f"record {where} is {values[where]}", expected)
+    return values
+
+
+def named(names: tuple[Hashable, ...]) -> npt.NDArray[Any]:
+    """Return names as an array that can be indexed by numbers of states, of a plain type where there is one."""
+    if names == tuple(range(len(names))):
+        return np.arange(len(names))
+    if {type(name) for name in names} in ({str}, {int}, {float}, {bool}):
+        return np.array(names)
+    found = np.empty(len(names), dtype=object)
+    found[:] = names
+    return found
