@@ -3,14 +3,16 @@
 ::
 
     ArgumentError (ValueError)      an argument that cannot be used
-    └── RouteUnavailable            a route that a model does not have, and what to use instead
+    ├── RouteUnavailable            a route that a model does not have, and what to use instead
+    └── TooWide                     a network whose exact tables would be too large
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-__all__ = ["ArgumentError", "RouteUnavailable"]
+__all__ = ["ArgumentError", "RouteUnavailable", "TooWide"]
 
 
 class ArgumentError(ValueError):
@@ -74,3 +76,34 @@ class RouteUnavailable(ArgumentError):
 
     def __reduce__(self) -> tuple[type[RouteUnavailable], tuple[str, str, tuple[str, ...]]]:  # type: ignore[override]
         return (type(self), (self.method, self.reason, self.alternatives))
+
+
+class TooWide(ArgumentError):
+    """A network whose exact tables would be too large.
+
+    Parameters
+    ----------
+    entries : int
+        Entries of the largest table that is needed.
+    limit : int
+        Most entries allowed.
+
+    Attributes
+    ----------
+    entries, limit
+        As given.
+    width : float
+        Binary logarithm of `entries`: how many binary variables the table has.
+    """
+
+    def __init__(self, entries: int, limit: int) -> None:
+        self.entries = entries
+        self.limit = limit
+        self.width = math.log2(entries)
+        seen = f"a network that needs a table of 2^{self.width:.1f} entries"
+        super().__init__(
+            "factors", seen, f"at most 2^{math.log2(limit):.1f}: fewer loops, smaller factors, or messages"
+        )
+
+    def __reduce__(self) -> tuple[type[TooWide], tuple[int, int]]:  # type: ignore[override]
+        return (type(self), (self.entries, self.limit))
