@@ -1,1 +1,44 @@
-"""Ask a holdout many adaptive questions and know what every answer is worth."""
+"""Ask a holdout many adaptive questions and know what every answer is worth.
+
+`Thresholdout` is the one class that most people need; `plan` and `certify` say what a guard will be worth before there
+is one; the package `graphs`, beside this one, has the models of how records depend on each other.
+"""
+
+from thresholdout.answer import Answer
+from thresholdout.certificates import Certificate, certify
+from thresholdout.errors import (
+    BudgetExhausted,
+    InputError,
+    InputTypeError,
+    LedgerError,
+    LedgerMismatch,
+    LedgerUnusable,
+    OverlapError,
+    PlanError,
+    SharingError,
+    ThresholdoutError,
+)
+from thresholdout.guard import Thresholdout
+from thresholdout.noise import SeededNoise, SystemNoise
+from thresholdout.planning import Plan, plan
+
+__all__ = [
+    "Answer",
+    "BudgetExhausted",
+    "Certificate",
+    "InputError",
+    "InputTypeError",
+    "LedgerError",
+    "LedgerMismatch",
+    "LedgerUnusable",
+    "OverlapError",
+    "Plan",
+    "PlanError",
+    "SeededNoise",
+    "SharingError",
+    "SystemNoise",
+    "Thresholdout",
+    "ThresholdoutError",
+    "certify",
+    "plan",
+]

@@ -143,6 +143,8 @@ def create(
     )
     click.echo(f"{ledger}: {service.guard!r}")
     click.echo(service.certificate.statement)
+    if service.note:
+        click.echo(f"note: {service.note}")
 
 
 @main.command()
@@ -209,7 +211,7 @@ def history(ledger: Path, plot_path: Path | None, csv_path: Path | None) -> None
 
 
 @main.command()
-@click.option("--seed", default=0, show_default=True, help="Seed of the analysts; the guards' noise is real.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the analysts; the guards' noise is real.")
 @click.option(
     "--picture",
     default="thresholdout-demo.png",

@@ -68,8 +68,7 @@ class BudgetExhausted(ThresholdoutError):
         self.limit = limit
         thing = "answers from the holdout" if what == "budget" else "questions"
         super().__init__(
-            f"all {limit} {thing} of this guard are used; earlier answers stay valid, "
-            "new questions need a new holdout"
+            f"all {limit} {thing} of this guard are used; earlier answers stay valid, new questions need a new holdout"
         )
 
     def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[str, int, int]]:

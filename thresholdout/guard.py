@@ -62,6 +62,8 @@ class Thresholdout:
         Exact noise from the operating system's entropy by default. `SeededNoise` is for simulations only.
     allow_equal_rows : bool, default=False
         Accept rows that occur in both parts because they are different records here (few distinct values, say).
+    documents : mapping of str to str, optional
+        Secret texts to keep in the ledger with a new guard, such as the labels of a service.
 
     Attributes
     ----------
@@ -117,6 +119,7 @@ class Thresholdout:
         ledger: str | Path | Ledger | None = None,
         noise: NoiseSource | None = None,
         allow_equal_rows: bool = False,
+        documents: Mapping[str, str] | None = None,
     ) -> None:
         self._holdout = part(holdout, "holdout")
         self._train = None if train is None else part(train, "train")
@@ -140,9 +143,16 @@ class Thresholdout:
         parameters = _parameters(self.dependence, declared)
         self._id = fingerprint(self._holdout)
         self._ledger = open_ledger(ledger)
-        self._open(declared, parameters, sole=not isinstance(ledger, Ledger))
+        self._open(declared, parameters, sole=not isinstance(ledger, Ledger), documents=documents)
 
-    def _open(self, declared: Mapping[str, Any], parameters: ThresholdoutParameters, *, sole: bool) -> None:
+    def _open(
+        self,
+        declared: Mapping[str, Any],
+        parameters: ThresholdoutParameters,
+        *,
+        sole: bool,
+        documents: Mapping[str, str] | None,
+    ) -> None:
         """Find this holdout in the ledger and continue, or enter it."""
         known = self._ledger.guards()
         if self._id in known:
@@ -186,6 +196,7 @@ class Thresholdout:
                     },
                 },
                 self._mechanism.start(self._noise).to_text(),
+                documents,
             )
 
     def ask(
@@ -364,10 +375,6 @@ class Thresholdout:
     def parameters(self) -> ThresholdoutParameters:
         """The mechanism's public parameters, in units of a query's range."""
         return self._mechanism.parameters
-
-    def attach(self, name: str, text: str) -> None:
-        """Keep a secret text beside the guard's state in its ledger, such as labels; it can never be changed."""
-        self._ledger.put_document(self._id, name, text)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the history: train values, answers and half-widths; see `thresholdout.plotting.plot_history`."""

@@ -18,7 +18,7 @@ from thresholdout.certificates import Certificate
 from thresholdout.errors import InputError, LedgerUnusable
 from thresholdout.fingerprint import check_disjoint
 from thresholdout.guard import Thresholdout
-from thresholdout.ledger import open_ledger
+from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.metrics import Metric, get_metric
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ class PredictionGuard:
             "holdout": {"ids": [str(v) for v in holdout[id]], "labels": holdout[label].tolist()},
             "dependence": _dependence(train, holdout, label, id, groups, window, chain, edges),
         }
-        guard = _guard(document, open_ledger(path), queries=queries, budget=budget, confidence=confidence)
-        guard.attach(_DOCUMENT, json.dumps(document, allow_nan=False))
-        return cls(guard, document)
+        text = json.dumps(document, allow_nan=False)
+        limits = {"queries": queries, "budget": budget, "confidence": confidence}
+        return cls(_guard(document, path, documents={_DOCUMENT: text}, **limits), document)
 
     @classmethod
     def open(cls, path: str | Path) -> PredictionGuard:
@@ -153,6 +153,17 @@ class PredictionGuard:
     def certificate(self) -> Certificate:
         """What the answers are worth."""
         return self.guard.certificate
+
+    @property
+    def note(self) -> str:
+        """What the certificate is conditional on, in words; empty when there is nothing to say."""
+        both = self._document["dependence"].get("in_both", 0)
+        if not both:
+            return ""
+        return (
+            f"{both} groups occur in both parts: the certificate is about the holdout's expected values given the "
+            "training records"
+        )
 
     def ask(
         self, predictions: pd.DataFrame, metric: str | Metric = "accuracy", *, name: str = "", key: str | None = None
@@ -218,9 +229,9 @@ def read_table(path: str | Path, id: str | None = None) -> pd.DataFrame:
         raise InputError(str(path), first, "a CSV file with a header") from None
 
 
-def _guard(document: dict[str, Any], ledger: Any, **limits: Any) -> Thresholdout:
+def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:
     parts = [(np.asarray(document[p]["ids"]), np.asarray(document[p]["labels"])) for p in ("train", "holdout")]
-    return Thresholdout(parts[1], train=parts[0], dependence=_model(document), ledger=ledger, **limits)
+    return Thresholdout(parts[1], train=parts[0], dependence=_model(document), ledger=ledger, **settings)
 
 
 def _check_table(table: Any, name: str, columns: list[str]) -> None:
@@ -252,7 +263,9 @@ def _dependence(
     if len(given) > 1:
         raise InputError(given[1], f"given beside {given[0]}", "one kind of dependence")
     if groups is not None:
-        return {"kind": "groups", "labels": [str(v) for v in holdout[groups]]}
+        labels = [str(v) for v in holdout[groups]]
+        in_both = set(labels) & {str(v) for v in train[groups]}
+        return {"kind": "groups", "labels": labels, "in_both": len(in_both)}
     if window is not None:
         return {"kind": "window", "m": int(window)}
     if chain is not None:

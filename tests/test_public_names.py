@@ -1,0 +1,27 @@
+"""The public names are those that the README's index lists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import graphs
+import thresholdout
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def indexed(package: str) -> set[str]:
+    """Return the names in the index table of a package."""
+    section = README.split(f"### `{package}`", 1)[1].split("\n#", 1)[0]
+    return {name for row in re.findall(r"^\| (`.*?) \|", section, re.M) for name in re.findall(r"`(\w+)", row)}
+
+
+@pytest.mark.parametrize("package", [graphs, thresholdout], ids=lambda package: package.__name__)
+def test_all_is_what_the_readme_lists(package: object) -> None:
+    names = package.__all__  # type: ignore[attr-defined]
+    assert names == sorted(names)
+    assert len(set(names)) == len(names)
+    for name in names:
+        assert getattr(package, name) is not None
+    assert set(names) == indexed(package.__name__)  # type: ignore[attr-defined]

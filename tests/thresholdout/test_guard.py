@@ -1,0 +1,355 @@
+import copy
+import gc
+import math
+import os
+import pickle
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from graphs import Groups, Independent
+from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, OverlapError, SharingError
+from thresholdout.ledger import MemoryLedger
+from thresholdout.metrics import log_loss, squared_error
+from thresholdout.noise import SeededNoise
+
+N = 2000
+
+
+def data(seed: int = 0, n: int = N) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)), rng.integers(0, 2, size=n)
+
+
+def make(**changes: object) -> Thresholdout:
+    settings: dict[str, object] = {"train": data(1), "queries": 50, "budget": 3, **changes}
+    return Thresholdout(data(0), **settings)  # type: ignore[arg-type]
+
+
+def test_agreement_is_answered_from_training_and_costs_nothing() -> None:
+    guard = make()
+    values = np.arange(N) % 4 == 0
+    answer = guard.ask(values, values)
+    assert (answer.value, answer.source, answer.query, answer.remaining) == (0.25, "train", 1, 3)
+    assert float(answer) == 0.25
+    assert guard.remaining == 3
+
+
+def test_disagreement_is_answered_from_the_holdout_within_the_half_width() -> None:
+    guard = make()
+    answer = guard.ask(np.ones(N), np.arange(N) % 4 == 0, name="overfitted")
+    assert answer.source == "holdout"
+    assert answer.remaining == guard.remaining == 2
+    assert answer.name == "overfitted"
+    assert abs(answer.value - 0.25) <= answer.half_width
+    lower, upper = answer.interval
+    assert 0 <= lower <= answer.value <= upper <= 1
+
+
+def test_refuses_when_the_budget_is_spent_and_nothing_changes() -> None:
+    guard = make(budget=2)
+    for _ in range(2):
+        assert guard.ask(1.0, np.zeros(N)).source == "holdout"
+    before = guard.history
+    for _ in range(3):
+        with pytest.raises(BudgetExhausted, match="all 2 answers") as caught:
+            guard.ask(0.0, np.zeros(N))
+        assert (caught.value.what, caught.value.spent, caught.value.limit) == ("budget", 2, 2)
+    assert guard.remaining == 0
+    assert guard.history.equals(before)
+
+
+def test_refuses_after_the_declared_number_of_questions() -> None:
+    guard = make(queries=3)
+    for _ in range(3):
+        guard.ask(0.5, np.arange(N) % 2)
+    with pytest.raises(BudgetExhausted, match="all 3 questions") as caught:
+        guard.ask(0.5, np.arange(N) % 2)
+    assert caught.value.what == "queries"
+
+
+def test_other_ranges_scale_answers_and_half_widths() -> None:
+    unit, wide = make(noise=SeededNoise(3)), make(noise=SeededNoise(3))
+    values = np.arange(N) % 4 == 0
+    one = unit.ask(0.9, values)
+    other = wide.ask(10 + 0.9 * 40, 10 + 40.0 * values, bounds=(10, 50))
+    assert one.source == other.source == "holdout"
+    assert other.value == pytest.approx(10 + 40 * one.value)
+    assert other.half_width == pytest.approx(40 * one.half_width)
+    assert (other.lower, other.upper) == (10, 50)
+
+
+def test_a_repeated_key_gives_the_same_answer_and_costs_nothing() -> None:
+    guard = make()
+    first = guard.ask(1.0, np.zeros(N), key="k")
+    again = guard.ask(1.0, np.zeros(N), key="k")
+    assert (again.value, again.query, again.remaining) == (first.value, first.query, first.remaining)
+    assert again.repeated
+    assert not first.repeated
+    assert guard.remaining == 2
+    with pytest.raises(InputError, match="key"):
+        guard.ask(0.5, np.zeros(N), key="k")
+    for _ in range(2):
+        guard.ask(1.0, np.zeros(N))
+    assert guard.ask(1.0, np.zeros(N), key="k").value == first.value  # also when the budget is spent
+
+
+def test_a_callable_is_applied_to_both_parts() -> None:
+    guard = make()
+    answer = guard.ask(lambda X, y: (X[:, 0] > 0) == y)
+    X, y = data(1)
+    assert answer.source == "train"
+    assert answer.value == ((X[:, 0] > 0) == y).mean()
+
+
+def test_an_error_on_the_holdout_does_not_show_it() -> None:
+    guard = make()
+    secret = data(0)[0][17, 0]
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if X[17, 0] == secret:
+            raise RuntimeError(f"the record is {X[17, 0]}")
+        return np.asarray(y)
+
+    with pytest.raises(InputError, match="RuntimeError on the holdout") as caught:
+        guard.ask(query)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert str(secret) not in shown
+    assert guard.history.empty
+
+
+@pytest.mark.parametrize(
+    ("train", "holdout", "bounds", "message"),
+    [
+        (np.full(N, 0.5), np.full(N - 1, 0.5), (0, 1), "holdout_values: 1999 values"),
+        (np.full(N - 1, 0.5), np.full(N, 0.5), (0, 1), "train_values: 1999 values"),
+        (0.5, np.full(N, np.nan), (0, 1), "holdout_values: nan at position 0"),
+        (np.full(N, 1.5), np.full(N, 0.5), (0, 1), "train_values: 1.5 at position 0"),
+        (1.5, np.full(N, 0.5), (0, 1), "train_values: 1.5"),
+        (math.nan, np.full(N, 0.5), (0, 1), "train_values: nan"),
+        (0.5, None, (0, 1), "holdout_values: nothing"),
+        (0.5, np.full(N, 0.5), (1, 0), "bounds"),
+        (np.mean, np.full(N, 0.5), (0, 1), "holdout_values: values beside a callable"),
+    ],
+)
+def test_bad_questions_spend_nothing(train: object, holdout: object, bounds: tuple[float, float], message: str) -> None:
+    noise = SeededNoise(0)
+    guard = make(noise=noise)
+    with pytest.raises(InputError, match=message):
+        guard.ask(train, holdout, bounds=bounds)
+    assert guard.history.empty
+    untouched = SeededNoise(0)
+    untouched_guard = make(noise=untouched)
+    assert guard.ask(1.0, np.zeros(N)).value == untouched_guard.ask(1.0, np.zeros(N)).value
+
+
+def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
+    guard = make()
+    X, y = data(1)
+    model = LogisticRegression().fit(X, y)
+    answer = guard.score(model)
+    assert answer.value == model.score(X, y)
+    assert answer.name == "accuracy"
+    loss = guard.score(model, log_loss(5.0))
+    assert 0.6 < loss.value < 0.75
+    assert loss.half_width == pytest.approx(5 * guard.certificate.half_width(2, 0, "train"))
+    with pytest.raises(InputError, match="clip"):
+        guard.score(model, "squared_error")
+    assert guard.score(model, squared_error(1.0)).upper == 1.0
+    assert len(guard.history) == 3
+
+
+def test_cross_validated_training_values_spend_less() -> None:
+    X, y = data(1, 200)
+    X = np.hstack([X, np.random.default_rng(5).normal(size=(200, 150))])
+    holdout = np.hstack([data(0)[0], np.random.default_rng(6).normal(size=(N, 150))]), data(0)[1]
+    guard = Thresholdout(holdout, train=(X, y), queries=50, budget=3)
+    model = LogisticRegression(C=1e3, max_iter=3000).fit(X, y)
+    assert guard.score(model, cv=5).source == "train"
+    assert guard.score(model).source == "holdout"  # fits its training records perfectly
+
+
+def test_history_shows_nothing_secret() -> None:
+    guard = make()
+    secret = np.arange(N) % 7 == 0
+    guard.ask(1.0, secret, name="a")
+    guard.ask(0.5, np.arange(N) % 2, name="b")
+    history = guard.history
+    assert list(history["source"]) == ["holdout", "train"]
+    assert list(history["remaining"]) == [2, 2]
+    assert not np.isin(secret.mean(), history.select_dtypes("float").to_numpy())
+    assert {"query", "name", "train", "value", "half_width"} <= set(history.columns)
+
+
+def test_the_representation_shows_no_data() -> None:
+    guard = make()
+    assert "2000 records" in repr(guard)
+    assert "simulation" not in repr(guard)
+    assert "simulation only" in repr(make(noise=SeededNoise(0)))
+
+
+def test_a_guard_is_not_copied() -> None:
+    guard = make()
+    assert copy.copy(guard) is guard
+    assert copy.deepcopy(guard) is guard
+    assert clone(guard, safe=False) is guard
+    with pytest.raises(SharingError, match=r"ledger='guard.db'"):
+        pickle.dumps(guard)
+
+
+def test_a_forked_process_cannot_spend_a_budget_in_memory() -> None:
+    guard = make()
+    reader, writer = os.pipe()
+    if os.fork() == 0:  # pragma: no branch
+        try:
+            guard.ask(1.0, np.zeros(N))
+            os.write(writer, b"answered")
+        except SharingError:
+            os.write(writer, b"refused")
+        finally:
+            os._exit(0)
+    assert os.read(reader, 20) == b"refused"
+    assert guard.remaining == 3
+
+
+def test_a_guard_goes_on_from_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "guard.db"
+    first = make(ledger=path)
+    answers = [first.ask(1.0, np.zeros(N), key="a"), first.ask(0.5, np.arange(N) % 2)]
+    del first
+    gc.collect()
+    second = make(ledger=path)
+    assert second.remaining == 2
+    assert list(second.history["value"]) == [a.value for a in answers]
+    assert second.ask(1.0, np.zeros(N), key="a").value == answers[0].value
+    assert second.ask(0.5, np.arange(N) % 2).query == 3
+    assert second.parameters == make().parameters
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"budget": 4},
+        {"queries": 51},
+        {"confidence": 0.9},
+        {"dependence": Groups(np.arange(N) // 2)},
+        {"threshold": 0.1, "noise_scale": 0.01, "grid": 0.125},
+        {"noise": SeededNoise(0)},
+    ],
+)
+def test_a_file_is_not_opened_with_another_declaration(tmp_path: Path, changes: dict[str, object]) -> None:
+    path = tmp_path / "guard.db"
+    make(ledger=path)
+    before = path.read_bytes()
+    with pytest.raises(LedgerMismatch, match="declared with"):
+        make(ledger=path, **changes)
+    assert path.read_bytes() == before
+
+
+def test_a_file_is_not_opened_with_other_data(tmp_path: Path) -> None:
+    path = tmp_path / "guard.db"
+    make(ledger=path)
+    with pytest.raises(LedgerMismatch, match="another holdout"):
+        Thresholdout(data(7), train=data(1), queries=50, budget=3, ledger=path)
+    X, y = data(0)
+    Thresholdout((X.tolist(), y.astype(float)), train=data(1), queries=50, budget=3, ledger=path)  # the same content
+
+
+def test_several_guards_may_share_a_ledger_object() -> None:
+    with MemoryLedger() as ledger:
+        make(ledger=ledger).ask(1.0, np.zeros(N))
+        other = Thresholdout(data(7), queries=50, budget=3, ledger=ledger)
+        assert other.remaining == 3
+        assert make(ledger=ledger).remaining == 2
+
+
+def test_parameters_by_hand() -> None:
+    guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
+    assert guard.parameters.threshold == 0.05
+    assert (
+        guard.certificate.tolerance
+        == certify(
+            Independent(N), threshold=0.05, noise_scale=0.001, budget=3, queries=50, confidence=0.95, grid=1 / 128
+        ).tolerance
+    )
+    value = guard.ask(1.0, np.arange(N) % 3 == 0).value
+    assert (value * 128) == round(value * 128)
+
+
+def test_any_number_of_questions_with_parameters_by_hand() -> None:
+    guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128, queries=None, budget=None)
+    widths = [guard.ask(0.5, np.arange(N) % 2).half_width for _ in range(20)]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1] < 0.3
+    assert guard.remaining is None
+    assert guard.ask(1.0, np.zeros(N)).remaining is None
+
+
+def test_defaults_are_planned() -> None:
+    guard = make()
+    chosen = plan(Independent(N), queries=50, budget=3, confidence=0.95)
+    assert (guard.parameters.threshold, guard.parameters.noise_scale) == (chosen.threshold, chosen.noise_scale)
+    assert guard.certificate.tolerance == chosen.certificate.tolerance
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"queries": 0}, InputError, "queries"),
+        ({"queries": 2.5}, InputTypeError, "queries"),
+        ({"budget": 0}, InputError, "budget"),
+        ({"budget": True}, InputTypeError, "budget"),
+        ({"confidence": 1.0}, InputError, "confidence"),
+        ({"confidence": 0}, InputError, "confidence"),
+        ({"confidence": math.nan}, InputError, "confidence"),
+        ({"threshold": 0.1}, InputError, "noise_scale"),
+        ({"noise_scale": 0.1}, InputError, "threshold"),
+        ({"threshold": 0, "noise_scale": 0.1}, InputError, "threshold"),
+        ({"threshold": 0.1, "noise_scale": -1}, InputError, "noise_scale"),
+        ({"threshold": 0.1, "noise_scale": 0.1, "grid": 0.3}, InputError, "grid"),
+        ({"grid": 0.5}, InputError, "grid"),
+        ({"queries": None}, InputError, "queries"),
+        ({"budget": None}, InputError, "budget"),
+        ({"dependence": "groups"}, InputTypeError, "dependence"),
+        ({"dependence": Groups([0, 1])}, InputError, "dependence"),
+        ({"train": data(1)[0]}, InputError, "train"),
+        ({"train": (data(1)[0][:, :2], data(1)[1])}, InputError, "train"),
+        ({"train": (data(1)[0], data(1)[1][:-1])}, InputError, "train"),
+        ({"train": data(0)}, OverlapError, "2000 of 2000"),
+    ],
+)
+def test_refuses_arguments_before_anything_is_written(
+    tmp_path: Path, changes: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make(ledger=tmp_path / "guard.db", **changes)
+    assert not (tmp_path / "guard.db").exists()
+
+
+def test_equal_rows_can_be_allowed() -> None:
+    few = np.zeros((N, 1)), np.zeros(N)
+    with pytest.raises(OverlapError, match="allow_equal_rows"):
+        Thresholdout(few, train=few)
+    assert Thresholdout(few, train=few, allow_equal_rows=True).n == N
+
+
+def test_what_needs_a_training_part_says_so() -> None:
+    guard = Thresholdout(data(0), queries=50, budget=3)
+    for use in (lambda: guard.ask(lambda X, y: y), lambda: guard.score(None), guard.split, guard.scorer):
+        with pytest.raises(InputError, match="training part"):
+            use()
+    assert isinstance(guard.ask(0.5, np.arange(N) % 2), Answer)
+
+
+def test_plot_shows_answers_and_sources() -> None:
+    guard = make()
+    guard.ask(1.0, np.zeros(N))
+    guard.ask(0.5, np.arange(N) % 2)
+    axes = guard.plot()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["certified interval", "training value", "answer, from train", "answer, from holdout"]

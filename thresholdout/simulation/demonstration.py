@@ -1,0 +1,301 @@
+"""What reusing a holdout does, and what a guard does about it, on data that scikit-learn ships."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.errors import BudgetExhausted
+from thresholdout.guard import Thresholdout
+from thresholdout.plotting import BLUE, GREY, ORANGE
+from thresholdout.simulation.analysts import AggregationAnalyst
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Aggregation", "Dependence", "Search", "demonstrate", "dependent_records", "ordinary_search", "reuse"]
+
+
+@dataclass(frozen=True)
+class Search:
+    """An ordinary search: one entry per candidate, and the accuracy of what was chosen.
+
+    Attributes
+    ----------
+    answers, half_widths, fresh : ndarray, shape (n_candidates,)
+        What the guard said, what it is worth, and the accuracy on fresh records.
+    chosen_by_guard, chosen_by_holdout, best : float
+        Accuracy on fresh records of the candidate chosen by the guard's answers, of the one chosen by the plain holdout
+        scores, and of the best.
+    spent : int
+        Answers from the holdout.
+    """
+
+    answers: NDArray[np.float64]
+    half_widths: NDArray[np.float64]
+    fresh: NDArray[np.float64]
+    chosen_by_guard: float
+    chosen_by_holdout: float
+    best: float
+    spent: int
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """An analyst who aggregates what scored well: what was reported, its half-width, and the truth on fresh records."""
+
+    reported: float
+    half_width: float
+    fresh: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Questions to a holdout whose records come in groups, by a guard with some model of them.
+
+    Attributes
+    ----------
+    model : str
+        What the guard assumed.
+    half_width : float
+        The largest it promised.
+    errors : ndarray, shape (n_answered,)
+        Distances of its answers from the accuracy on fresh records.
+    broken : int
+        How many of them exceed their half-width.
+    """
+
+    model: str
+    half_width: float
+    errors: NDArray[np.float64]
+    broken: int
+
+
+def ordinary_search(seed: int = 1) -> Search:
+    """Search 20 support vector machines for handwritten digits through a guard.
+
+    Examples
+    --------
+    >>> result = ordinary_search()
+    >>> bool((abs(result.answers - result.fresh) <= result.half_widths).all())
+    True
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    X, y = load_digits(return_X_y=True)
+    train, holdout, fresh = _parts(len(y), (600, 700), seed)
+    X = X / 16
+    grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.001, 0.01, 0.1, 0.5, 2.0]}
+    guard = Thresholdout((X[holdout], y[holdout]), train=(X[train], y[train]), queries=20, budget=2)
+    search = GridSearchCV(SVC(), grid, scoring=guard.scorer("accuracy", cv=5), cv=guard.split())
+    search.fit(X[train], y[train])
+    models = [SVC(**parameters).fit(X[train], y[train]) for parameters in search.cv_results_["params"]]
+    on_fresh = np.array([model.score(X[fresh], y[fresh]) for model in models])
+    on_holdout = np.array([model.score(X[holdout], y[holdout]) for model in models])
+    history = guard.history
+    return Search(
+        answers=history["value"].to_numpy(float),
+        half_widths=history["half_width"].to_numpy(float),
+        fresh=on_fresh,
+        chosen_by_guard=float(on_fresh[search.best_index_]),
+        chosen_by_holdout=float(on_fresh[on_holdout.argmax()]),
+        best=float(on_fresh.max()),
+        spent=int((history["source"] == "holdout").sum()),
+    )
+
+
+def reuse(seed: int = 1, rules: int = 500) -> dict[str, Aggregation]:
+    """Let an analyst aggregate weak rules for "is this digit odd?", on a reused holdout and behind a guard.
+
+    Examples
+    --------
+    >>> result = reuse()
+    >>> result["reused holdout"].reported - result["reused holdout"].fresh > 0.08
+    True
+    >>> guarded = result["behind the guard"]
+    >>> abs(guarded.reported - guarded.fresh) <= guarded.half_width
+    True
+    """
+    from sklearn.datasets import load_digits
+
+    X, digit = load_digits(return_X_y=True)
+    train, holdout, fresh = _parts(len(digit), (500, 800), seed)
+    order = np.concatenate([train, holdout, fresh])
+    X, odd = X[order], digit[order] % 2 == 1
+    train_rows, holdout_rows, fresh_rows = slice(0, 500), slice(500, 1300), slice(1300, None)
+    analyst = AggregationAnalyst(_weak_rules(X, rules, np.random.default_rng(seed)), odd)
+
+    vote = analyst.run(lambda _, values: float(values.mean()), train_rows, holdout_rows)
+    right = vote == odd
+    results = {
+        "reused holdout": Aggregation(
+            float(right[holdout_rows].mean()), 0.0, float(right[fresh_rows].mean()), "the holdout itself"
+        )
+    }
+
+    guard = Thresholdout(
+        (X[holdout_rows], odd[holdout_rows]), train=(X[train_rows], odd[train_rows]), queries=rules + 1, budget=5
+    )
+    vote = analyst.run(lambda t, h: guard.ask(t, h).value, train_rows, holdout_rows)
+    right = vote == odd
+    answer = guard.ask(right[train_rows], right[holdout_rows], name="the vote")
+    results["behind the guard"] = Aggregation(
+        answer.value, answer.half_width, float(right[fresh_rows].mean()), f"the {answer.source} part"
+    )
+    return results
+
+
+def dependent_records(seed: int = 1, patients: int = 120, repeats: int = 100) -> list[Dependence]:
+    """Ask a holdout that lists each of a few patients many times for the accuracy of simple rules.
+
+    Breast cancer data; every patient's measurements are repeated with a small error, as in scans of the same tumour.
+
+    Examples
+    --------
+    >>> as_if_independent, with_groups = dependent_records()
+    >>> as_if_independent.broken > 0, with_groups.broken
+    (True, 0)
+    """
+    from sklearn.datasets import load_breast_cancer
+
+    from graphs import DependenceModel, Groups, Independent
+
+    rng = np.random.default_rng(seed)
+    X, y = load_breast_cancer(return_X_y=True)
+    train, chosen, fresh = _parts(len(y), (200, patients), seed)
+    patient = np.repeat(np.arange(patients), repeats)
+    scans = X[chosen][patient] * (1 + 0.01 * rng.normal(size=(patient.size, X.shape[1])))
+    diagnosis = y[chosen][patient]
+    rules = [
+        (feature, float(cut))
+        for feature in range(X.shape[1])
+        for cut in np.quantile(X[train][:, feature], [0.3, 0.45, 0.6, 0.75])
+    ]
+    models: list[tuple[str, DependenceModel]] = [
+        ("as if independent", Independent(patient.size)),
+        ("groups = patients", Groups(patient)),
+    ]
+    results = []
+    for name, model in models:
+        guard = Thresholdout(
+            (scans, diagnosis), train=(X[train], y[train]), dependence=model, queries=len(rules), budget=5
+        )
+        errors, widths = [], []
+        for feature, cut in rules:
+            try:
+                answer = guard.ask(lambda X, y, f=feature, c=cut: (X[:, f] < c) == (y == 1))
+            except BudgetExhausted:
+                break
+            truth = float(((X[fresh][:, feature] < cut) == (y[fresh] == 1)).mean())
+            errors.append(abs(answer.value - truth))
+            widths.append(answer.half_width)
+        error = np.array(errors)
+        results.append(Dependence(name, max(widths), error, int((error > np.array(widths)).sum())))
+    return results
+
+
+def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str], Any] = print) -> None:
+    """Run the three scenes, print a short table of each, and draw one picture.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the splits and analysts. The guards' noise is real, so repeated runs differ a little.
+    picture : Path, optional
+        Where to draw.
+    echo : callable
+        Prints one line.
+    """
+    search = ordinary_search(seed)
+    gap = np.abs(search.answers - search.fresh)
+    echo("(a) An ordinary search: 20 support vector machines for handwritten digits, 700 holdout records")
+    echo(f"    largest distance of an answer from fresh accuracy  {gap.max():.3f}")
+    echo(f"    certified half-width                               {search.half_widths.max():.3f}")
+    echo(f"    fresh accuracy: chosen by the guard's answers      {search.chosen_by_guard:.3f}")
+    echo(f"                    chosen by plain holdout scores     {search.chosen_by_holdout:.3f}")
+    echo(f"                    best of the 20                     {search.best:.3f}")
+    echo(f"    answers from the holdout that this cost            {search.spent} of 2")
+
+    aggregation = reuse(seed)
+    echo("")
+    echo("(b) An analyst who combines 500 weak rules by their holdout scores: is this digit odd?")
+    echo(f"    {'':<18}{'reported accuracy':>20}{'fresh accuracy':>17}")
+    for name, result in aggregation.items():
+        width = f" ± {result.half_width:.3f}" if result.half_width else ""
+        echo(f"    {name:<18}{f'{result.reported:.3f}{width}':>20}{result.fresh:>17.3f}")
+
+    dependence = dependent_records(seed)
+    echo("")
+    echo("(c) Breast cancer: a holdout of 12,000 scans of only 120 patients, 120 one-feature rules")
+    echo(f"    {'guard calibrated':<18}{'promised error':>16}{'largest error':>16}{'answers':>9}{'promise broken':>16}")
+    for row in dependence:
+        numbers = f"{row.half_width:>16.3f}{row.errors.max():>16.3f}{row.errors.size:>9}{row.broken:>10} times"
+        echo(f"    {row.model:<18}{numbers}")
+
+    if picture is not None:
+        draw(search, aggregation, dependence).savefig(picture, dpi=150)
+        echo(f"\nThe picture of it is {picture}")
+
+
+def draw(search: Search, aggregation: dict[str, Aggregation], dependence: list[Dependence]) -> Any:
+    """Draw the three scenes side by side, and return the figure."""
+    from thresholdout.plotting import axes
+
+    first = axes()
+    figure = first.figure
+    figure.clear()
+    figure.set_size_inches(12.0, 4.2)
+    left, middle, right = figure.subplots(1, 3)
+
+    low = min(search.fresh.min(), search.answers.min()) - 0.03
+    left.plot([low, 1], [low, 1], color=GREY, linewidth=1)
+    left.errorbar(search.fresh, search.answers, search.half_widths, fmt="o", color=BLUE, ecolor="#b7d3e3", markersize=4)
+    left.set(xlabel="accuracy on fresh records", ylabel="answer of the guard", ylim=(low - 0.1, 1.1))
+    left.set_title("(a) ordinary search: answers agree", fontsize="medium")
+
+    names = list(aggregation)
+    where = np.arange(len(names))
+    results = list(aggregation.values())
+    middle.bar(where - 0.18, [r.reported for r in results], 0.34, color=[ORANGE, BLUE], label="_")
+    middle.bar(where + 0.18, [r.fresh for r in results], 0.34, color=GREY)
+    guarded = results[1]
+    middle.errorbar(where[1] - 0.18, guarded.reported, guarded.half_width, color="black", capsize=4)
+    for x, result in zip(where, results, strict=True):
+        middle.annotate(f"{result.reported:.2f}", (x - 0.18, 0.52), ha="center", color="white")
+        middle.annotate(f"{result.fresh:.2f}", (x + 0.18, 0.52), ha="center", color="white")
+    middle.set(xticks=where, xticklabels=names, ylim=(0.5, 1.0), ylabel="accuracy (left: reported, right: fresh)")
+    middle.set_title("(b) aggregation: reuse overfits", fontsize="medium")
+
+    for k, (row, colour) in enumerate(zip(dependence, (ORANGE, BLUE), strict=True)):
+        spread = k + np.linspace(-0.12, 0.12, row.errors.size)
+        right.plot(spread, row.errors, ".", color=GREY)
+        right.hlines(row.half_width, k - 0.3, k + 0.3, color=colour, linewidth=3)
+        right.annotate("promised", (k + 0.3, row.half_width), xytext=(0, 4), textcoords="offset points", ha="right")
+    right.set(xticks=range(len(dependence)), xticklabels=[r.model for r in dependence], ylabel="error of an answer")
+    right.set_ylim(0, 1.1 * max(row.half_width for row in dependence))
+    right.set_title("(c) 12,000 scans of 120 patients", fontsize="medium")
+    for ax in (left, middle, right):
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _parts(n: int, sizes: tuple[int, int], seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Cut a random order of n records into a training part, a holdout and the fresh rest."""
+    order = np.random.default_rng(seed).permutation(n)
+    train, holdout = sizes
+    return order[:train], order[train : train + holdout], order[train + holdout :]
+
+
+def _weak_rules(X: NDArray[np.float64], rules: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Make rules from a few random pixels each, that wave up and down along their projection."""
+    scaled = (X - X.mean(axis=0)) / (X.std(axis=0) + 1)
+    weights = rng.normal(size=(X.shape[1], rules)) * (rng.random((X.shape[1], rules)) < 0.1)
+    votes: NDArray[np.bool_] = np.sin(3 * (scaled @ weights) + rng.uniform(0, 2 * np.pi, size=rules)) > 0
+    return np.ascontiguousarray(votes.T)
