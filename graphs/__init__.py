@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from graphs.chain import MarkovChain
+from graphs.emission import CategoricalEmission, GaussianEmission
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.exact import exact_leakage
+from graphs.hidden import HiddenMarkov
 from graphs.model import DependenceModel
 from graphs.structures import Groups, Independent, MovingWindow
 
 __all__ = [
     "ArgumentError",
+    "CategoricalEmission",
     "DependenceModel",
+    "GaussianEmission",
     "Groups",
+    "HiddenMarkov",
     "Independent",
     "MarkovChain",
     "MovingWindow",

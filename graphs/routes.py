@@ -63,5 +63,7 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
         "spectral": InflationRoute(False, "norm of the kernel on mean-zero functions [Fan, Jiang, Sun 2021]"),
         "dobrushin": InflationRoute(True, "Dobrushin coefficient, Marton couplings [Paulin 2015]"),
         "coupling": InflationRoute(True, "Dobrushin coefficients of all powers, maximal coupling [Griffeath 1975]"),
+        "emission": InflationRoute(True, "records independent given their states, and what the states move"),
+        "emission-spectral": InflationRoute(False, "the same, with the spectral number of the states"),
     }
 )

@@ -1,0 +1,280 @@
+"""Records that hang off the unobserved states of a Markov chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.arguments import FloatArray
+from graphs.chain import MOST_STATES, MarkovChain
+from graphs.emission import CategoricalEmission, as_emission
+from graphs.errors import ArgumentError
+from graphs.latent import LatentModel
+from graphs.messages import Edges, along_chain
+from graphs.model import Adversary
+from graphs.profile import Profile
+from graphs.rounding import up
+from graphs.weighted_kernels import weighted_diameters
+
+__all__ = ["HiddenMarkov"]
+
+
+class HiddenMarkov(LatentModel):
+    """Records of any type that hang off the unobserved states of a Markov chain.
+
+    Parameters
+    ----------
+    transition : array_like of shape (k, k)
+        Transition matrix of the states, as in `MarkovChain`.
+    n : int
+        Number of records; there is one state for each.
+    initial : array_like of shape (k,), optional
+        Law of the first state; the stationary law when left out.
+    emission : array_like of shape (k, v), or Emission, optional
+        Law of a record given its state: a table of probabilities for records with v values, or a
+        `CategoricalEmission` or `GaussianEmission`. When left out, the records may be of any type, and the answers
+        hold for every law that they may have.
+
+    Raises
+    ------
+    ArgumentError
+        As `MarkovChain`; and for an emission that is no law or does not have k states.
+
+    Notes
+    -----
+    States are no records: they have no budget and leak nothing of their own. What the records tell about each other
+    goes through the states, so a finite table of emissions contracts it twice more. When emissions are left out or
+    normal, a record may give its state away, and leakages are those of a `MarkovChain` whose records are the states
+    themselves, except that long edges and quilts are for an uninformed adversary: known records do not cut a hidden
+    chain. The variance inflation is that of the chain of states, or smaller where emissions are alike.
+
+    Examples
+    --------
+    >>> model = HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], n=5)
+    >>> model.leakage(0.1).round(6)
+    array([0.284718, 0.330203, 0.344814, 0.330203, 0.284718])
+    >>> blurred = HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], n=5, emission=[[0.6, 0.4], [0.4, 0.6]])
+    >>> blurred.leakage(0.1).round(6)
+    array([0.107395, 0.10921 , 0.109793, 0.10921 , 0.107395])
+    """
+
+    inflation_methods: ClassVar[tuple[str, ...]] = (
+        "components",
+        "spectral",
+        "dobrushin",
+        "coupling",
+        "emission",
+        "emission-spectral",
+    )
+
+    def __init__(self, transition: Any, n: int, initial: Any = None, emission: Any = None) -> None:
+        self._chain = MarkovChain(transition, n, initial)
+        super().__init__(self._chain, as_emission(emission, len(self._chain.transition)))
+
+    @classmethod
+    def fit(
+        cls,
+        *sequences: Iterable[Any],
+        states: int = 2,
+        emission: Literal["gaussian", "categorical"] = "gaussian",
+        n: int | None = None,
+        restarts: int = 8,
+        seed: int = 0,
+    ) -> HiddenMarkov:
+        """Estimate a hidden chain from one or more observed sequences, by the Baum-Welch algorithm.
+
+        Parameters
+        ----------
+        *sequences : iterables
+            Observed records in order: numbers for "gaussian", hashable values for "categorical".
+        states : int
+            Number of hidden states.
+        emission : {"gaussian", "categorical"}
+            Law of a record given its state.
+        n : int, optional
+            Number of records of the model; the length of the sequence when there is one only, otherwise needed.
+        restarts : int
+            Number of random starts; the one with the largest likelihood is kept.
+        seed : int
+            Of the random starts.
+
+        Returns
+        -------
+        HiddenMarkov
+            Started in its stationary law; states in increasing order of their mean, or of the probability of the
+            last symbol.
+
+        Raises
+        ------
+        ArgumentError
+            For arguments that cannot be used, sequences of fewer than two records, more states than different values.
+
+        Notes
+        -----
+        A fitted model is an estimate: leakages computed from it hold for the fitted law, not for the unknown one.
+        `graphs.estimation.baum_welch` tells more about the fit.
+
+        Examples
+        --------
+        >>> from graphs import GaussianEmission
+        >>> truth = HiddenMarkov([[0.95, 0.05], [0.1, 0.9]], n=2000, emission=GaussianEmission([0, 4], [1, 1]))
+        >>> model = HiddenMarkov.fit(truth.sample(np.random.default_rng(1)))
+        >>> model.emission.means.round(1)
+        array([0. , 3.9])
+        """
+        from graphs.estimation.baum_welch import baum_welch
+
+        found = baum_welch(*sequences, states=states, emission=emission, restarts=restarts, seed=seed)
+        if n is None:
+            if len(found.lengths) != 1:
+                raise ArgumentError("n", "left out with several sequences", "the number of records of the model")
+            n = found.lengths[0]
+        return cls(found.transition, n, emission=found.emission)
+
+    @property
+    def chain(self) -> MarkovChain:
+        """The chain of the states, as if they were observed."""
+        return self._chain
+
+    @property
+    def transition(self) -> FloatArray:
+        """Transition matrix of the states, shape (k, k), rows normalised, read-only."""
+        return self._chain.transition
+
+    @property
+    def initial(self) -> FloatArray:
+        """Law of the first state, shape (k,), read-only."""
+        return self._chain.initial
+
+    def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw all records once; the states themselves when no emission was given (the worst case).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Examples
+        --------
+        >>> HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], n=8).sample(np.random.default_rng(1)).shape
+        (8,)
+        """
+        return self.sample_both(rng)[1]
+
+    def sample_both(self, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        """Draw all states and records once.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        states, records : ndarray of shape (n,)
+        """
+        states = self._chain.sample(rng).astype(np.int64)
+        return states, self._emission.sample(states, rng)
+
+    def posterior(self, records: Iterable[Any]) -> FloatArray:
+        """Return the probabilities of the states given a sequence of records.
+
+        Parameters
+        ----------
+        records : iterable
+            Observed records in order, any number of them.
+
+        Returns
+        -------
+        ndarray of shape (number of records, k)
+
+        Raises
+        ------
+        ArgumentError
+            When no emission was given, or a value is impossible under it.
+
+        Examples
+        --------
+        >>> model = HiddenMarkov([[0.9, 0.1], [0.1, 0.9]], n=3, emission=[[0.8, 0.2], [0.2, 0.8]])
+        >>> model.posterior([0, 0, 1])[:, 0].round(6)
+        array([0.839917, 0.8     , 0.559252])
+        """
+        from graphs.estimation.baum_welch import state_probabilities
+
+        return state_probabilities(self.transition, self.initial, self._emission.log_likelihood(records))
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities of the records, one axis of length v per record.
+
+        Raises
+        ------
+        ArgumentError
+            When the emission is no table, or there are more than a million joint values.
+
+        Examples
+        --------
+        >>> HiddenMarkov([[0.9, 0.1], [0.1, 0.9]], n=2, emission=[[1, 0], [0, 1]]).joint()
+        array([[0.45, 0.05],
+               [0.05, 0.45]])
+        """
+        if not isinstance(self._emission, CategoricalEmission):
+            raise ArgumentError("model", self._emission.describe(), "an emission that is a table of probabilities")
+        values = self._emission.matrix.shape[1]
+        if values**self.n * len(self.initial) > MOST_STATES:
+            raise ArgumentError("model", f"{values}^{self.n} joint values", f"at most {MOST_STATES}")
+        table = self.initial[None, :] * self._emission.matrix.T
+        for _ in range(self.n - 1):
+            table = (table @ self.transition)[..., None, :] * self._emission.matrix.T
+        laws: FloatArray = table.sum(axis=-1)
+        return laws
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        start = "stationary" if self._chain.is_stationary else "with a given start"
+        states = len(self.initial)
+        return f"hidden Markov chain of {self.n} {self._emission.describe()} over {states} states, {start}"
+
+    # Leakage -----------------------------------------------------------------------------------------------
+
+    def _about_states(self, method: str, budgets: float | FloatArray, adversary: Adversary) -> Profile:
+        if method == "long-edges" and adversary == "informed":
+            messages = self._chain._profile("messages", budgets, "informed")
+            zero = isinstance(budgets, float) and budgets == 0
+            if zero or self.n == 1 or len(self._long_edges.steps) == 1:
+                return messages
+            return along_chain(self.n, budgets, self._long_edges).minimum(messages)
+        return super()._about_states(method, budgets, adversary)
+
+    @cached_property
+    def _long_edges(self) -> Edges:
+        """Edges over several states whose diameters hold whatever is known about the records between."""
+        table = self._emission.matrix if isinstance(self._emission, CategoricalEmission) else None
+        diameters = weighted_diameters(self.transition, table, self._chain._supports, self.n - 1)
+        steps = np.arange(1, len(diameters) + 1)
+        useful = np.flatnonzero(np.isfinite(diameters) | (steps == 1))
+        return Edges(steps[useful], diameters[useful], np.zeros((0, len(useful))))
+
+    # Variance inflation ------------------------------------------------------------------------------------
+
+    def _inflation(self, method: str) -> float:
+        if method == "emission":
+            return self._mixed(min(self._chain._inflation(name) for name in ("dobrushin", "coupling")))
+        if method == "emission-spectral":
+            return self._mixed(self._chain._inflation("spectral"))
+        return self._chain._inflation(method)
+
+    def _mixed(self, of_states: float) -> float:
+        """Return 1 + c^2 Lambda: independent records given the states, and what the states move their means."""
+        spread = self._emission.spread
+        return up(1 + spread**2 * of_states, 4) if spread else 1.0
+
+    def _content(self) -> Mapping[str, Any]:
+        return {"chain": self._chain.fingerprint(), "n": self.n} | dict(self._emission.content())

@@ -1,0 +1,116 @@
+"""Records that hang off unobserved states: what all such models share.
+
+Given the states, the records are independent, and each depends on one state only. A mechanism f on the records is
+then, averaged over them, a mechanism on the states, whose privacy in one state is what the records of that state let
+through. So whatever holds for the model of the states carries over to the records (`graphs/PROOFS.md`, section on
+latent states).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.emission import Emission
+from graphs.errors import RouteUnavailable
+from graphs.messages import phi
+from graphs.model import Adversary, DependenceModel
+from graphs.profile import Profile
+from graphs.rounding import up
+
+__all__ = ["LatentModel"]
+
+#: Routes of a model of states that hold whatever is known about the records: known records multiply the law of the
+#: states by a weight for each state, which changes no diameter of an edge and no component.
+UNDER_WEIGHTS = ("group", "messages")
+
+
+class LatentModel(DependenceModel):
+    """Records that hang off unobserved states.
+
+    Parameters
+    ----------
+    states : DependenceModel
+        How the states depend on one another; its records are the states.
+    emission : Emission
+        Law of a record given its state.
+    assignment : ndarray of shape (n,), optional
+        The state of each record, a number from 0 to states.n - 1; one record for each state, in order, when left out.
+
+    Notes
+    -----
+    With D the diameter of the edge between a record and its state, a state is told at most phi(D, eps'_j) by each of
+    its records; let mu be the sum for each state. If every mechanism that is mu_c-private in state c leaks at most A_c
+    about it, then the leakage about record i of state c is at most eps'_i + phi(D, A_c - phi(D, eps'_i)). States are
+    no records and leak nothing of their own.
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("group", "messages", "long-edges", "quilt", "quilt-contracted")
+
+    def __init__(self, states: DependenceModel, emission: Emission, assignment: IntArray | None = None) -> None:
+        super().__init__(states.n if assignment is None else len(assignment))
+        self._of_states = states
+        self._emission = emission
+        self._assignment = assignment
+        self._sizes = (
+            np.ones(states.n, dtype=np.int64)
+            if assignment is None
+            else np.bincount(assignment, minlength=states.n).astype(np.int64)
+        )
+
+    @property
+    def emission(self) -> Emission:
+        """Law of a record given its state."""
+        return self._emission
+
+    # Leakage -----------------------------------------------------------------------------------------------
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        shown = phi(self._emission.diameter, epsilon)
+        own: float | FloatArray = float(shown) if isinstance(epsilon, float) else shown
+        about = self._about_states(method, self._state_budgets(own), adversary)
+        if self._assignment is None and isinstance(own, float):
+            return Profile(self._leaked(epsilon, own, about.values), about.counts, about.index)
+        values = about.expand()
+        if self._assignment is None:
+            return Profile.of(self._leaked(epsilon, own, values))
+        if isinstance(own, float):
+            return Profile(self._leaked(epsilon, own, values), self._sizes, self._assignment)
+        return Profile.of(self._leaked(epsilon, own, values[self._assignment]))
+
+    def _leaked(self, epsilon: float | FloatArray, own: float | FloatArray, about: FloatArray) -> FloatArray:
+        """Return eps' + phi(D, A - own): own is part of A, and a difference of floats is off by one rounding."""
+        others = up(np.maximum(about - own, 0.0), 1)
+        return np.where(others == 0, epsilon, up(epsilon + phi(self._emission.diameter, others), 2))
+
+    def _state_budgets(self, own: float | FloatArray) -> float | FloatArray:
+        """Return the sum of what the records of each state let through, as a float when all are the same."""
+        if isinstance(own, float):
+            if self._assignment is None:
+                return own
+            sums = self._sizes * own
+        elif self._assignment is None:
+            sums = own
+        else:
+            sums = np.bincount(self._assignment, weights=own, minlength=len(self._sizes)).astype(np.float64)
+        sums = np.where(self._sizes <= 1, sums, up(sums, self._sizes.astype(np.float64)))
+        return float(sums[0]) if (sums == sums[0]).all() else sums
+
+    def _about_states(self, method: str, budgets: float | FloatArray, adversary: Adversary) -> Profile:
+        """Return what a mechanism with these budgets tells about each state."""
+        model = self._of_states
+        if method not in model.methods:
+            reason = f"the states have no such route ({model.describe()})"
+            raise RouteUnavailable(method, reason, self._others(method))
+        if adversary == "informed" and method not in UNDER_WEIGHTS:
+            reason = "known records weigh the states between, which changes more than one step of the states' law"
+            raise RouteUnavailable(method, reason, ("best", *UNDER_WEIGHTS))
+        return model._profile(method, budgets, adversary)
+
+    def _content(self) -> Mapping[str, Any]:
+        own = {"states of records": np.arange(self.n) if self._assignment is None else self._assignment}
+        states = {"states": self._of_states.fingerprint()}
+        return own | states | dict(self._emission.content())
