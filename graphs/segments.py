@@ -1,0 +1,109 @@
+"""Sums within segments of an array, and the contraction of messages: the inner loops of message passing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.messages import gain
+from graphs.rounding import UNIT
+
+__all__ = ["Contraction", "Segments"]
+
+#: Added to every contracted message: larger than what underflow can take away.
+TINY = 2.0**-1000
+
+#: phi is 2 log1p(t V / (1 + r V)), V = expm1(alpha / 2). No map in it enlarges relative errors; 22 units in all.
+ENLARGE = 1 + 2 * 26 * UNIT
+
+
+class Segments:
+    """Sums over the other members of each segment of an array.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (E,)
+        Not decreasing; equal keys make a segment.
+
+    Examples
+    --------
+    >>> Segments(np.array([0, 0, 0, 1])).others(np.array([1.0, 2.0, 4.0, 8.0])).round(9)
+    array([6., 5., 3., 0.])
+    """
+
+    def __init__(self, keys: IntArray) -> None:
+        self.starts: IntArray = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]][: len(keys)])
+        self.keys: IntArray = keys[self.starts]
+        self.lengths: IntArray = np.diff(np.r_[self.starts, len(keys)])
+        self.grow: FloatArray = 1 + 2 * (self.lengths.astype(np.float64) + 4) * UNIT
+        self._segment: IntArray = np.repeat(np.arange(len(self.starts)), self.lengths)
+        self._alone = (self.lengths == 1)[self._segment]
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Return the sum of each segment, rounded up; `values` are not negative."""
+        if not len(values):
+            return np.zeros(0)
+        found: FloatArray = np.add.reduceat(values, self.starts) * self.grow
+        return found
+
+    def others(self, values: FloatArray) -> FloatArray:
+        """Return, for each entry, the sum of the other entries of its segment, rounded up.
+
+        Parameters
+        ----------
+        values : ndarray of shape (E,)
+            Finite and not negative.
+
+        Returns
+        -------
+        ndarray of shape (E,)
+
+        Notes
+        -----
+        Subtracting an entry from the sum of all loses digits when it is most of the sum. At most one entry of a
+        segment is more than half of the (enlarged) sum; the others of that segment are added up without it.
+        """
+        totals = self.sums(values)[self._segment]
+        most = values > 0.5 * totals
+        rest = self.sums(np.where(most, 0.0, values))
+        totals -= values
+        totals *= 1 + 2 * UNIT
+        np.copyto(totals, rest[self._segment], where=most)
+        totals[self._alone] = 0.0
+        return totals
+
+
+class Contraction:
+    """The map alpha -> phi(Delta, alpha) for many diameters at once.
+
+    Parameters
+    ----------
+    diameters : ndarray of shape (E,)
+        Not negative, possibly infinite.
+
+    Examples
+    --------
+    >>> Contraction(np.array([1.0, np.inf])).apply(np.array([0.1, 0.1])).round(12)
+    array([0.02448707, 0.1       ])
+    """
+
+    def __init__(self, diameters: FloatArray) -> None:
+        self.diameters = diameters
+        self.t, self.r = gain(diameters)
+
+    def apply(self, leakages: FloatArray, rows: slice = slice(None)) -> FloatArray:
+        """Return phi(Delta, alpha) for the diameters of some rows, rounded up.
+
+        Where V overflows, or infinity is multiplied by zero, the smaller of both arguments remains.
+        """
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            value = np.expm1(0.5 * leakages)
+            below = self.r[rows] * value
+            below += 1
+            value *= self.t[rows]
+            value /= below
+            np.log1p(value, out=value)
+            value *= 2 * ENLARGE
+            value += TINY
+            np.fmin(value, leakages, out=value)
+            return np.fmin(value, self.diameters[rows], out=value)
