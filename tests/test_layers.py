@@ -35,7 +35,7 @@ SAME_LAYER_STRANGERS = {("thresholdout.mechanisms", "thresholdout.ledger")}
 EXCEPTIONS = {("thresholdout.guard", "thresholdout.model_selection")}
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
-HEAVY_ALLOWED = {"thresholdout.cli": {"click"}, "thresholdout.ledger.sql": {"sqlalchemy"}}
+HEAVY_ALLOWED = {"thresholdout.cli": {"click"}, "thresholdout.ledger.schema": {"sqlalchemy"}, "thresholdout.ledger.sql": {"sqlalchemy"}}
 
 
 def modules() -> list[tuple[str, Path]]:

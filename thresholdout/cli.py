@@ -14,7 +14,11 @@ from thresholdout.errors import BudgetExhausted, ThresholdoutError
 
 __all__ = ["main"]
 
-_EXHAUSTED = 3
+
+class _Exhausted(click.ClickException):
+    """A budget is used up."""
+
+    exit_code = 3
 
 
 class _Commands(click.Group):
@@ -24,9 +28,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except (ThresholdoutError, ArgumentError) as error:
-            shown = click.ClickException(str(error))
-            shown.exit_code = _EXHAUSTED if isinstance(error, BudgetExhausted) else 1
-            raise shown from None
+            raise (_Exhausted if isinstance(error, BudgetExhausted) else click.ClickException)(str(error)) from None
 
 
 def _declared(command: Callable[..., Any]) -> Callable[..., Any]:

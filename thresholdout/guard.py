@@ -309,7 +309,9 @@ class Thresholdout:
         """
         chosen = get_metric(metric)
         train, holdout = self._labelled()
-        values = chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, *train, cv=cv)
+        values = (
+            chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
+        )
         try:
             protected = chosen.of(estimator, *holdout)
         except Exception as error:

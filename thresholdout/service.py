@@ -284,7 +284,7 @@ def _components(ids: list[str], edges: pd.DataFrame) -> list[str]:
 
     if edges.shape[1] < 2:
         raise InputError("edges", f"{edges.shape[1]} column", "two columns of ids")
-    graph = nx.Graph()
+    graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(ids)
     known = set(ids)
     pairs = edges.iloc[:, :2].astype(str)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from thresholdout import Answer, BudgetExhausted, Thresholdout
-from thresholdout.ledger import open_ledger
+from thresholdout.ledger import Ledger, open_ledger
 
 N, BUDGET, QUERIES = 200, 3, 12
 HOLDOUT = np.arange(float(N))
@@ -41,6 +41,9 @@ class FailingNoise:
 
 class GuardMachine(RuleBasedStateMachine):
     """A guard in a file, and what an honest bookkeeper remembers of it."""
+
+    ledger: Ledger
+    guard: Thresholdout
 
     @initialize(seed=st.integers(0, 2**32))
     def start(self, seed: int) -> None:

@@ -178,19 +178,21 @@ def answer_quantile(budget: int, probability: float, scale: float = 4.0) -> floa
 @lru_cache(maxsize=64)
 def _table(queries: int, budget: int, decade: int, ratios: NoiseRatios) -> NoiseExtremes:
     floor = 10.0**decade
-    low_test, high_test = _reach(queries, ratios.test, floor)
-    low_threshold, high_threshold = _reach(budget, ratios.threshold, floor)
-    start, stop = low_test + low_threshold, high_test + high_threshold
-    cell = max(ratios.test / 64, (stop - start) / _MOST_CELLS)
-    rows, cells = math.ceil((stop - start) / cell), math.ceil((high_threshold - low_threshold) / cell)
+    # The sum of both maxima is symmetric in them: the one with the smaller scale is moved to points.
+    (narrow, few), (wide, many) = sorted([(ratios.threshold, budget), (ratios.test, queries)])
+    low_narrow, high_narrow = _reach(few, narrow, floor)
+    low_wide, high_wide = _reach(many, wide, floor)
+    start, stop = low_wide + low_narrow, high_wide + high_narrow
+    cell = max(wide / 64, (stop - start) / _MOST_CELLS)
+    rows, cells = math.ceil((stop - start) / cell), math.ceil((high_narrow - low_narrow) / cell)
 
-    masses, beyond = _spread(budget, ratios.threshold, low_threshold, cell, cells)
+    masses, beyond = _spread(few, narrow, low_narrow, cell, cells)
     step = cell / _OFFSETS
-    first = start - low_threshold - cells * cell
+    first = start - low_narrow - cells * cell
     tail = np.empty((rows + 1, _OFFSETS), dtype=np.float64)
     for offset in range(_OFFSETS):
         arguments = _points(first + offset * step, cell, rows + cells + 1)
-        tail[:, offset] = np.convolve(_convex_tail(arguments, queries, ratios.test), masses, "valid")
+        tail[:, offset] = np.convolve(_convex_tail(arguments, many, wide), masses, "valid")
     bounded = np.minimum(1.0, np.minimum.accumulate((tail.ravel() + beyond) * _PROBABILITY))
     surprises = _points(start, step, bounded.size)
     surprises.flags.writeable = bounded.flags.writeable = False

