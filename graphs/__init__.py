@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from graphs.chain import MarkovChain
+from graphs.communities import Communities
 from graphs.emission import CategoricalEmission, GaussianEmission
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.evidence import Given
 from graphs.exact import exact_leakage
 from graphs.hidden import HiddenMarkov
 from graphs.model import DependenceModel
@@ -13,8 +15,10 @@ from graphs.structures import Groups, Independent, MovingWindow
 __all__ = [
     "ArgumentError",
     "CategoricalEmission",
+    "Communities",
     "DependenceModel",
     "GaussianEmission",
+    "Given",
     "Groups",
     "HiddenMarkov",
     "Independent",

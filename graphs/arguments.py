@@ -11,7 +11,15 @@ import numpy.typing as npt
 
 from graphs.errors import ArgumentError
 
-__all__ = ["FloatArray", "IntArray", "check_count", "check_epsilon", "check_probabilities", "check_rows", "check_target"]
+__all__ = [
+    "FloatArray",
+    "IntArray",
+    "check_count",
+    "check_epsilon",
+    "check_probabilities",
+    "check_rows",
+    "check_target",
+]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]

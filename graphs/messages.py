@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, real_array
 from graphs.errors import ArgumentError
@@ -218,7 +219,9 @@ def fixed_point(epsilon: float, edges: Edges) -> float:
     return float(_nats(np.array(_Steps(epsilon, edges).limit())))
 
 
-def along_chain(n: int, epsilon: float | FloatArray, edges: Edges) -> Profile:
+def along_chain(
+    n: int, epsilon: float | FloatArray, edges: Edges, known: npt.NDArray[np.bool_] | None = None
+) -> Profile:
     """Return the leakages that messages along a chain give, from both sides.
 
     Parameters
@@ -229,6 +232,9 @@ def along_chain(n: int, epsilon: float | FloatArray, edges: Edges) -> Profile:
         Privacy budget of each record.
     edges : Edges
         Lengths 1 alone give ordinary messages; more lengths give long edges.
+    known : ndarray of shape (n,), optional
+        Records that every adversary knows, with budget 0: no message passes them. Looked at when there is one budget
+        for each record.
 
     Returns
     -------
@@ -247,7 +253,7 @@ def along_chain(n: int, epsilon: float | FloatArray, edges: Edges) -> Profile:
     array([0.284718, 0.330203, 0.344814, 0.330203, 0.284718])
     """
     if not isinstance(epsilon, float):
-        return _per_record(n, epsilon, edges)
+        return _per_record(n, epsilon, edges, known)
     if n == 1 or not 1e-280 < epsilon < 500:
         return Profile.constant(epsilon if n == 1 else up(n * epsilon, 1), n)
     maps = _Steps(epsilon, edges.keep(np.flatnonzero(edges.steps * epsilon < 1000)))
@@ -364,14 +370,15 @@ def _capped(values: FloatArray, records: IntArray, epsilon: float) -> FloatArray
 
 
 def _nats(value: FloatArray) -> FloatArray:
-    nats: FloatArray = np.asarray(2 * np.log1p(value))
-    return up(nats)
+    return up(2 * np.log1p(value))
 
 
-def _per_record(n: int, epsilon: FloatArray, edges: Edges) -> Profile:
+def _per_record(n: int, epsilon: FloatArray, edges: Edges, known: npt.NDArray[np.bool_] | None) -> Profile:
     """Return the leakages when the records have different budgets."""
     amounts, unit = charges(epsilon)
     spans = [(int(m), edges.of(j, n - int(m))) for j, m in enumerate(edges.steps) if m < n]
+    if known is not None:
+        spans = [(m, np.where(known[:-m] | known[m:], 0.0, diameters)) for m, diameters in spans]
     right = _messages(amounts, unit, spans)
     left = _messages(amounts[::-1], unit, [(m, diameters[::-1]) for m, diameters in spans])[::-1]
     return Profile.of(np.where((left == 0) & (right == 0), epsilon, up(epsilon + left + right, 2)))
@@ -385,7 +392,7 @@ def _messages(amounts: IntArray, unit: float, spans: list[tuple[int, FloatArray]
     sums = np.r_[0, np.cumsum(amounts)]
     budgets = up(amounts.astype(np.float64) * unit, 1)
     caps = up((sums[n] - sums[1:]).astype(np.float64) * unit, 2)
-    rho = np.minimum(_single_steps(budgets, spans[0][1]), caps)
+    rho: FloatArray = np.minimum(_single_steps(budgets, spans[0][1]), caps)
     for _ in range(60 if len(spans) > 1 else 0):
         before = rho.copy()
         for m, diameters in spans:

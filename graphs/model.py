@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -19,6 +19,8 @@ from graphs.search import largest_below
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from graphs.evidence import Given
 
 __all__ = ["Adversary", "DependenceModel"]
 
@@ -199,7 +201,8 @@ class DependenceModel(ABC):
         Notes
         -----
         Leakage does not decrease with the budget, so the budget is found by a bracketing search that only ever
-        returns a point at which the leakage was evaluated and found small enough.
+        returns a point at which the leakage was evaluated and found small enough. It is never above the target,
+        since every bound on the leakage is at least eps'.
 
         Examples
         --------
@@ -215,7 +218,7 @@ class DependenceModel(ABC):
             profile = self._leakages(candidate, method, adversary)
             return profile.largest() if reduce == "max" else profile.mean()
 
-        found = largest_below(leaked, target, target / self.n, target)
+        found = largest_below(leaked, target, target, most=target)
         if found is None:
             worst = self._leakages(target * 2**-60, method, adversary)
             reason = (
@@ -265,6 +268,29 @@ class DependenceModel(ABC):
             others = [name for name in self.inflation_methods if INFLATIONS[name].bounded_differences]
             raise RouteUnavailable(method, "it holds for means of per-record values only", others)
         return min(max(self._inflation(method), 1.0), float(self.n))
+
+    def given(self, known: Iterable[int] | Mapping[int, Any]) -> Given:
+        """Return the model of the other records when the analyst already knows some.
+
+        Parameters
+        ----------
+        known : iterable of int, or mapping from int to state
+            The records that are known, with their states if data are to be sampled.
+
+        Returns
+        -------
+        Given
+            Its n is the number of records left; it says what its guarantees are conditional on.
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> Groups([0, 0, 1]).given([0]).leakage(0.1)
+        array([0.1, 0.1])
+        """
+        from graphs.evidence import Given
+
+        return Given(self, known)
 
     def explain(self, epsilon: float, adversary: Adversary = "informed") -> pd.DataFrame:
         """Compare all routes for one target.

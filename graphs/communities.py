@@ -1,0 +1,212 @@
+"""Records that hang off the unobserved states of communities."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.arguments import FloatArray, IntArray, check_probabilities
+from graphs.chain import MOST_STATES
+from graphs.emission import CategoricalEmission, as_emission
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.latent import LatentModel
+from graphs.model import DependenceModel
+from graphs.rounding import up
+from graphs.structures import Groups, Independent
+
+__all__ = ["Communities"]
+
+
+class Communities(LatentModel):
+    """Records that depend on each other through the unobserved states of the communities they belong to.
+
+    Parameters
+    ----------
+    assignment : iterable of hashable, length n
+        The community of each record: a school, a household, a hospital, a cluster of a network.
+    between : DependenceModel, optional
+        How the states of the communities depend on one another, one record of that model for each community; states
+        are independent when left out.
+    emission : array_like of shape (k, v), or Emission, optional
+        Law of a record given the state of its community, one state in each row; records of any type when left out.
+    prior : array_like of shape (k,), optional
+        Law of the state of a community when states are independent; uniform when left out.
+    communities : sequence of hashable, optional
+        The communities in the order of the records of `between`; in order of first appearance when left out. May name
+        communities without any record.
+
+    Raises
+    ------
+    ArgumentError
+        For missing labels, a community that `communities` does not name, a number of communities that is not that of
+        `between`, a `prior` beside `between` or of another length than the emission has states.
+
+    Notes
+    -----
+    With emissions left out this is not worse than `Groups` (a state may be told by each of its records); with a finite
+    table of emissions of diameter D the others of a community tell at most D about a record, however many they are.
+    See `graphs/PROOFS.md`, section on latent states.
+
+    Examples
+    --------
+    >>> mild = Communities(["a", "a", "a", "b"], emission=[[0.6, 0.4], [0.4, 0.6]])
+    >>> mild.leakage(0.1).round(6)
+    array([0.107998, 0.107998, 0.107998, 0.1     ])
+    >>> Communities(["a", "a", "a", "b"]).leakage(0.1).round(6)
+    array([0.3, 0.3, 0.3, 0.1])
+    """
+
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "emission")
+
+    def __init__(
+        self,
+        assignment: Iterable[Hashable],
+        between: DependenceModel | None = None,
+        emission: Any = None,
+        prior: Any = None,
+        *,
+        communities: Iterable[Hashable] | None = None,
+    ) -> None:
+        labels = list(assignment)
+        index = Groups(labels)._index
+        names = tuple(dict.fromkeys(labels)) if communities is None else tuple(communities)
+        if communities is not None:
+            index = _numbered(labels, names)
+        if between is None:
+            between = Independent(len(names))
+        elif prior is not None:
+            raise ArgumentError("prior", "given beside `between`", "one of them (`between` has a law of its own)")
+        if between.n != len(names):
+            seen = f"a model of {between.n} states for {len(names)} communities"
+            raise ArgumentError("between", seen, "one state for each community (name empty ones in `communities`)")
+        law = as_emission(emission, None)
+        self._prior = None
+        if isinstance(between, Independent) and law.states is not None:
+            self._prior = np.full(law.states, 1.0 / law.states)
+        if prior is not None:
+            self._prior = check_probabilities("prior", prior, 1)
+            if law.states not in (None, len(self._prior)):
+                raise ArgumentError("prior", f"{len(self._prior)} probabilities", f"{law.states}, one for each state")
+        self._names = names
+        super().__init__(between, law, index)
+
+    @property
+    def communities(self) -> tuple[Hashable, ...]:
+        """Names of the communities, in the order of their states."""
+        return self._names
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of records of each community."""
+        return self._sizes.copy()
+
+    def independent_groups(self) -> IntArray | None:
+        """Return the sizes of the communities when their states are independent, else None."""
+        alone = isinstance(self._of_states, Independent)
+        return self._sizes[self._sizes > 0] if alone else None
+
+    def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw the states of all communities once, and from them all records.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Without emissions, the state of each record's community (the worst case).
+        """
+        assert self._assignment is not None
+        if self._prior is not None:
+            codes = rng.choice(len(self._prior), size=self._of_states.n, p=self._prior)
+        else:
+            drawn = self._of_states.sample(rng)
+            if self._emission.states is None:
+                return drawn[self._assignment]
+            codes = self._codes(drawn)
+        return self._emission.sample(codes[self._assignment].astype(np.int64), rng)
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities of the records.
+
+        Raises
+        ------
+        ArgumentError
+            When the emission is no table, the states have no stated law, or there are more than a million entries.
+        """
+        if not isinstance(self._emission, CategoricalEmission):
+            raise ArgumentError("model", self._emission.describe(), "an emission that is a table of probabilities")
+        assert self._assignment is not None
+        matrix = self._emission.matrix
+        states = self._joint_of_states()
+        if states.size * matrix.shape[1] ** self.n > MOST_STATES:
+            raise ArgumentError("model", f"{matrix.shape[1]}^{self.n} joint values", f"at most {MOST_STATES}")
+        if states.ndim != self._of_states.n or set(states.shape) != {len(matrix)}:
+            seen = f"states with a table of shape {states.shape}"
+            raise ArgumentError("between", seen, f"{len(matrix)} states for each community, as in the emission")
+        table = states
+        for community in self._assignment:
+            weights = matrix.reshape([len(matrix) if axis == community else 1 for axis in range(states.ndim)] + [-1])
+            table = table[..., None] * weights.reshape(
+                weights.shape[: states.ndim] + (1,) * (table.ndim - states.ndim) + (matrix.shape[1],)
+            )
+        laws: FloatArray = table.sum(axis=tuple(range(states.ndim)))
+        return laws
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        alone = isinstance(self._of_states, Independent)
+        states = "independent states" if alone else f"states that form a {self._of_states.describe()}"
+        return f"{self.n} {self._emission.describe()} in {len(self._names)} communities with {states}"
+
+    def _joint_of_states(self) -> FloatArray:
+        if self._prior is None:
+            return self._of_states.joint()
+        table = np.ones(())
+        for _ in range(self._of_states.n):
+            table = table[..., None] * self._prior
+        return table
+
+    def _codes(self, drawn: npt.NDArray[Any]) -> IntArray:
+        """Return the rows of the emission that drawn states stand for: their number, or the order of their names."""
+        names = list(getattr(self._of_states, "states", range(self._emission.states or 0)))
+        number = {name: k for k, name in enumerate(names)}
+        if any(value not in number for value in drawn.tolist()) or len(names) != self._emission.states:
+            seen = f"states {sorted(set(drawn.tolist()))!r}"
+            raise ArgumentError("between", seen, f"{self._emission.states} states, as in the emission")
+        return np.array([number[value] for value in drawn.tolist()], dtype=np.int64)
+
+    def _inflation(self, method: str) -> float:
+        spread = self._emission.spread
+        alone = isinstance(self._of_states, Independent)
+        if method == "components":
+            return int(np.sum(self._sizes**2)) / self.n * (1 + 2**-51) if alone else float(self.n)
+        if spread == 0:
+            return 1.0
+        if alone:
+            return up(1 + spread**2 * int(np.sum(self._sizes**2)) / self.n, 6)
+        largest, count = int(self._sizes.max()), self._of_states.n
+        try:
+            of_states = self._of_states.variance_inflation(bounded_differences=True)
+        except RouteUnavailable as error:
+            raise RouteUnavailable(method, error.reason, ("best", "components")) from None
+        return up(1 + spread**2 * count * largest**2 * of_states / self.n, 8)
+
+    def _content(self) -> dict[str, Any]:
+        prior = np.zeros(0) if self._prior is None else self._prior
+        return {**super()._content(), "prior": prior}
+
+
+def _numbered(labels: list[Any], names: tuple[Hashable, ...]) -> IntArray:
+    number = {name: k for k, name in enumerate(names)}
+    if len(number) != len(names):
+        raise ArgumentError("communities", f"{len(names)} names, {len(number)} different", "each community once")
+    for record, label in enumerate(labels):
+        if label not in number:
+            raise ArgumentError("communities", f"no {label!r}, the community of record {record}", "all communities")
+    return np.array([number[label] for label in labels], dtype=np.int64)

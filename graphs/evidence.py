@@ -1,0 +1,300 @@
+"""Records that the analyst already knows: what is left of a guarantee, and what it is then conditional on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import singledispatch
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.arguments import FloatArray, IntArray, check_count
+from graphs.chain import MarkovChain
+from graphs.communities import Communities
+from graphs.emission import UnknownEmission
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.messages import along_chain
+from graphs.model import Adversary, DependenceModel
+from graphs.profile import Profile
+from graphs.rounding import up
+from graphs.structures import Groups, Independent
+
+__all__ = ["Given"]
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Given(DependenceModel):
+    """A model some of whose records the analyst already knows.
+
+    Parameters
+    ----------
+    model : DependenceModel
+        Dependence of all records, the known ones included.
+    known : iterable of int, or mapping from int to state
+        The records that are known: training records that hang together with the holdout, published values. With their
+        states, such data can be sampled; no leakage depends on the states.
+
+    Raises
+    ------
+    ArgumentError
+        For records that do not exist or repeat, and when no record is left.
+
+    Notes
+    -----
+    Known records join what every adversary knows, and every law becomes the law given them: guarantees are about
+    E[q(X) | known], not about E q(X). A bound that holds whatever an adversary knows survives unchanged, with no
+    budget for known records; known records of a chain or of a group that cut it apart are made use of. Whatever holds
+    for an adversary who knows nothing is void, so adversary="uninformed" is one who knows those records only, and is
+    bounded by the informed one. Variance inflation and stationarity belong to the law of all records: only what
+    follows from independence of the parts that known records leave is recomputed (`graphs/PROOFS.md`, section on
+    evidence).
+
+    Examples
+    --------
+    >>> from graphs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=5)
+    >>> rest = chain.given([2])
+    >>> rest.leakage(0.1).round(6)
+    array([0.171421, 0.171421, 0.171421, 0.171421])
+    >>> rest.variance_inflation()
+    2.000000000000001
+    >>> rest.condition
+    'conditional on 1 known record of 5 (2): about E[q(X) | known], not about E q(X)'
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("group",)
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components",)
+
+    def __init__(self, model: DependenceModel, known: Iterable[int] | Mapping[int, Any]) -> None:
+        if not isinstance(model, DependenceModel):
+            raise ArgumentError("model", repr(model), "a dependence model")
+        values = dict(known) if isinstance(known, Mapping) else {}
+        records = _checked(known, model.n)
+        if isinstance(model, Given):
+            inner: Given = model
+            if values or inner._values:
+                values = {int(inner._left[record]): value for record, value in values.items()} | inner._values
+            records = np.union1d(inner._left[records], inner._known)
+            model = inner._model
+        if values and len(values) != len(records):
+            raise ArgumentError(
+                "known", f"states of {len(values)} of {len(records)} records", "states of all or of none"
+            )
+        if len(records) == model.n:
+            raise ArgumentError("known", f"all {model.n} records", "at least one record that is not known")
+        super().__init__(model.n - len(records))
+        self._model: DependenceModel = model
+        self._known: IntArray = records
+        self._values: dict[int, Any] = {int(k): values[k] for k in values}
+        self._mask = np.zeros(model.n, dtype=np.bool_)
+        self._mask[records] = True
+        self._left: IntArray = np.flatnonzero(~self._mask)
+        parts = _parts(model, self._mask)
+        self._parts = None if parts is None else np.unique(parts[self._left], return_inverse=True)[1]
+        self.methods = model.methods  # type: ignore[misc]
+
+    @property
+    def model(self) -> DependenceModel:
+        """The model of all records."""
+        return self._model
+
+    @property
+    def known(self) -> IntArray:
+        """Numbers of the known records in `model`, increasing."""
+        return self._known.copy()
+
+    @property
+    def records(self) -> IntArray:
+        """Numbers in `model` of the records that are left, increasing."""
+        return self._left.copy()
+
+    @property
+    def condition(self) -> str:
+        """What the guarantees are conditional on, in words."""
+        count, shown = len(self._known), ", ".join(map(str, self._known[:5].tolist()))
+        which = f"{shown}{', ...' if count > 5 else ''}" if count else "none"
+        noun = "record" if count == 1 else "records"
+        seen = f"conditional on {count} known {noun} of {self._model.n} ({which})"
+        return f"{seen}: about E[q(X) | known], not about E q(X)"
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        full = np.zeros(self._model.n)
+        full[self._left] = epsilon
+        if not full.any():
+            return Profile.constant(0.0, self.n)
+        same = isinstance(epsilon, float) and not len(self._known)
+        try:
+            found = _profile_given(self._model, method, epsilon if same else full, self._mask)
+        except RouteUnavailable as error:
+            reason = error.reason
+            if adversary == "uninformed":
+                reason += "; routes for an adversary who knows nothing are void once records are known"
+            raise RouteUnavailable(method, reason, error.alternatives) from None
+        values = found.expand()[self._left]
+        if self._parts is not None:
+            sums = np.bincount(self._parts, weights=full[self._left])
+            sizes = np.bincount(self._parts).astype(np.float64)
+            caps = np.where(sizes == 1, sums, up(sums, sizes))[self._parts]
+            values = np.minimum(values, caps)
+        return Profile.of(values)
+
+    def _inflation(self, method: str) -> float:
+        groups = self.independent_groups()
+        if groups is None:
+            reason = (
+                "known records change the law of the others, whose parts are not known to be independent; "
+                f"the numbers of the {type(self._model).__name__} are those of the law of all records"
+            )
+            raise RouteUnavailable(method, reason, ("best",))
+        return int(np.sum(groups**2)) / self.n * (1 + 2**-50)
+
+    def independent_groups(self) -> IntArray | None:
+        """Return the sizes of the parts that are independent given the known records, where that is so."""
+        return None if self._parts is None else np.bincount(self._parts).astype(np.int64)
+
+    def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw the records that are left, given the known ones.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ArgumentError
+            When the states of the known records were not given, or are impossible, or the model is neither a Markov
+            chain nor independent nor small enough for a table of joint probabilities.
+        """
+        if isinstance(self._model, Independent):
+            return self._model.sample(rng)[self._left]
+        self._need_states()
+        if isinstance(self._model, MarkovChain):
+            return _sample_chain(self._model, self._values, rng)[self._left]
+        table = self.joint()
+        drawn = int(np.searchsorted(np.cumsum(table.ravel())[:-1], rng.random(), side="right"))
+        return np.array(np.unravel_index(drawn, table.shape), dtype=np.int64)
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities of the records that are left, given the known ones.
+
+        Raises
+        ------
+        ArgumentError
+            As `sample`; states of a model without names are numbers of states, 0, 1, ...
+        """
+        self._need_states()
+        codes = _codes(self._model, self._values)
+        table = self._model.joint()
+        for record, code in codes.items():
+            if code >= table.shape[record]:
+                raise ArgumentError("known", f"state {code} of record {record}", f"below {table.shape[record]}")
+        part = table[tuple(codes.get(record, slice(None)) for record in range(table.ndim))]
+        if not part.sum() > 0:
+            raise ArgumentError("known", "states that cannot occur together", "states of positive probability")
+        law: FloatArray = part / part.sum()
+        return law
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        return f"{self.n} records left of a {self._model.describe()}, {self.condition}"
+
+    def _need_states(self) -> None:
+        if len(self._known) and not self._values:
+            raise ArgumentError("known", "records without their states", "a mapping from records to states")
+
+    def _content(self) -> Mapping[str, Any]:
+        states = [f"{type(value).__name__} {value!r}" for _, value in sorted(self._values.items())]
+        return {"model": self._model.fingerprint(), "known": self._known, "values": states}
+
+
+@singledispatch
+def _parts(model: DependenceModel, known: BoolArray) -> IntArray | None:
+    """Return a number for each record; records with different numbers are independent given the known ones."""
+    return None
+
+
+@_parts.register
+def _(model: Independent, known: BoolArray) -> IntArray | None:
+    return np.arange(model.n)
+
+
+@_parts.register
+def _(model: Groups, known: BoolArray) -> IntArray | None:
+    return model._index
+
+
+@_parts.register
+def _(model: Communities, known: BoolArray) -> IntArray | None:
+    return model._assignment if isinstance(model._of_states, Independent) else None
+
+
+@_parts.register
+def _(model: MarkovChain, known: BoolArray) -> IntArray | None:
+    return np.cumsum(known)
+
+
+@singledispatch
+def _profile_given(model: DependenceModel, method: str, epsilon: float | FloatArray, known: BoolArray) -> Profile:
+    """Return leakages by a route that holds for every set of known records, these among them."""
+    return model._profile(method, epsilon, "informed")
+
+
+@_profile_given.register
+def _(model: MarkovChain, method: str, epsilon: float | FloatArray, known: BoolArray) -> Profile:
+    if method in ("messages", "long-edges") and not isinstance(epsilon, float):
+        edges = model._edges(1) if method == "messages" else model._reach(epsilon)
+        return along_chain(model.n, epsilon, edges, known)
+    return model._profile(method, epsilon, "informed")
+
+
+def _checked(known: Iterable[int] | Mapping[int, Any], n: int) -> IntArray:
+    try:
+        records = [check_count("known", record, 0) for record in known]
+    except TypeError:
+        raise ArgumentError("known", repr(known), "numbers of records") from None
+    if len(set(records)) != len(records):
+        raise ArgumentError("known", "a record that is named twice", "each known record once")
+    if records and max(records) >= n:
+        raise ArgumentError("known", max(records), f"records from 0 to {n - 1}")
+    return np.array(sorted(records), dtype=np.int64)
+
+
+def _codes(model: DependenceModel, values: Mapping[int, Any]) -> dict[int, int]:
+    """Return numbers of states for the known states."""
+    names: Any = getattr(model, "states", None)
+    emission = getattr(model, "emission", UnknownEmission())
+    names = getattr(emission, "symbols", names)
+    if names is None:
+        return {record: check_count("known", value, 0) for record, value in values.items()}
+    number = {name: k for k, name in enumerate(names)}
+    for record, value in values.items():
+        if value not in number:
+            raise ArgumentError("known", f"record {record} in state {value!r}", f"a state among {tuple(names)}")
+    return {record: number[value] for record, value in values.items()}
+
+
+def _sample_chain(model: MarkovChain, values: Mapping[int, Any], rng: np.random.Generator) -> npt.NDArray[Any]:
+    """Draw a chain given some of its states: weights backwards, then states forwards."""
+    weights = np.ones((model.n, len(model.initial)))
+    for record, code in _codes(model, values).items():
+        weights[record] = np.arange(len(model.initial)) == code
+    for record in range(model.n - 2, -1, -1):
+        weights[record] *= model.transition @ weights[record + 1]
+        total = weights[record].sum()
+        weights[record] /= total if total > 0 else 1.0
+    law, path = model.initial, []
+    for record, draw in enumerate(rng.random(model.n).tolist()):
+        bounds = np.cumsum(law * weights[record])
+        if not bounds[-1] > 0:
+            raise ArgumentError("known", "states that cannot occur together", "states of positive probability")
+        state = int(np.searchsorted(bounds, draw * bounds[-1], side="right"))
+        path.append(min(state, int(np.flatnonzero(law * weights[record])[-1])))
+        law = model.transition[path[-1]]
+    return model._names[path]
