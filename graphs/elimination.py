@@ -19,7 +19,7 @@ import numpy as np
 from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError, TooWide
 
-__all__ = ["LARGEST", "Table", "eliminate", "elimination_order", "run_order"]
+__all__ = ["LARGEST", "SMALLEST", "Table", "eliminate", "elimination_order", "run_order"]
 
 #: Most entries of one table, unless the caller says otherwise.
 LARGEST = 2**22

@@ -1,0 +1,401 @@
+"""Records whose law is a product of tables, each over a few of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray, check_count, real_array
+from graphs.elimination import LARGEST, Table, eliminate
+from graphs.errors import ArgumentError, RouteUnavailable, TooWide
+from graphs.factor_sampling import Sampler
+from graphs.model import Adversary, DependenceModel
+from graphs.network_quilts import MOST_NODES, NetworkQuilts
+from graphs.potentials import Potentials
+from graphs.profile import Profile
+from graphs.rounding import up
+
+__all__ = ["Factor", "FactorGraph"]
+
+#: Members and table of one factor.
+Factor: TypeAlias = tuple[Sequence[Hashable], Any]
+
+#: Largest table of joint probabilities.
+MOST_STATES = 1_000_000
+
+#: Networks with more nodes have no quilt routes: the search for quilts would take minutes.
+MOST_QUILTED = 200_000
+
+
+class FactorGraph(DependenceModel):
+    """Records whose joint law is proportional to a product of tables.
+
+    Parameters
+    ----------
+    cardinalities : mapping of hashable to int, or sequence of int
+        Number of states of each node by its name, in the order that the records have everywhere. With a sequence the
+        names are 0, 1, 2, ...
+    factors : iterable of (sequence of names, array_like)
+        For each factor its members, no name twice, and a table with one axis per member in that order, one entry per
+        state; entries are finite and not negative, zeros allowed.
+    latent : iterable of names
+        Nodes that are no records: never observed, in no mean, with no privacy budget of their own. `n` counts the
+        other nodes.
+
+    Raises
+    ------
+    ArgumentError
+        For no records, unknown or repeated names, a table of the wrong shape or with negative, missing or infinite
+        entries, or tables that leave no joint state of positive weight.
+
+    Notes
+    -----
+    Tables are defined up to a positive factor. Contradictory zeros are found when they rule out all states of a node
+    in turn, and otherwise by summing up the whole network where that is feasible (`graphs.elimination`).
+
+    *Routes.* ``"messages"``: a message from factor f to record i is phi(Delta_f^i, sum of the messages from the other
+    members to f), Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v states of i
+    (`graphs.propagation`). ``"quilt"`` and ``"quilt-contracted"``: see `graphs.network_quilts`. ``"group"``: the sum of
+    the budgets of the connected component.
+
+    Examples
+    --------
+    Three coins whose parity is even with probability 0.9:
+
+    >>> even = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]])
+    >>> model = FactorGraph({"a": 2, "b": 2, "c": 2}, [(("a", "b", "c"), even)])
+    >>> model.leakage(0.1).round(6)
+    array([0.259952, 0.259952, 0.259952])
+    >>> model.marginal(["a"], given={"b": 1, "c": 0})
+    array([0.1, 0.9])
+    """
+
+    methods: ClassVar[tuple[str, ...]] = (
+        "group",
+        "quilt",
+        "quilt-contracted",
+        "messages",
+        "blanket-published",
+        "quilt-published",
+    )
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components",)
+
+    #: Whether the tables multiply to a law by construction, so that their mass needs no check.
+    _is_law: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        cardinalities: Mapping[Hashable, int] | Sequence[int],
+        factors: Iterable[Factor],
+        *,
+        latent: Iterable[Hashable] = (),
+    ) -> None:
+        sizes = _sizes(cardinalities)
+        self._nodes = tuple(sizes)
+        self._place = {name: node for node, name in enumerate(self._nodes)}
+        hidden = _known_names("latent", latent, self._place)
+        self._records = np.array([k for k, name in enumerate(self._nodes) if name not in hidden], dtype=np.int64)
+        if not len(self._records):
+            seen = f"{len(self._nodes)} nodes, {len(hidden)} of them latent"
+            raise ArgumentError("cardinalities", seen, "at least one node that is a record")
+        super().__init__(len(self._records))
+        self._sizes = tuple(sizes.values())
+        self._factors = [_table(k, factor, self._place, self._sizes) for k, factor in enumerate(factors)]
+        self._potentials = Potentials.of(self._sizes, self._factors, self._records)
+        if not self._is_law:
+            _check_mass(self._potentials)
+
+    @property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """Names of all nodes, latent ones included."""
+        return self._nodes
+
+    @property
+    def records(self) -> tuple[Hashable, ...]:
+        """Names of the records, in the order of every array about them."""
+        return tuple(self._nodes[k] for k in self._records.tolist())
+
+    @property
+    def cardinalities(self) -> dict[Hashable, int]:
+        """Number of states of each node."""
+        return dict(zip(self._nodes, self._sizes, strict=True))
+
+    # The law -----------------------------------------------------------------------------------------------
+
+    def marginal(
+        self, nodes: Sequence[Hashable], given: Mapping[Hashable, int] | None = None, limit: int = LARGEST
+    ) -> FloatArray:
+        """Return the joint law of a few nodes, given the states of some others.
+
+        Parameters
+        ----------
+        nodes : sequence of names
+            One axis of the result each; latent nodes are allowed.
+        given : mapping of names to states, optional
+            Nodes whose states are known.
+        limit : int
+            Most entries of any table on the way.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, one axis per node, one entry per state.
+
+        Raises
+        ------
+        TooWide
+            A `ArgumentError` that says how large a table would be needed.
+        ArgumentError
+            For unknown, repeated or known nodes, or known states of probability zero.
+
+        Notes
+        -----
+        Exact, by variable elimination in min-fill order; no table of all nodes is ever built.
+
+        Examples
+        --------
+        >>> step = [[0.9, 0.1], [0.2, 0.8]]
+        >>> FactorGraph([2, 2, 2], [((0, 1), step), ((1, 2), step)]).marginal([2], given={0: 1}).round(6)
+        array([0.34, 0.66])
+        """
+        chosen = [self._node("nodes", name) for name in nodes]
+        known = {self._node("given", name): state for name, state in (given or {}).items()}
+        if len(set(chosen)) < len(chosen) or known.keys() & set(chosen):
+            raise ArgumentError("nodes", f"{list(nodes)!r} given {dict(given or {})!r}", "each node at most once")
+        p = self._potentials
+        slots: dict[int, int] = {}
+        for v, state in known.items():
+            check_count("given", state, 0)
+            found = np.flatnonzero(p.states[v] == state)
+            if not len(found):
+                seen = f"{self._nodes[v]!r} in state {state!r}"
+                raise ArgumentError("given", seen, f"a possible state below {self._sizes[v]}")
+            slots[v] = int(found[0])
+        tables = [_slice(table, slots) for table in p.tables]
+        values = eliminate(tables, chosen, p.sizes, limit).values
+        total = float(values.sum())
+        if total == 0:
+            raise ArgumentError("given", repr(dict(given or {})), "states of positive probability")
+        law = np.zeros([self._sizes[v] for v in chosen])
+        law[np.ix_(*(p.states[v] for v in chosen))] = values / total
+        return law
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities of the records.
+
+        Returns
+        -------
+        ndarray
+            One axis per record, one entry per state.
+
+        Raises
+        ------
+        ArgumentError
+            For more than a million joint states.
+
+        Examples
+        --------
+        >>> FactorGraph([2, 2], [((0, 1), [[1, 0], [0, 3]])]).joint()
+        array([[0.25, 0.  ],
+               [0.  , 0.75]])
+        """
+        states = math.prod(self._sizes[v] for v in self._records.tolist())
+        if states > MOST_STATES:
+            raise ArgumentError("model", f"{states} joint states", f"at most {MOST_STATES}")
+        return self.marginal(self.records)
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Draw the states of all records once.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness, for reproducibility.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            States by their number.
+
+        Raises
+        ------
+        ArgumentError
+            When the network is too wide for exact draws and has zeros in its tables.
+
+        Notes
+        -----
+        Exact, backwards through a variable elimination, where that needs tables of at most 2^20 entries. Otherwise a
+        Gibbs sampler of 1,000 sweeps from a uniform start, which is close to the law when the sampler mixes in fewer.
+
+        Examples
+        --------
+        >>> FactorGraph([2, 2], [((0, 1), [[1, 0], [0, 0]])]).sample(np.random.default_rng(0))
+        array([0, 0])
+        """
+        drawn = self._sampler.draw(rng)
+        states = self._potentials.states
+        return np.array([states[v][drawn[v]] for v in self._records.tolist()], dtype=np.int64)
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        hidden = len(self._nodes) - self.n
+        more = f" and {hidden} latent nodes" if hidden else ""
+        return f"factor graph of {self.n} records{more} with {len(self._factors)} factors"
+
+    def independent_groups(self) -> IntArray | None:
+        """Return the numbers of records in the connected components, or None when there is only one component."""
+        counts = self._component_records
+        return counts if len(counts) > 1 else None
+
+    # Leakage -----------------------------------------------------------------------------------------------
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        p = self._potentials
+        budgets = p.spread(epsilon)
+        if method == "group":
+            return Profile.of(p.component_sums(budgets)[p.records])
+        if method == "messages":
+            return Profile.of(p.propagation.leakages(budgets)[p.records])
+        quilts = self._quilts(method)
+        informed = adversary == "informed"
+        if method == "quilt":
+            return Profile.of(quilts.leakages(budgets, self._penalties(quilts, informed)))
+        if method == "quilt-contracted":
+            if not p.positive_components[p.component[p.records]].any():
+                reason = "zeros in the factors: the possible values of a quilt need not be a product set"
+                raise RouteUnavailable(method, reason, ("best", "messages", "quilt"))
+            ends = p.propagation.leakages(budgets)
+            ends[p.records] = np.minimum(ends[p.records], quilts.leakages(budgets, quilts.ranges("any")))
+            return Profile.of(quilts.leakages(budgets, quilts.contracted("any" if informed else "none", ends)))
+        if not all(quilts.has_influences(v) for v in p.records.tolist()):
+            reason = f"a component of more than {MOST_NODES} nodes, for which influences are not computed"
+            raise RouteUnavailable(method, reason, ("best", "messages", "quilt"))
+        if method == "quilt-published":
+            return Profile.of(quilts.leakages(budgets, 4 * quilts.influences("any")))
+        return Profile.of(up(budgets[p.records] + 4 * quilts.blankets(), 2))
+
+    def _penalties(self, quilts: NetworkQuilts, informed: bool) -> FloatArray:
+        """Return what every quilt adds: the range of its log-ratios, or the influence where that is enough."""
+        if informed:
+            return quilts.ranges("any")
+        if any(quilts.has_influences(v) for v in self._potentials.records.tolist()):
+            return np.minimum(quilts.ranges("none"), quilts.influences("none"))
+        return quilts.ranges("none")
+
+    def _quilts(self, method: str) -> NetworkQuilts:
+        if len(self._nodes) > MOST_QUILTED:
+            reason = f"more than {MOST_QUILTED} nodes, for which quilts are not searched"
+            raise RouteUnavailable(method, reason, ("best", "messages", "group"))
+        return self._found_quilts
+
+    @cached_property
+    def _found_quilts(self) -> NetworkQuilts:
+        return NetworkQuilts(self._potentials)
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(self._potentials)
+
+    # Variance inflation ------------------------------------------------------------------------------------
+
+    def _inflation(self, method: str) -> float:
+        counts = self._component_records
+        return int(np.sum(counts**2)) / self.n * (1 + 2**-51)
+
+    @cached_property
+    def _component_records(self) -> IntArray:
+        counts = np.bincount(self._potentials.component[self._records]).astype(np.int64)
+        return counts[counts > 0]
+
+    # Inner workings ----------------------------------------------------------------------------------------
+
+    def _content(self) -> Mapping[str, Any]:
+        members = [v for table in self._factors for v in table.members]
+        lengths = [len(table.members) for table in self._factors]
+        values = [table.values.ravel() for table in self._factors]
+        return {
+            "sizes": np.array(self._sizes),
+            "records": self._records,
+            "members": np.array(members, dtype=np.int64),
+            "lengths": np.array(lengths, dtype=np.int64),
+            "values": np.concatenate([np.zeros(0), *values]),
+        }
+
+    def _node(self, argument: str, name: Hashable) -> int:
+        try:
+            return self._place[name]
+        except (KeyError, TypeError):
+            raise ArgumentError(argument, repr(name), "the name of a node") from None
+
+
+def _sizes(cardinalities: Mapping[Hashable, int] | Sequence[int]) -> dict[Hashable, int]:
+    expected = "a mapping of names to numbers of states, or a sequence of numbers"
+    if isinstance(cardinalities, Mapping):
+        items = list(cardinalities.items())
+    elif isinstance(cardinalities, str | bytes) or not isinstance(cardinalities, Sequence | np.ndarray):
+        raise ArgumentError("cardinalities", repr(cardinalities), expected)
+    else:
+        items = list(enumerate(cardinalities))
+    if not items:
+        raise ArgumentError("cardinalities", "nothing", expected)
+    return {name: check_count("cardinalities", size) for name, size in items}
+
+
+def _known_names(argument: str, names: Iterable[Hashable], place: Mapping[Hashable, int]) -> set[Hashable]:
+    if isinstance(names, str | bytes):
+        raise ArgumentError(argument, f"the text {names!r}", "a list of names")
+    found = set()
+    for name in names:
+        if name not in place:
+            raise ArgumentError(argument, repr(name), "names of nodes")
+        found.add(name)
+    return found
+
+
+def _table(position: int, factor: Factor, place: Mapping[Hashable, int], sizes: Sequence[int]) -> Table:
+    """Return one factor in integers."""
+    where = f"factor {position}"
+    try:
+        names, values = factor
+        members = tuple(place[name] for name in names)
+    except KeyError as error:
+        raise ArgumentError("factors", f"{where} has the member {error.args[0]!r}", "names of nodes") from None
+    except (TypeError, ValueError):
+        raise ArgumentError("factors", f"{where} is {factor!r:.60}", "pairs of members and a table") from None
+    if len(set(members)) < len(members) or not members:
+        raise ArgumentError("factors", f"{where} has the members {list(names)!r}", "one or more names, none twice")
+    shape = tuple(sizes[v] for v in members)
+    array = real_array("factors", values, f"a table of shape {shape} in {where}")
+    if array.shape != shape:
+        raise ArgumentError(
+            "factors", f"{where} has a table of shape {array.shape}", f"shape {shape} for {list(names)!r}"
+        )
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ArgumentError("factors", f"{where} has a negative, missing or infinite entry", "weights of at least 0")
+    if not array.any():
+        raise ArgumentError("factors", f"{where} is zero throughout", "a possible state")
+    return Table.of(members, array)
+
+
+def _slice(table: Table, slots: Mapping[int, int]) -> Table:
+    """Return a table with some of its members fixed."""
+    if not any(v in slots for v in table.members):
+        return table
+    values = table.values[tuple(slots.get(v, slice(None)) for v in table.members)]
+    return Table.of([v for v in table.members if v not in slots], np.asarray(values), table.roundings)
+
+
+def _check_mass(potentials: Potentials) -> None:
+    """Refuse contradictory zeros, where summing up the network is feasible."""
+    if all(table.values.all() for table in potentials.tables):
+        return
+    try:
+        total = eliminate(potentials.tables, (), potentials.sizes)
+    except TooWide:
+        return
+    if not total.values > 0:
+        raise ArgumentError("factors", "no joint state of positive weight", "tables that do not contradict each other")

@@ -1,0 +1,315 @@
+"""Markov quilts of any network: how strongly a record shows in the nodes that separate it from all but a few.
+
+For a connected set C = {i} + N of nodes with boundary Q, every path from i to the remaining nodes R meets Q. Let L be
+records in N, and
+
+    I = ln max P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L)       (the influence, for one L),
+    D = range over x_Q of ln P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L), the largest over x_L and pairs x_i, x_i',
+
+over configurations of positive probability (0/0 is left out, positive/0 is infinite). Then, with E the sum of the
+budgets of i and of the records in N, a mechanism leaks about record i at most
+
+    (a) E + max over L of D                            to every adversary; D <= 2 I,
+    (b) E + max over L of phi(D, sum of alpha_q over Q)     to every adversary, where alpha_q bounds the leakage
+        about q and every joint state of the component is possible,
+    (c) E + min{I, D} with L empty, and (b) with L empty, to one who knows the model only.
+
+*Proof.* Let S be known, L the part of it in N, G(x_i, x_Q) = P[y | x_i, x_S, x_Q] and w(x_{Q-S} | x_i) =
+P(x_{Q-S} | x_i, x_S), so that P[y | x_i, x_S] is the sum of w G over x_{Q-S}. Given x_Q the unknown remote nodes do not
+depend on (x_i, x_N); for fixed remote nodes two data sets differ in i and in unknown records of N only; hence
+G(x_i, .) <= e^E G(x_i', .). By the same separation w(. | x_i) is proportional to P(x_Q | x_i, x_L) times a function of
+x_Q that does not depend on x_i, so ln w(. | x_i) / w(. | x_i') is ln P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) up to a
+constant; its range is at most D, and since both are probabilities its maximum is at most D as well: (a). The maximum
+and the range of ln P/P' have the maximum at most I and the minimum at least -I, so D <= 2 I. (b): G(x_i', .) has
+log-range at most the sum of the alpha_q, since x_Q can be changed from any value to any other one coordinate at a time
+through possible values, each step being a leakage to an adversary who knows the other coordinates; Lemma 2 of
+`graphs/PROOFS.md`. (c): with S empty, w is P(x_Q | x_i) itself. The published form [Z17, Lemma 2] is E + 4 max over L
+of I, with N empty [Z17, Lemma 3] E + 4 I.
+
+*D needs the near factors only.* P(x_Q | x_i, x_L) is T(x_i, x_L, x_Q) g(x_Q) up to a factor that depends on (x_i, x_L)
+only, with T the sum over the unknown near nodes of the product of the factors that touch C, and g the sum over R of the
+product of all others. So D is the range of ln T(x_i, x_L, .) - ln T(x_i', x_L, .), for x_Q with g(x_Q) > 0; taking all
+x_Q can only enlarge it. I needs g and with it the whole component.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.elimination import Table, eliminate
+from graphs.errors import ArgumentError
+from graphs.messages import phi
+from graphs.potentials import Potentials
+from graphs.rounding import charges, up
+from graphs.separators import Search, boundary, candidates
+from graphs.spreads import known_subsets, largest_influences, largest_ranges
+
+__all__ = ["NetworkQuilts"]
+
+#: Influences need the law of the whole component; components of more nodes than this have none.
+MOST_NODES = 150
+
+#: Entries of the tables that are handled at a time.
+STACKED = 1 << 20
+
+#: Which adversary a number is about: one who may know any near records, or none.
+Known: TypeAlias = Literal["any", "none"]
+
+#: Factors that touch C, in local numbers: the members of each.
+Pattern: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Quilt:
+    """One quilt: nodes in local order (the record, near records, latent near nodes, the boundary)."""
+
+    nodes: tuple[int, ...]
+    inside: int
+    seen: int
+    tables: tuple[int, ...]
+
+
+class NetworkQuilts:
+    """Quilts of every record of a network, with the influence of the record on them.
+
+    Parameters
+    ----------
+    potentials : Potentials
+        The network.
+    search : Search, optional
+        How hard to look for quilts; by default less hard the larger the network.
+
+    Examples
+    --------
+    Two coins, equal with probability 3/4:
+
+    >>> pair = Table.of((0, 1), np.array([[0.75, 0.25], [0.25, 0.75]]))
+    >>> quilts = NetworkQuilts(Potentials.of((2, 2), [pair], np.arange(2)))
+    >>> quilts.influences("any").round(6)
+    array([1.098612, 1.098612])
+    >>> quilts.ranges("any").round(6)
+    array([2.197225, 2.197225])
+    """
+
+    def __init__(self, potentials: Potentials, search: Search | None = None) -> None:
+        self._potentials = potentials
+        self._search = search or Search.of_size(potentials.n_nodes)
+
+    # Which quilts ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _patterns(self) -> tuple[list[_Quilt], IntArray, dict[Pattern, list[int]]]:
+        """All quilts, the record of each, and the quilts of the same local structure."""
+        potentials = self._potentials
+        counts = potentials.component_counts[potentials.component]
+        quilts: list[_Quilt] = []
+        records: list[int] = []
+        groups: dict[Pattern, list[int]] = defaultdict(list)
+        for record, node in enumerate(potentials.records.tolist()):
+            if potentials.sizes[node] == 1:
+                continue
+            for inside in candidates(potentials.neighbours, node, int(counts[node]), self._search):
+                made = self._quilt(node, inside)
+                if made is not None:
+                    quilt, pattern = made
+                    groups[pattern].append(len(quilts))
+                    quilts.append(quilt)
+                    records.append(record)
+        return quilts, np.array(records, dtype=np.int64), dict(groups)
+
+    def _quilt(self, node: int, inside: frozenset[int]) -> tuple[_Quilt, Pattern] | None:
+        """Return a quilt in local numbers; None when its tables would be too large."""
+        p, search = self._potentials, self._search
+        if len(inside) - 1 > 4 * search.most_near:
+            return None
+        edge = boundary(p.neighbours, inside)
+        near = [v for v in inside if v != node]
+        seen = [v for v in near if p.is_record[v]]
+        if len(seen) > search.most_near or len(seen) + len(edge) >= search.most_entries.bit_length():
+            return None
+        entries = 1
+        for v in (node, *seen, *edge):
+            entries *= p.sizes[v]
+        if entries > search.most_entries:
+            return None
+        touching = sorted({f for v in inside for f in p.factors_of[v]})
+        degree = {v: len(p.factors_of[v]) for v in near}
+        seen.sort(key=lambda v: (degree[v], v))
+        hidden = sorted((v for v in near if not p.is_record[v]), key=lambda v: (degree[v], v))
+        place = {v: k for k, v in enumerate((node, *seen, *hidden))}
+        first = {u: min(place[v] for v in p.neighbours[u] if v in place) for u in edge}
+        for u in sorted(edge, key=lambda u: (first[u], u)):
+            place[u] = len(place)
+        local = sorted((tuple(place[v] for v in p.tables[f].members), f) for f in touching)
+        nodes = tuple(place)
+        pattern = (
+            tuple(p.sizes[v] for v in nodes),
+            tuple(members for members, _ in local),
+            1 + len(seen),
+            len(inside),
+            len(nodes),
+        )
+        return _Quilt(nodes, len(inside), 1 + len(seen), tuple(f for _, f in local)), pattern
+
+    # How strong --------------------------------------------------------------------------------------------
+
+    def ranges(self, known: Known) -> FloatArray:
+        """Return D of every quilt, for any known near records or for none, shape (J,)."""
+        return self._ranges[0 if known == "any" else 1]
+
+    @cached_property
+    def _ranges(self) -> tuple[FloatArray, FloatArray]:
+        quilts, _, groups = self._patterns
+        every, empty = np.full(len(quilts), np.inf), np.full(len(quilts), np.inf)
+        for pattern, members in groups.items():
+            for part, table in self._near_tables(pattern, members):
+                width = int(pattern[2])
+                every[part], empty[part] = largest_ranges(known_subsets(table.values, width), table.roundings)
+        return every, empty
+
+    def _near_tables(self, pattern: Pattern, quilts: list[int]) -> Iterable[tuple[list[int], Table]]:
+        """Yield T for quilts of one local structure: axes for the quilt, the record, near records, the boundary."""
+        sizes, scopes, seen, inside, count = pattern
+        kept = [*range(seen), *range(inside, count)]
+        entries = int(np.prod([sizes[v] for v in kept])) * 3 ** (seen - 1)
+        at_once = max(STACKED // entries, 1)
+        everything, _, _ = self._patterns
+        for start in range(0, len(quilts), at_once):
+            part = quilts[start : start + at_once]
+            batch = count
+            tables = []
+            for position, members in enumerate(scopes):
+                chosen = [self._potentials.tables[everything[j].tables[position]] for j in part]
+                values = np.array([table.values for table in chosen])
+                tables.append(Table.of((batch, *members), values, max(table.roundings for table in chosen)))
+            try:
+                yield part, eliminate(tables, [batch, *kept], (*sizes, len(part)), 1 << 24)
+            except ArgumentError:
+                continue
+
+    def influences(self, known: Known) -> FloatArray:
+        """Return I of every quilt, shape (J,); infinite where it cannot be computed."""
+        return self._all_influences[0 if known == "any" else 1]
+
+    @cached_property
+    def _all_influences(self) -> tuple[FloatArray, FloatArray]:
+        quilts, _, groups = self._patterns
+        p = self._potentials
+        every, empty = np.full(len(quilts), np.inf), np.full(len(quilts), np.inf)
+        remote: dict[tuple[frozenset[int], tuple[int, ...]], Table | None] = {}
+        within = self._by_component
+        for pattern, members in groups.items():
+            small = [j for j in members if self.has_influences(quilts[j].nodes[0])]
+            for part, table in self._near_tables(pattern, small):
+                configurations = known_subsets(table.values, pattern[2])
+                for k, j in enumerate(part):
+                    quilt = quilts[j]
+                    edge = quilt.nodes[quilt.inside :]
+                    key = (frozenset(quilt.nodes[: quilt.inside]), edge)
+                    if key not in remote:
+                        others = within[int(p.component[quilt.nodes[0]])].difference(quilt.tables)
+                        remote[key] = self._remote([p.tables[f] for f in sorted(others)], edge)
+                    outer = remote[key]
+                    if outer is not None:
+                        roundings = table.roundings + outer.roundings + outer.values.size + 2
+                        every[j], empty[j] = largest_influences(
+                            configurations[:, k], outer.values.reshape(-1), roundings
+                        )
+        return every, empty
+
+    def _remote(self, tables: list[Table], edge: tuple[int, ...]) -> Table | None:
+        try:
+            return eliminate(tables, edge, self._potentials.sizes)
+        except ArgumentError:
+            return None
+
+    @cached_property
+    def _by_component(self) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = defaultdict(set)
+        for position, table in enumerate(self._potentials.tables):
+            found[int(self._potentials.component[table.members[0]])].add(position)
+        return found
+
+    def has_influences(self, node: int) -> bool:
+        """Whether the component of a node is small enough for influences."""
+        p = self._potentials
+        return int(p.component_counts[p.component[node]]) <= MOST_NODES
+
+    # What leaks --------------------------------------------------------------------------------------------
+
+    def blankets(self) -> FloatArray:
+        """Return the influence of each record on its Markov blanket, shape (n,); infinite where not computed."""
+        p = self._potentials
+        quilts, records, _ = self._patterns
+        found = np.where(p.component_counts[p.component[p.records]] == 1, 0.0, np.inf)
+        found[[p.sizes[node] == 1 for node in p.records.tolist()]] = 0.0
+        for j, quilt in enumerate(quilts):
+            if quilt.inside == 1:
+                found[records[j]] = self.influences("any")[j]
+        return found
+
+    def leakages(self, budgets: FloatArray, penalties: FloatArray) -> FloatArray:
+        """Return the smallest leakage over all quilts and the component, for each record.
+
+        Parameters
+        ----------
+        budgets : ndarray of shape (m,)
+            Budget of each node, 0 for latent ones.
+        penalties : ndarray of shape (J,)
+            What each quilt adds to the budgets of the record and the records near it.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        p = self._potentials
+        found = p.component_sums(budgets)[p.records]
+        _, records, _ = self._patterns
+        if len(records):
+            amounts, unit = charges(budgets) if budgets.any() else (np.zeros(len(budgets), dtype=np.int64), 1.0)
+            nodes, starts = self._near
+            near = up(np.add.reduceat(amounts[nodes], starts).astype(np.float64) * unit, 2)
+            np.minimum.at(found, records, up(near + penalties, 1))
+        return found
+
+    def contracted(self, known: Known, leakages: FloatArray) -> FloatArray:
+        """Return phi(D, sum of the leakages of the quilt's nodes) for every quilt; infinite where not provable.
+
+        Parameters
+        ----------
+        known : {"any", "none"}
+            Which near records may be known.
+        leakages : ndarray of shape (m,)
+            Upper bounds on the leakage about each node, latent ones included, to every adversary.
+        """
+        p = self._potentials
+        quilts, _, _ = self._patterns
+        if not quilts:
+            return np.zeros(0)
+        nodes, starts = self._edges
+        ends = up(np.add.reduceat(leakages[nodes], starts), float(np.diff(np.r_[starts, len(nodes)]).max()))
+        provable = p.positive_components[p.component[[quilt.nodes[0] for quilt in quilts]]]
+        return np.where(provable, phi(self.ranges(known), ends), np.inf)
+
+    @cached_property
+    def _near(self) -> tuple[IntArray, IntArray]:
+        """The record and near records of all quilts after each other, and where each quilt starts."""
+        return _joined([quilt.nodes[: quilt.seen] for quilt in self._patterns[0]])
+
+    @cached_property
+    def _edges(self) -> tuple[IntArray, IntArray]:
+        """The boundary nodes of all quilts after each other, and where each quilt starts."""
+        return _joined([quilt.nodes[quilt.inside :] for quilt in self._patterns[0]])
+
+
+def _joined(parts: list[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
+    lengths = np.array([len(part) for part in parts], dtype=np.int64)
+    flat = np.array([node for part in parts for node in part], dtype=np.int64)
+    return flat, np.r_[0, np.cumsum(lengths)[:-1]]

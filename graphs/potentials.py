@@ -1,0 +1,311 @@
+"""The factors of a network in integers: merged, rid of impossible states, with their neighbourhoods and diameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.elimination import Table
+from graphs.errors import ArgumentError
+from graphs.propagation import Incidence, Propagation
+from graphs.rounding import UNIT, up
+
+__all__ = ["Potentials", "factor_diameters", "log_ratio_ranges"]
+
+#: Numbers handled at a time.
+CHUNK = 4_000_000
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Potentials:
+    """A law proportional to a product of tables, over nodes 0 to m - 1.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Number of possible states of each node.
+    states : tuple of ndarray
+        Which states these are, by their original number.
+    tables : tuple of Table
+        Factors over two or more nodes of two or more states, or over one such node; different sets of members.
+    records : ndarray of shape (n,)
+        Node of each record; the other nodes are latent.
+
+    Notes
+    -----
+    Before anything is computed from a network it is put into a form that has the same law and smaller diameters:
+    states that a factor rules out are removed wherever they occur, again and again; nodes with one possible state are
+    left out of their factors; factors over the same nodes are multiplied (phi is subadditive in the diameter, so
+    one factor in place of two never gives more).
+    """
+
+    sizes: tuple[int, ...]
+    states: tuple[IntArray, ...]
+    tables: tuple[Table, ...]
+    records: IntArray
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], tables: Iterable[Table], records: IntArray) -> Potentials:
+        """Put a network into that form.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Number of states of each node, as declared.
+        tables : iterable of Table
+            Factors; no node twice in one.
+        records : ndarray of shape (n,)
+            Node of each record.
+
+        Raises
+        ------
+        ArgumentError
+            When the factors leave some node without a possible state.
+
+        Examples
+        --------
+        >>> step = Table.of((0, 1), np.array([[0.5, 0.5], [0.0, 0.0]]))
+        >>> Potentials.of((2, 2), [step], np.arange(2)).sizes
+        (1, 2)
+        """
+        merged = _merge(tables)
+        masks = _possible(sizes, merged)
+        states = tuple(np.flatnonzero(mask).astype(np.int64) for mask in masks)
+        whole = [len(found) == size > 1 for found, size in zip(states, sizes, strict=True)]
+        kept = merged
+        if not all(whole):
+            reduced = [_restrict(table, masks, whole) for table in merged]
+            kept = _merge([table for table in reduced if table.members])
+        return cls(tuple(len(s) for s in states), states, tuple(kept), records)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, latent ones included."""
+        return len(self.sizes)
+
+    @cached_property
+    def is_record(self) -> BoolArray:
+        """Which nodes are records, shape (m,)."""
+        mask = np.zeros(self.n_nodes, dtype=np.bool_)
+        mask[self.records] = True
+        return mask
+
+    @cached_property
+    def factors_of(self) -> list[list[int]]:
+        """Positions of the tables that contain each node."""
+        found: list[list[int]] = [[] for _ in self.sizes]
+        for position, table in enumerate(self.tables):
+            for node in table.members:
+                found[node].append(position)
+        return found
+
+    @cached_property
+    def neighbours(self) -> list[list[int]]:
+        """Nodes that share a factor with each node, in increasing order."""
+        found: list[set[int]] = [set() for _ in self.sizes]
+        for table in self.tables:
+            for node in table.members:
+                found[node].update(table.members)
+        for node, others in enumerate(found):
+            others.discard(node)
+        return [sorted(others) for others in found]
+
+    @cached_property
+    def component(self) -> IntArray:
+        """Number of the connected component of each node, shape (m,)."""
+        from scipy import sparse
+        from scipy.sparse.csgraph import connected_components
+
+        links = [(table.members[0], v) for table in self.tables for v in table.members[1:]]
+        ends = np.array(links, dtype=np.int64).reshape(-1, 2).T
+        shape = (self.n_nodes, self.n_nodes)
+        matrix = sparse.coo_array((np.ones(len(links), dtype=np.int8), (ends[0], ends[1])), shape=shape)
+        labels: IntArray = connected_components(matrix, directed=False)[1].astype(np.int64)
+        return labels
+
+    @cached_property
+    def component_counts(self) -> IntArray:
+        """Number of nodes of each component."""
+        return np.bincount(self.component).astype(np.int64)
+
+    @cached_property
+    def positive_components(self) -> BoolArray:
+        """Which components have no zero in any factor: every combination of their nodes' states is possible."""
+        found = np.ones(len(self.component_counts), dtype=np.bool_)
+        for table in self.tables:
+            if not table.values.all():
+                found[self.component[table.members[0]]] = False
+        return found
+
+    @cached_property
+    def incidence(self) -> Incidence:
+        """Which node is in which factor, and the diameter of the factor seen from there."""
+        nodes, factors, diameters = [], [], []
+        for positions, stack in _stacks(self.tables):
+            members = np.array([self.tables[p].members for p in positions], dtype=np.int64)
+            errors = np.array([self.tables[p].roundings * UNIT for p in positions])
+            for axis in range(members.shape[1]):
+                nodes.append(members[:, axis])
+                factors.append(positions)
+                diameters.append(factor_diameters(np.moveaxis(stack, axis + 1, 1), errors))
+        if not nodes:
+            empty = np.zeros(0, dtype=np.int64)
+            return Incidence(empty, empty, np.zeros(0), self.n_nodes, 0)
+        joined = np.concatenate(nodes), np.concatenate(factors), np.concatenate(diameters)
+        return Incidence(*joined, self.n_nodes, len(self.tables))
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        """Messages on this network."""
+        return Propagation(self.incidence)
+
+    def spread(self, epsilon: float | FloatArray) -> FloatArray:
+        """Return the budgets of all nodes, 0 for latent ones, from those of the records."""
+        budgets = np.zeros(self.n_nodes)
+        budgets[self.records] = epsilon
+        return budgets
+
+    def component_sums(self, budgets: FloatArray) -> FloatArray:
+        """Return the sum of the budgets over the component of each node, rounded up, shape (m,)."""
+        totals = np.bincount(self.component, weights=budgets).astype(np.float64)
+        most = up(totals, float(self.component_counts.max()))[self.component]
+        return np.where(self.component_counts[self.component] == 1, budgets, most)
+
+
+def factor_diameters(stack: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return the diameters of many factors of one shape, seen from their first member.
+
+    Parameters
+    ----------
+    stack : ndarray of shape (F, k, ...)
+        One factor per row; states of the member in question first.
+    errors : ndarray of shape (F,)
+        Relative error of the entries of each factor.
+
+    Returns
+    -------
+    ndarray of shape (F,)
+        max over states u, v of the range over the other members' states z of ln f(u, z) / f(v, z), rounded up.
+
+    Examples
+    --------
+    >>> factor_diameters(np.array([[[0.9, 0.1], [0.2, 0.8]]]), np.zeros(1)).round(9)
+    array([3.58351894])
+    """
+    flat = stack.reshape(*stack.shape[:2], -1)
+    found = np.zeros(len(flat))
+    rows = max(CHUNK // max(flat[0].size, 1), 1)
+    for start in range(0, len(flat), rows):
+        part = slice(start, start + rows)
+        with np.errstate(divide="ignore"):
+            logs = np.log(flat[part])
+        found[part] = log_ratio_ranges(logs, errors[part]).max(axis=-1, initial=0.0)
+    return found
+
+
+def log_ratio_ranges(logs: FloatArray, errors: FloatArray) -> FloatArray:
+    """Return the ranges over the last axis of the differences of pairs of rows.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (..., k, z)
+        Logarithms; minus infinity for zeros.
+    errors : ndarray of shape (...) or broadcastable
+        Relative error of the numbers whose logarithms these are.
+
+    Returns
+    -------
+    ndarray of shape (..., k (k - 1) / 2)
+        Rounded up. Columns where both rows are minus infinity are left out, and so are pairs of which one row is
+        minus infinity throughout (range 0); if otherwise one alone is minus infinity, the range is infinite.
+    """
+    largest = np.abs(np.where(np.isfinite(logs), logs, 0.0)).max(axis=(-2, -1), initial=0.0)
+    slack = 4.1 * errors + 64 * UNIT * largest
+    ranges = []
+    with np.errstate(invalid="ignore"):
+        for a in range(logs.shape[-2] - 1):
+            difference = logs[..., a : a + 1, :] - logs[..., a + 1 :, :]
+            spread = np.fmax.reduce(difference, axis=-1) - np.fmin.reduce(difference, axis=-1)
+            ranges.append(np.where(np.isnan(spread), 0.0, up(spread + slack[..., None], 2)))
+    if not ranges:
+        return np.zeros((*logs.shape[:-2], 0))
+    return np.concatenate(ranges, axis=-1)
+
+
+def _merge(tables: Iterable[Table]) -> list[Table]:
+    """Multiply tables over the same members; axes in increasing order of the nodes, largest entry in [1/2, 1)."""
+    found: dict[tuple[int, ...], Table] = {}
+    for table in tables:
+        axes = sorted(range(len(table.members)), key=table.members.__getitem__)
+        members = tuple(table.members[axis] for axis in axes)
+        values, roundings = table.values.transpose(axes), table.roundings
+        if members in found:
+            before = found[members]
+            with np.errstate(under="ignore"):
+                product = before.values * values
+            if ((product < 1e-280) & (before.values > 0) & (values > 0)).any():
+                seen = f"several over the same members whose product falls below 1e-280, at nodes {members}"
+                raise ArgumentError("factors", seen, "one table with entries that differ less, or zeros in their place")
+            values, roundings = product, roundings + before.roundings + 1
+        largest = float(values.max())
+        if largest == 0:
+            raise ArgumentError("factors", f"no joint state of positive weight, at nodes {members}", "a possible state")
+        values = np.ldexp(values, -int(np.frexp(largest)[1]))
+        found[members] = Table.of(members, values, roundings)
+    return list(found.values())
+
+
+def _possible(sizes: Sequence[int], tables: list[Table]) -> list[BoolArray]:
+    """Return which states of each node no factor rules out, given what the other factors rule out."""
+    masks = [np.ones(size, dtype=np.bool_) for size in sizes]
+    holders: dict[int, list[int]] = {}
+    for position, table in enumerate(tables):
+        if not table.values.all():
+            for node in table.members:
+                holders.setdefault(node, []).append(position)
+    waiting = sorted({position for positions in holders.values() for position in positions}, reverse=True)
+    queued = set(waiting)
+    while waiting:
+        position = waiting.pop()
+        queued.discard(position)
+        table = tables[position]
+        inside = table.values > 0
+        for axis, node in enumerate(table.members):
+            inside = inside & masks[node].reshape([-1 if k == axis else 1 for k in range(inside.ndim)])
+        for axis, node in enumerate(table.members):
+            left = inside.any(axis=tuple(k for k in range(inside.ndim) if k != axis))
+            if not left.any():
+                raise ArgumentError("factors", f"no joint state of positive weight, at node {node}", "a possible state")
+            if (masks[node] & ~left).any():
+                masks[node] = masks[node] & left
+                fresh = [p for p in holders[node] if p not in queued]
+                waiting += fresh
+                queued.update(fresh)
+    return masks
+
+
+def _restrict(table: Table, masks: list[BoolArray], whole: list[bool]) -> Table:
+    """Return a table without impossible states and without nodes that have one possible state."""
+    if all(whole[node] for node in table.members):
+        return table
+    used = [masks[node] for node in table.members]
+    values = table.values[np.ix_(*used)]
+    members = tuple(node for node, mask in zip(table.members, used, strict=True) if mask.sum() > 1)
+    return Table(members, values.reshape([size for size in values.shape if size > 1]), table.roundings)
+
+
+def _stacks(tables: Sequence[Table]) -> Iterable[tuple[IntArray, FloatArray]]:
+    """Yield the positions of the tables of each shape over two or more nodes, with all of them in one array."""
+    shapes: dict[tuple[int, ...], list[int]] = {}
+    for position, table in enumerate(tables):
+        if len(table.members) > 1:
+            shapes.setdefault(table.values.shape, []).append(position)
+    for positions in shapes.values():
+        yield np.array(positions, dtype=np.int64), np.array([tables[p].values for p in positions])

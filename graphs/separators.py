@@ -1,0 +1,170 @@
+"""Candidate Markov quilts of a node: connected sets around it, and the nodes that separate these from the rest.
+
+A quilt Q of node i with the smallest nearby set N is given by the connected set C = {i} + N: Q is its boundary. A
+larger Q with the same N has no smaller influence, so all quilts worth looking at are boundaries of connected sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+__all__ = ["Search", "balls", "boundary", "candidates", "connected_sets", "nearby"]
+
+Neighbours = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How hard to look for quilts.
+
+    Parameters
+    ----------
+    exact : int
+        Components of at most this many nodes: every connected set is a candidate.
+    sets : int
+        Larger components: most connected sets tried per node, the small ones first.
+    radius : int
+        Balls up to this radius are tried.
+    cuts : bool
+        Whether smallest vertex cuts between a node and all that is far from it are tried.
+    most_near : int
+        Most records in a nearby set (the subsets of it that an adversary may know are all looked at).
+    most_entries : int
+        Most entries of the table of the records in C and Q.
+    """
+
+    exact: int
+    sets: int
+    radius: int
+    cuts: bool
+    most_near: int
+    most_entries: int
+
+    @classmethod
+    def of_size(cls, nodes: int) -> Search:
+        """Return the search for a network of so many nodes: the larger, the fewer quilts per node."""
+        if nodes <= 400:
+            return cls(8, 40, 4, True, 7, 1 << 14)
+        if nodes <= 5000:
+            return cls(7, 12, 2, False, 5, 1 << 12)
+        return cls(4, 2, 1, False, 3, 1 << 9)
+
+
+def boundary(neighbours: Neighbours, inside: frozenset[int]) -> frozenset[int]:
+    """Return the nodes outside a set that have a neighbour in it.
+
+    Examples
+    --------
+    >>> sorted(boundary([[1], [0, 2], [1, 3], [2]], frozenset({1})))
+    [0, 2]
+    """
+    return frozenset(u for v in inside for u in neighbours[v]) - inside
+
+
+def nearby(neighbours: Neighbours, node: int, quilt: frozenset[int]) -> frozenset[int]:
+    """Return the connected component of a node once a quilt is removed, without the node: the smallest nearby set.
+
+    Examples
+    --------
+    >>> sorted(nearby([[1], [0, 2], [1, 3], [2]], 0, frozenset({2})))
+    [1]
+    """
+    seen, waiting = {node}, [node]
+    while waiting:
+        for u in neighbours[waiting.pop()]:
+            if u not in seen and u not in quilt:
+                seen.add(u)
+                waiting.append(u)
+    return frozenset(seen - {node})
+
+
+def balls(neighbours: Neighbours, node: int, radius: int, most: int, degree: int = 1 << 30) -> Iterator[frozenset[int]]:
+    """Yield the balls of radius 0, 1, ... around a node, as long as they grow and have at most `most` nodes.
+
+    They also end before they take in a node with more than `degree` neighbours.
+
+    Examples
+    --------
+    >>> [sorted(ball) for ball in balls([[1], [0, 2], [1, 3], [2]], 0, 9, 9)]
+    [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]]
+    """
+    ball = frozenset({node})
+    for _ in range(radius + 1):
+        yield ball
+        sphere = boundary(neighbours, ball)
+        if not sphere or len(ball) + len(sphere) > most or any(len(neighbours[u]) > degree for u in sphere):
+            return
+        ball |= sphere
+
+
+def connected_sets(neighbours: Neighbours, node: int, most: int, degree: int = 1 << 30) -> Iterator[frozenset[int]]:
+    """Yield every connected set of at most `most` nodes that contains a node, each once, the small ones first.
+
+    Other nodes than the first have at most `degree` neighbours.
+
+    Examples
+    --------
+    >>> [sorted(s) for s in connected_sets([[1, 2], [0, 2], [0, 1]], 0, 3)]
+    [[0], [0, 1], [0, 2], [0, 1, 2]]
+    """
+    level = {frozenset({node})}
+    size = 1
+    while level and size <= most:
+        yield from sorted(level, key=sorted)
+        level = {inside | {u} for inside in level for u in boundary(neighbours, inside) if len(neighbours[u]) <= degree}
+        size += 1
+
+
+def cuts(neighbours: Neighbours, node: int, radius: int, most: int, degree: int) -> Iterator[frozenset[int]]:
+    """Yield the near sides of smallest vertex cuts between a node and everything farther away than 2, 3, ..."""
+    import networkx as nx
+
+    for ball in islice(balls(neighbours, node, radius, most, degree), 2, None):
+        outside = boundary(neighbours, ball)
+        if not outside:
+            return
+        graph: nx.Graph[int] = nx.Graph()
+        graph.add_edges_from((v, -1 if u in outside else u) for v in ball for u in neighbours[v])
+        quilt = frozenset(nx.minimum_node_cut(graph, node, -1))
+        yield nearby(neighbours, node, quilt) | {node}
+
+
+def candidates(neighbours: Neighbours, node: int, component: int, search: Search) -> list[frozenset[int]]:
+    """Return connected sets around a node, each standing for the quilt that is its boundary.
+
+    Parameters
+    ----------
+    neighbours : sequence of sequences of int
+        Neighbours of every node.
+    node : int
+        The node.
+    component : int
+        Number of nodes of its component.
+    search : Search
+        How hard to look.
+
+    Returns
+    -------
+    list of frozenset
+        The node itself (its quilt is the Markov blanket) first; no set twice; never the whole component.
+
+    Examples
+    --------
+    >>> path = [[1], [0, 2], [1, 3], [2]]
+    >>> [sorted(s) for s in candidates(path, 1, 4, Search.of_size(4))]
+    [[1], [0, 1], [1, 2], [0, 1, 2], [1, 2, 3]]
+    """
+    if component == 1:
+        return []
+    if component <= search.exact:
+        found = list(connected_sets(neighbours, node, component - 1))
+    else:
+        largest = 4 * search.most_near
+        degree = largest + search.most_entries.bit_length()
+        found = list(islice(connected_sets(neighbours, node, search.most_near + 1, degree), search.sets))
+        found += balls(neighbours, node, search.radius, largest, degree)
+        if search.cuts:
+            found += cuts(neighbours, node, search.radius, largest, degree)
+    return [inside for inside in dict.fromkeys(found) if len(inside) < component]
