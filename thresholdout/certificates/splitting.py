@@ -31,6 +31,9 @@ Floats = NDArray[np.float64]
 
 _PROBABILITY = 1.0 + 1e-9
 _RESOLVED = 0.01  # of the tail probability, where the search over intervals of means stops
+_MOST_INTERVALS = 1 << 16
+"""More intervals than this to halve count as failing, which is the safe side."""
+
 _MOST_ATOMS = 2048
 
 
@@ -202,7 +205,7 @@ def _holds_by_intervals(records: int, width: float, failure: float, smallest: fl
         above, below = _counts(records, low, high, width)
         failing = _tails(records, above, below, low, high) > failure
         low, high = low[failing], high[failing]
-        if low.size and high[0] - low[0] < smallest:
+        if low.size and (high[0] - low[0] < smallest or low.size > _MOST_INTERVALS):
             return False
         middle = (low + high) / 2.0
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])

@@ -28,9 +28,8 @@ def fewest_records(target: Target) -> int:
     found = _earliest([reaches(by_transcript), reaches(splitting), reaches(by_posterior)], _MOST_RECORDS)
     if found is None:
         raise PlanError(
-            f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {target.tolerance:g} with a quiet "
-            f"margin of {target.quiet_margin or 0.0:g} and a noise share of {target.noise_share:g}; the margin has to "
-            "be well below the tolerance"
+            f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {target.tolerance:g}; take a larger "
+            "tolerance, or fewer questions"
         )
     return found
 

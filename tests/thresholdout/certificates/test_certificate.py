@@ -1,0 +1,174 @@
+"""`certify`: the choice among routes, its table and words, bad input, speed, monotonicity."""
+
+import math
+import pickle
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs import Groups, Independent, MarkovChain
+from thresholdout import Certificate, InputError, InputTypeError, certify
+
+GUARD = {"threshold": 0.03, "noise_scale": 2e-4, "budget": 10, "queries": 1000, "grid": 1 / 32}
+
+
+def certified(n: int = 10_000, **changes: object) -> Certificate:
+    return certify(Independent(n), **(GUARD | changes))  # type: ignore[arg-type]
+
+
+def test_the_smallest_sound_tolerance_is_picked() -> None:
+    certificate = certified()
+    table = certificate.routes
+    eligible = table[table["sound"] & table["guards"] & table["applies"]]
+    assert certificate.tolerance == eligible["tolerance"].min()
+    assert table["chosen"].sum() == 1
+    assert table.loc[certificate.route, "tolerance"] == certificate.tolerance
+    assert certificate.splitting == table.loc["splitting", "tolerance"]
+
+
+@pytest.mark.parametrize(
+    ("n", "budget", "expected"), [(10_000, 1, 0.0289), (100_000, 10, 0.0298), (100_000, 100, 0.0728)]
+)
+def test_transcript_orders_of_magnitude(n: int, budget: int, expected: float) -> None:
+    best = min(
+        certify(
+            Independent(n),
+            threshold=22.5e-4 if budget > 1 else 18.87e-4,
+            noise_scale=1e-4,
+            budget=budget,
+            queries=1000,
+            grid=2.0**-bits,
+        ).tolerance
+        for bits in range(3, 12)
+    )
+    assert 0.9 * expected < best <= expected
+
+
+def test_splitting_is_never_picked_for_a_guard() -> None:
+    certificate = certified(n=100, queries=1, budget=1)
+    assert certificate.splitting < certificate.tolerance
+    assert certificate.route != "splitting"
+
+
+def test_a_model_without_concentration_gets_the_posterior() -> None:
+    certificate = certify(Groups([0] * 10 + [1] * 10), threshold=0.1, noise_scale=0.5, budget=1, queries=1)
+    assert {route.name for route in certificate.compared if route.eligible} >= {"posterior"}
+    copies = certify(Groups([0] * 20), threshold=0.1, noise_scale=0.5, budget=1, queries=1)
+    assert copies.route == "posterior"
+
+
+@pytest.mark.parametrize("limits", [(None, 10), (1000, None), (None, None)])
+def test_undeclared_limits(limits: tuple[int | None, int | None]) -> None:
+    certificate = certified(queries=limits[0], budget=limits[1])
+    assert certificate.tolerance == math.inf
+    assert certificate.half_width(1, 0, "train") < certificate.half_width(1000, 9, "train") < 1
+    assert "no limit is declared" in str(certificate.routes.loc["transcript", "why_not"])
+    assert "no limit is declared" in str(certificate.routes.loc["posterior", "why_not"])
+    assert "grows" in certificate.statement
+
+
+def test_half_widths_stay_within_the_range() -> None:
+    certificate = certified(n=20)
+    assert certificate.tolerance > 1
+    assert certificate.half_width(1000, 9, "holdout") == 1.0
+    assert "any answer" in certificate.statement
+
+
+@pytest.mark.parametrize(("query", "hits"), [(1, 1), (5, -1), (0, 0)])
+def test_rounds_that_do_not_exist(query: int, hits: int) -> None:
+    with pytest.raises(InputError):
+        certified().half_width(query, hits, "train")
+
+
+def test_words_and_pickle() -> None:
+    certificate = certified()
+    assert "10000 independent records" in certificate.statement
+    assert "0.95" in certificate.statement
+    assert "transcript" in repr(certificate)
+    again = pickle.loads(pickle.dumps(certificate))
+    assert again == certificate
+    assert again.half_width(3, 1, "train") == certificate.half_width(3, 1, "train")
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("threshold", 0.0),
+        ("noise_scale", -1.0),
+        ("budget", 0),
+        ("queries", 0),
+        ("grid", 0.3),
+        ("confidence", 0.0),
+        ("confidence", 1.0),
+        ("confidence", math.nan),
+        ("confidence", True),
+    ],
+)
+def test_bad_input(argument: str, value: object) -> None:
+    with pytest.raises(InputError, match=argument):
+        certified(**{argument: value})  # type: ignore[arg-type]
+
+
+def test_bad_types() -> None:
+    with pytest.raises(InputTypeError, match="model"):
+        certify([1, 2], **GUARD)  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match="confidence"):
+        certified(confidence="high")
+
+
+def test_extreme_arguments_stay_finite() -> None:
+    certificate = certify(
+        Independent(10**12), threshold=1e-3, noise_scale=1e-6, budget=10**5, queries=10**9, confidence=1 - 1e-12
+    )
+    assert 0 < certificate.tolerance < 1
+
+
+def test_quick() -> None:
+    """Far below the 0.2 s that a caller would notice; the bound is loose, so that no busy machine fails."""
+    models = [Independent(10**6), MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=10_000)]
+    for model in models:
+        certify(model, **GUARD)  # type: ignore[arg-type]
+        start = time.perf_counter()
+        certify(model, **(GUARD | {"queries": 997}))  # type: ignore[arg-type]
+        assert time.perf_counter() - start < 2
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(100, 10**6),
+    st.integers(1, 5000),
+    st.integers(1, 50),
+    st.floats(0.5, 0.9999),
+    st.floats(1e-5, 1e-2),
+    st.integers(1, 12),
+    st.floats(1.01, 4.0),
+)
+def test_monotone(n: int, m: int, b: int, confidence: float, scale: float, bits: int, factor: float) -> None:
+    def tolerances(**changes: object) -> dict[str, float]:
+        arguments = {
+            "n": n,
+            "threshold": 0.05,
+            "queries": m,
+            "budget": b,
+            "confidence": confidence,
+            "noise_scale": scale,
+            "grid": 2.0**-bits,
+        }
+        certificate = certified(**(arguments | changes))  # type: ignore[arg-type]
+        return {route.name: route.tolerance for route in certificate.compared if route.eligible}
+
+    here = tolerances()
+    worse = [
+        tolerances(queries=math.ceil(m * factor)),
+        tolerances(budget=math.ceil(b * factor)),
+        tolerances(confidence=1 - (1 - confidence) / factor),
+        tolerances(threshold=0.05 * factor),
+        tolerances(n=max(1, math.floor(n / factor))),
+    ]
+    for other in worse:
+        for name, tolerance in here.items():
+            assert tolerance <= other[name] * (1 + 1e-3)
+    louder = tolerances(noise_scale=scale * factor)
+    assert here["transcript"] <= louder["transcript"] * (1 + 1e-3)
