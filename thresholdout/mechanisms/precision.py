@@ -7,7 +7,7 @@ import operator
 from fractions import Fraction
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.queries import BLOCK
+from thresholdout.queries import BLOCK, WHOLE
 
 __all__ = ["check_count", "integer_sensitivity", "mean_error", "round_up"]
 
@@ -25,27 +25,27 @@ def mean_error(n: int) -> Fraction:
     Returns
     -------
     Fraction
-        ``(min(n, BLOCK) + 3) * 2**-53`` with `thresholdout.queries.BLOCK`: an upper bound on
+        ``(k + 3) * 2**-53``, k = n up to `thresholdout.queries.WHOLE` and `BLOCK` beyond: an upper bound on
         ``abs(computed mean - mean)`` for every array of n 64-bit floats in [0, 1].
 
     Notes
     -----
-    `thresholdout.queries` sums blocks of at most ``BLOCK`` values by a dot product with ones, adds the block sums
-    with `math.fsum` and divides once by n. A dot product may add in any order, in any number of accumulators, with or
-    without fused operations; every value then passes through at most k - 1 roundings in a block of k (products with
+    `thresholdout.queries` sums blocks of k values with `numpy.einsum`, adds the block sums with `math.fsum` and divides
+    once by n. A block may be summed in any order and any number of accumulators; every value then passes through at most k - 1 roundings in a block of k (products with
     1 and sums with 0 are exact), so the relative error of a block is at most g = (k-1)u/(1 - (k-1)u), u = 2**-53.
     The values are not negative, so this is the relative error of any sum of blocks too; fsum and the division round
-    once each: (1+g)(1+u)**2 - 1 <= (k+3)u for k <= 2**24. The mean is at most 1. `numpy.mean` of at most ``BLOCK``
+    once each: (1+g)(1+u)**2 - 1 <= (k+3)u for k <= 2**24. The mean is at most 1. `numpy.mean` of at most ``WHOLE``
     values obeys the same bound.
 
     Examples
     --------
     >>> float(mean_error(1000)) < 1.2e-13
     True
-    >>> mean_error(10**9) == mean_error(10**6)
+    >>> mean_error(10**9) == mean_error(10**7) < mean_error(10**6)
     True
     """
-    return (min(check_count("n", n), BLOCK) + 3) * _UNIT
+    records = check_count("n", n)
+    return ((records if records <= WHOLE else BLOCK) + 3) * _UNIT
 
 
 def integer_sensitivity(sensitivity: Fraction, error: Fraction, resolution: Fraction) -> int:
