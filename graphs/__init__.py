@@ -5,18 +5,23 @@ from __future__ import annotations
 from graphs.chain import MarkovChain
 from graphs.communities import Communities
 from graphs.emission import CategoricalEmission, GaussianEmission
-from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.evidence import Given
 from graphs.exact import exact_leakage
+from graphs.factors import FactorGraph
 from graphs.hidden import HiddenMarkov
 from graphs.model import DependenceModel
+from graphs.network import BayesianNetwork, moralise
+from graphs.pedigree import pedigree
 from graphs.structures import Groups, Independent, MovingWindow
 
 __all__ = [
     "ArgumentError",
+    "BayesianNetwork",
     "CategoricalEmission",
     "Communities",
     "DependenceModel",
+    "FactorGraph",
     "GaussianEmission",
     "Given",
     "Groups",
@@ -25,5 +30,8 @@ __all__ = [
     "MarkovChain",
     "MovingWindow",
     "RouteUnavailable",
+    "TooWide",
     "exact_leakage",
+    "moralise",
+    "pedigree",
 ]
