@@ -1,7 +1,25 @@
-"""Estimating dependence from data, and asking whether there is any."""
+"""Estimating dependence from data, and asking whether there is any.
+
+A fitted model is an estimate. What is computed from it, a budget or a leakage, is a guarantee for the fitted law; for
+the law that the data came from it holds as far as the two agree. `budget_interval` says how far the budget moves.
+"""
 
 from __future__ import annotations
 
 from graphs.estimation.baum_welch import HiddenFit, baum_welch
+from graphs.estimation.confidence import BudgetInterval, budget_interval
+from graphs.estimation.diagnosis import Diagnosis, diagnose
+from graphs.estimation.permutation import PermutationTest
+from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
 
-__all__ = ["HiddenFit", "baum_welch"]
+__all__ = [
+    "BudgetInterval",
+    "Diagnosis",
+    "HiddenFit",
+    "PermutationTest",
+    "baum_welch",
+    "budget_interval",
+    "diagnose",
+    "fit_ising",
+    "fit_potts",
+]

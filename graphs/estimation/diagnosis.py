@@ -1,0 +1,275 @@
+"""Whether there is dependence, which model fits it, and what it would cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray, check_target
+from graphs.errors import ArgumentError
+from graphs.estimation.candidates import Candidate, of_graph, of_groups, of_order
+from graphs.estimation.permutation import (
+    PermutationTest,
+    autocorrelation,
+    holm,
+    intraclass_correlation,
+    morans_i,
+)
+from graphs.estimation.pseudo_likelihood import graph_edges, numbered
+from graphs.model import DependenceModel
+from graphs.structures import Groups, Independent
+
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+
+__all__ = ["Diagnosis", "diagnose"]
+
+#: Numbers with at most this many different values are taken for categories.
+MOST_CATEGORIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What `diagnose` found.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    tests : tuple of PermutationTest
+        One for each structure that was given.
+    adjusted : ndarray
+        Their p-values, adjusted for several tests [Holm 1979].
+    candidates : tuple of Candidate
+        Models that were fitted, independence first.
+    model : DependenceModel
+        The one recommended: of the structures whose test is significant, the model that leaves the smallest budget.
+    epsilon : float
+        Target for the leakage at which budgets are compared, nats.
+    level : float
+        Significance level of all tests together.
+    """
+
+    n: int
+    tests: tuple[PermutationTest, ...]
+    adjusted: FloatArray
+    candidates: tuple[Candidate, ...]
+    model: DependenceModel
+    epsilon: float
+    level: float
+
+    @property
+    def dependent(self) -> bool:
+        """Whether any test is significant."""
+        return bool((self.adjusted <= self.level).any())
+
+    def table(self) -> pd.DataFrame:
+        """Return one row for each test: effect, its strength in a word, p-values, whether it is significant."""
+        import pandas as pd
+
+        rows = {
+            test.name: (test.effect, test.strength, test.p_value, adjusted, bool(adjusted <= self.level))
+            for test, adjusted in zip(self.tests, self.adjusted.tolist(), strict=True)
+        }
+        columns = ["effect", "strength", "p_value", "p_holm", "dependent"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+    def costs(self) -> pd.DataFrame:
+        """Return one row for each fitted model: budget at the target, variance inflation, BIC, recommended or not.
+
+        BIC is missing where a model is not fitted by likelihood to the same data; smaller is better.
+        """
+        import pandas as pd
+
+        rows = {
+            c.name: (c.budget(self.epsilon), c.model.variance_inflation(), c.bic, c.model is self.model)
+            for c in self.candidates
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["budget", "inflation", "bic", "recommended"])
+
+    @property
+    def words(self) -> str:
+        """What was found, in a few lines of words."""
+        lines = [f"{self.n} records; permutation tests at level {self.level:g}, adjusted for {len(self.tests)}:"]
+        for test, adjusted in zip(self.tests, self.adjusted.tolist(), strict=True):
+            verdict = "dependent" if adjusted <= self.level else "no sign of dependence"
+            lines.append(f"- {test.name} {test.effect:.2f} ({test.strength}), p = {adjusted:.2g}: {verdict}")
+        if self.dependent:
+            lines.append(f"Recommended: {self.model.describe()}.")
+        else:
+            lines.append("No dependence was found in these values; that does not show that there is none.")
+        costs = self.costs()
+        chosen = costs[costs["recommended"]].iloc[0]
+        lines.append(
+            f"It costs: budget {chosen['budget']:.4g} instead of {self.epsilon:.4g} for a leakage of "
+            f"{self.epsilon:g} nats, variance inflation {chosen['inflation']:.4g} instead of 1."
+        )
+        if sum(self.adjusted <= self.level) > 1:
+            lines.append("Several structures matter at once: one model alone does not cover the others.")
+        lines.append("A fitted model is an estimate: see budget_interval for how far its budget may be off.")
+        return "\n".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw each effect beside what permuted records show.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from graphs.plotting import plot_tests
+
+        return plot_tests(self.tests, self.adjusted, ax)
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def diagnose(
+    values: Any,
+    graph: nx.Graph[Any] | None = None,
+    groups: Any = None,
+    order: Any = None,
+    *,
+    epsilon: float = 0.5,
+    level: float = 0.05,
+    permutations: int = 999,
+    seed: int = 0,
+) -> Diagnosis:
+    """Ask whether records depend on each other, which model fits, and what that costs.
+
+    Parameters
+    ----------
+    values : sequence of length n
+        One value for each record: numbers, or categories of any hashable type. Residuals of the quantity that will be
+        asked about are best; labels will do.
+    graph : networkx.Graph, optional
+        Who may depend on whom: its nodes are the records, in the order of `values`.
+    groups : sequence of hashable, optional
+        The group of each record, for instance a column of a data frame.
+    order : True, or sequence of n keys, optional
+        True when the records stand in order; otherwise what to sort them by (a time stamp). A model that follows an
+        order has its records in that order.
+    epsilon : float
+        Target for the leakage at which costs are compared, nats.
+    level : float
+        Significance level of all tests together, between 0 and 1.
+    permutations : int
+        For each test.
+    seed : int
+        Of the permutations and of random starts.
+
+    Returns
+    -------
+    Diagnosis
+        `str` of it is a summary; `table()`, `costs()`, `plot()`, `model`.
+
+    Raises
+    ------
+    ArgumentError
+        When no structure is given, lengths differ, values are missing or all the same.
+
+    Notes
+    -----
+    Under the hypothesis tested records are exchangeable, so p-values are valid whatever the law of the values; several
+    tests are adjusted by Holm's method. Effects are autocorrelation at lag 1 (order), ICC(1) (groups), and Moran's I
+    (graph); categories count as vectors of indicators. A test looks at one kind of dependence in one quantity: not to
+    find any is no proof of independence, and what is known of how the data were collected comes first.
+
+    Candidates: for an order, a Markov chain of the categories, or a hidden chain of the quarters that numbers fall
+    into, and a hidden chain of two states; for groups, `Groups`; for a graph, an Ising or Potts field of the
+    categories, or of numbers above or below their median.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> firms = np.repeat(np.arange(20), 5)
+    >>> found = diagnose(rng.standard_normal(20)[firms] + 0.5 * rng.standard_normal(100), groups=firms)
+    >>> found.model
+    <Groups: 100 records in 20 independent groups of 5>
+    >>> found.table()[["effect", "dependent"]].round(2)
+                                    effect  dependent
+    groups: intra-class correlation   0.75       True
+    """
+    target = check_target(epsilon)
+    if not 0 < level < 1:
+        raise ArgumentError("level", repr(level), "a number between 0 and 1")
+    columns, codes, numbers = _features(values)
+    n, rng = len(columns), np.random.default_rng(seed)
+    tests: list[PermutationTest] = []
+    found: list[list[Candidate]] = []
+    if order is not None:
+        along = _order(order, n)
+        tests.append(autocorrelation(columns[along], permutations, rng))
+        found.append(of_order(codes[along], None if numbers is None else numbers[along], target, seed))
+    if groups is not None:
+        model = Groups(groups)
+        _check_length("groups", model.n, n)
+        tests.append(intraclass_correlation(columns, model._index, permutations, rng))
+        found.append(of_groups(model))
+    if graph is not None:
+        edges = graph_edges(graph)
+        _check_length("graph", graph.number_of_nodes(), n)
+        tests.append(morans_i(columns, edges, permutations, rng))
+        found.append(of_graph(graph, codes, numbers))
+    if not tests:
+        raise ArgumentError("graph, groups, order", "none of them", "at least one structure to look along")
+    adjusted = holm(np.array([test.p_value for test in tests]))
+    alone = Candidate("independent", Independent(n))
+    chosen = [c for some, p in zip(found, adjusted, strict=True) if p <= level for c in some if c.preferred]
+    best = min(chosen, key=lambda c: c.budget(target), default=alone)
+    candidates = (alone, *(c for some in found for c in some))
+    return Diagnosis(n, tuple(tests), adjusted, candidates, best.model, target, float(level))
+
+
+def _features(values: Any) -> tuple[FloatArray, IntArray, FloatArray | None]:
+    """Return columns to correlate, numbers of categories (quarters of numbers), and the numbers if they are such."""
+    try:
+        items = values.tolist() if hasattr(values, "tolist") else list(values)
+    except TypeError:
+        raise ArgumentError("values", repr(values), "one value for each record") from None
+    if not isinstance(items, list) or len(items) < 3:
+        raise ArgumentError("values", "fewer than three records", "one value for each of at least three records")
+    if any(isinstance(item, list | dict | set) for item in items):
+        raise ArgumentError("values", "a table", "one value for each record")
+    array = np.asarray(items) if not any(isinstance(item, str | bytes) or item is None for item in items) else None
+    if array is None or array.dtype.kind not in "iuf":
+        codes, names = numbered(items)
+        return _indicators(codes, len(names)), codes, None
+    numbers = array.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        where = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise ArgumentError("values", f"record {where} is {numbers[where]}", "finite numbers")
+    different, codes = np.unique(numbers, return_inverse=True)
+    if len(different) <= MOST_CATEGORIES:
+        return numbers[:, None], codes.astype(np.int64), None
+    quarters = np.searchsorted(np.quantile(numbers, [0.25, 0.5, 0.75]), numbers, side="left")
+    return numbers[:, None], np.unique(quarters, return_inverse=True)[1].astype(np.int64), numbers
+
+
+def _indicators(codes: IntArray, count: int) -> FloatArray:
+    return np.eye(count)[codes]
+
+
+def _order(order: Any, n: int) -> IntArray:
+    if order is True:
+        return np.arange(n)
+    keys = np.asarray(order)
+    if keys.ndim != 1 or keys.dtype.kind not in "iufMmSU":
+        raise ArgumentError("order", repr(order), "True, or one key for each record to sort by")
+    _check_length("order", len(keys), n)
+    if (keys != keys).any():
+        raise ArgumentError("order", "a missing key", "a key for each record")
+    return np.argsort(keys, kind="stable")
+
+
+def _check_length(argument: str, seen: int, n: int) -> None:
+    if seen != n:
+        raise ArgumentError(argument, f"{seen} records", f"{n}, one for each value")

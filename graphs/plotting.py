@@ -1,0 +1,194 @@
+"""Pictures of dependence. Every function takes ``ax=None`` and returns the axes it drew on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.arguments import FloatArray, real_array
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.model import Adversary, DependenceModel
+from graphs.routes import ROUTES
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from graphs.estimation.permutation import PermutationTest
+
+__all__ = ["plot_graph", "plot_leakage", "plot_tests"]
+
+BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
+
+#: Most nodes of a graph that are laid out and drawn.
+MOST_NODES = 5000
+
+
+def plot_graph(graph: nx.Graph[Any], leakage: Any, ax: Any = None, *, seed: int = 0) -> Any:
+    """Draw a graph with its records coloured by leakage.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        The dependence; its nodes are the records, in the order of `leakage`.
+    leakage : array_like of shape (n,)
+        What a mechanism tells about each record, nats, as from `model.leakage(epsilon)`.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+    seed : int
+        Of the layout.
+
+    Returns
+    -------
+    matplotlib axes
+        Its figure is ``ax.figure``; save it with ``ax.figure.savefig("graph.png")``.
+
+    Raises
+    ------
+    ArgumentError
+        For a graph without as many nodes as leakages, or with more than 5000; when matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> plot_graph(nx.path_graph(3), [0.1, 0.2, 0.1]).get_title()
+    'leakage about each record'
+    """
+    import networkx as nx
+
+    values = real_array("leakage", leakage, "one number for each node")
+    if values.shape != (graph.number_of_nodes(),):
+        seen = f"an array of shape {values.shape} for {graph.number_of_nodes()} nodes"
+        raise ArgumentError("leakage", seen, "one number for each node, in the order of graph.nodes")
+    if len(values) > MOST_NODES:
+        raise ArgumentError("graph", f"{len(values)} nodes", f"at most {MOST_NODES}: draw a part (graph.subgraph)")
+    ax = _axes(ax, (7.0, 5.0))
+    places = nx.spring_layout(graph, seed=seed)
+    at = np.array([places[node] for node in graph.nodes])
+    number = {node: k for k, node in enumerate(graph.nodes)}
+    for u, v in graph.edges:
+        ends = at[[number[u], number[v]]]
+        ax.plot(ends[:, 0], ends[:, 1], color=GREY, alpha=0.45, linewidth=0.8, zorder=1)
+    size = float(np.clip(6000 / len(values), 12, 220))
+    shown = ax.scatter(at[:, 0], at[:, 1], c=values, cmap="viridis", s=size, edgecolors="white", zorder=2)
+    ax.figure.colorbar(shown, ax=ax, label="leakage (nats)", shrink=0.85)
+    ax.set_title("leakage about each record")
+    ax.set_axis_off()
+    return ax
+
+
+def plot_leakage(
+    model: DependenceModel,
+    epsilon: Sequence[float] | FloatArray | None = None,
+    ax: Any = None,
+    *,
+    adversary: Adversary = "informed",
+) -> Any:
+    """Draw the largest leakage against the privacy budget, one line for each route that applies.
+
+    Parameters
+    ----------
+    model : DependenceModel
+        The model.
+    epsilon : array_like, optional
+        Budgets at which to draw, nats, positive; from 0.001 to 1 when left out.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+    adversary : {"informed", "uninformed"}
+        As in `DependenceModel.leakage`.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Raises
+    ------
+    ArgumentError
+        For budgets that are not positive; when matplotlib is not installed.
+
+    Notes
+    -----
+    Routes as printed in the literature are dashed and grey; the smallest of the sound ones is what
+    ``method="best"`` gives. The dotted line is what independent records leak, the budget itself.
+
+    Examples
+    --------
+    >>> from graphs import MarkovChain
+    >>> plot_leakage(MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=50)).get_ylabel()
+    'largest leakage (nats)'
+    """
+    budgets = np.geomspace(1e-3, 1, 25) if epsilon is None else real_array("epsilon", epsilon, "positive numbers")
+    if budgets.ndim != 1 or not len(budgets) or not (budgets > 0).all():
+        raise ArgumentError("epsilon", repr(epsilon), "a sequence of positive numbers")
+    ax = _axes(ax, (7.5, 4.8))
+    colours = iter(["#0b6fa4", "#d95f02", "#1b9e77", "#7b3294", "#a6761d", "#e7298a"] * 3)
+    dashes = iter([(), (5, 2), (1, 1.5), (6, 2, 1, 2)] * 2)
+    for name in model.methods:
+        try:
+            values = np.array([float(model.leakage(float(e), name, adversary).max()) for e in budgets])
+        except RouteUnavailable:
+            continue
+        if not np.isfinite(values).any():
+            continue
+        if ROUTES[name].published:
+            ax.plot(budgets, values, color=GREY, linewidth=1.2, dashes=(next(dashes) or (4, 2)), label=name)
+        else:
+            ax.plot(budgets, values, color=next(colours), linewidth=2.0, alpha=0.85, label=name)
+    ax.plot(budgets, budgets, ":", color="black", linewidth=1.0, label="independent records")
+    ax.set(xscale="log", yscale="log", xlabel="privacy budget eps' (nats)", ylabel="largest leakage (nats)")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def plot_tests(tests: Sequence[PermutationTest], adjusted: FloatArray, ax: Any = None) -> Any:
+    """Draw the effect that each permutation test saw beside what permuted records show.
+
+    Parameters
+    ----------
+    tests : sequence of PermutationTest
+        The tests.
+    adjusted : ndarray
+        Their adjusted p-values.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> from graphs.estimation import diagnose
+    >>> diagnose(np.sin(np.arange(100)), order=True).plot().get_xlabel()
+    'effect size (scale of a correlation)'
+    """
+    ax = _axes(ax, (7.0, 1.6 + 0.7 * len(tests)))
+    for row, (test, p) in enumerate(zip(tests, adjusted.tolist(), strict=True)):
+        low, high = np.quantile(test.null, [0.025, 0.975])
+        label = "middle 95% of permuted records" if row == 0 else None
+        ax.plot([low, high], [row, row], color=GREY, linewidth=8, alpha=0.5, solid_capstyle="butt", label=label)
+        ax.plot(test.effect, row, "D", color=ORANGE, markersize=8, label="seen" if row == 0 else None)
+        ax.annotate(f"p = {p:.2g}", (test.effect, row), xytext=(0, 10), textcoords="offset points", ha="center")
+    ax.axvline(0, color="black", linewidth=0.8)
+    ax.set_yticks(range(len(tests)), [test.name.replace(": ", "\n") for test in tests])
+    ax.set_ylim(len(tests) - 0.4, -0.7)
+    effects = [test.effect for test in tests]
+    ax.set_xlim(min(-0.3, *effects, *(0.0,)) - 0.1, max(0.6, *effects, *(0.0,)) + 0.15)
+    ax.set_xlabel("effect size (scale of a correlation)")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.legend(frameon=False, fontsize="small", loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
+    return ax
+
+
+def _axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return `ax`, or the axes of a new figure that needs no screen."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        expected = "an installed matplotlib: pip install 'thresholdout[plot]'"
+        raise ArgumentError("ax", "no matplotlib", expected) from None
+    return Figure(figsize=size, dpi=150, layout="constrained").add_subplot()
