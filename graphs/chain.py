@@ -37,6 +37,9 @@ MOST_STATES = 1_000_000
 #: An initial law this close to the stationary one is taken to be the stationary one.
 SAME_LAW = 1e-12
 
+#: Routes that bound the leakage whatever the adversary knows, for the ends of quilts.
+_FOR_EVERY_ADVERSARY = ("group", "messages", "long-edges")
+
 
 class MarkovChain(DependenceModel):
     """Records that follow each other as a time-homogeneous Markov chain.
@@ -270,12 +273,13 @@ class MarkovChain(DependenceModel):
     # Leakage -----------------------------------------------------------------------------------------------
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
-        if method == "group" or (isinstance(epsilon, float) and epsilon == 0 and method != "blanket-published"):
+        if method == "group" or (not self._charged(epsilon) and method != "blanket-published"):
             return self._group(epsilon)
         if method in ("messages", "long-edges"):
             return self._messages(epsilon, method)
         if method == "quilt-contracted":
-            return self._contracted(epsilon)
+            routes = [self._profile(name, epsilon, adversary) for name in _FOR_EVERY_ADVERSARY]
+            return self._contracted(epsilon, smallest(routes).largest())
         if method == "quilt":
             factor = 2.0 if adversary == "informed" else 1.0
             return self._quilts.leakages(epsilon, lambda influence, both: factor * influence, factor)
@@ -284,6 +288,11 @@ class MarkovChain(DependenceModel):
         if method == "blanket-published":
             return self._published_blanket(epsilon)
         return self._published_spectral(epsilon)
+
+    @staticmethod
+    def _charged(epsilon: float | FloatArray) -> bool:
+        """Whether there is any budget at all; without, nothing leaks."""
+        return not (isinstance(epsilon, float) and epsilon == 0)
 
     def _group(self, epsilon: float | FloatArray) -> Profile:
         if isinstance(epsilon, float):
@@ -294,9 +303,15 @@ class MarkovChain(DependenceModel):
         edges = self._edges(1) if method == "messages" else self._reach(epsilon)
         return along_chain(self.n, epsilon, edges).minimum(self._group(epsilon))
 
-    def _contracted(self, epsilon: float | FloatArray) -> Profile:
-        routes = ("group", "messages", "long-edges", "quilt")
-        ends = smallest(self._profile(name, epsilon, "informed") for name in routes).largest()
+    def _best(self, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        found = [self._profile(name, epsilon, adversary) for name in _FOR_EVERY_ADVERSARY]
+        ends = smallest(found).largest()
+        return smallest([*found, self._profile("quilt", epsilon, adversary), self._contracted(epsilon, ends)])
+
+    def _contracted(self, epsilon: float | FloatArray, ends: float) -> Profile:
+        """Return the leakages by quilts of which each end leaks at most `ends`, to every adversary."""
+        if not self._charged(epsilon):
+            return self._group(epsilon)
         return self._quilts.contracted(epsilon, lambda diameter, both: phi(diameter, up(2 * ends, 1) if both else ends))
 
     def _published_blanket(self, epsilon: float | FloatArray) -> Profile:
@@ -321,7 +336,7 @@ class MarkovChain(DependenceModel):
             reason = f"a chain of {self.n} records is too short for a spectral gap of {gap:.6g}"
             raise RouteUnavailable(method, reason, others)
         budget = epsilon if isinstance(epsilon, float) else float(epsilon.max())
-        found = largest_below(lambda target: published_budget(target, gap, rarest, self.n), budget, budget, 2 * budget)
+        found = largest_below(lambda target: published_budget(target, gap, rarest, self.n), budget, budget)
         assert found is not None
         return Profile.constant(found * (1 + 2.0**-40), self.n)
 

@@ -259,18 +259,25 @@ def along_chain(
     maps = _Steps(epsilon, edges.keep(np.flatnonzero(edges.steps * epsilon < 1000)))
     limit = maps.limit()
     starts = len(edges.head)
+    if starts == 0 and not np.isfinite(edges.diameters).any():
+        return Profile.constant(up(n * epsilon, 1), n)
     right, right_fill = _side(max(n - starts, 1), maps, limit, 0)
     left, left_fill = (right, right_fill) if starts == 0 else _side(n, maps, limit, starts)
     first = _first_records(n, maps, right, right_fill, starts)
     ends = max(len(right), len(left), starts)
-    at = np.arange(n) if 2 * ends >= n else np.r_[np.arange(ends), ends, np.arange(n - ends, n)]
-    from_right = _capped(_look_up(right, right_fill, n - 1 - at), n - 1 - at, epsilon)
-    from_right[at < starts] = _capped(first, n - 1 - np.arange(len(first)), epsilon)[: np.sum(at < starts)]
-    from_left = _capped(_look_up(left, left_fill, at), at, epsilon)
-    values = up(epsilon + from_right + from_left, 2)
-    if len(at) == n:
-        return Profile.of(values)
-    return Profile.ends(values[:ends], float(values[ends]), values[ends + 1 :], n)
+    length = n if 2 * ends >= n else ends
+    from_left = _capped(_extended(left, left_fill, length), 0, epsilon)
+    from_right = from_left if starts == 0 else _capped(_extended(right, right_fill, length), 0, epsilon)
+    early = _capped(first[::-1], n - len(first), epsilon)[::-1]
+    if length == n:
+        values = from_right[::-1].copy()
+        values[:starts] = early
+        return Profile.of(up(epsilon + values + from_left, 2))
+    far_right, far_left = (float(_nats(np.array(fill))) for fill in (right_fill, left_fill))
+    head = np.full(ends, far_right)
+    head[:starts] = early
+    tail = up(epsilon + from_right[::-1] + far_left, 2)
+    return Profile.ends(up(epsilon + head + from_left, 2), up(epsilon + far_right + far_left, 2), tail, n)
 
 
 def _side(length: int, maps: _Steps, limit: float, starts: int) -> tuple[FloatArray, float]:
@@ -364,9 +371,14 @@ def _look_up(values: FloatArray, fill: float, at: IntArray) -> FloatArray:
     return np.where(inside, values[np.where(inside, at, 0)], fill)
 
 
-def _capped(values: FloatArray, records: IntArray, epsilon: float) -> FloatArray:
-    """Return messages in nats, none above the budgets of the `records` that it comes from."""
-    return np.minimum(_nats(values), up(records.astype(np.float64) * epsilon, 1))
+def _extended(values: FloatArray, fill: float, length: int) -> FloatArray:
+    return np.concatenate([values[:length], np.full(max(length - len(values), 0), fill)])
+
+
+def _capped(values: FloatArray, fewest: int, epsilon: float) -> FloatArray:
+    """Return messages in nats, none above the budgets it comes from: those of `fewest` records and one more each."""
+    records = fewest + np.arange(len(values), dtype=np.float64)
+    return np.minimum(_nats(values), up(records * epsilon, 1))
 
 
 def _nats(value: FloatArray) -> FloatArray:

@@ -88,7 +88,8 @@ class Profile:
 
     def minimum(self, other: Profile) -> Profile:
         """Return the record-wise minimum of two profiles of the same records."""
-        if self.index is not None or other.index is not None:
+        n = int(self.counts.sum())
+        if self.index is not None or other.index is not None or n in (len(self.values), len(other.values)):
             return Profile.of(np.minimum(self.expand(), other.expand()))
         stops = np.cumsum(self.counts), np.cumsum(other.counts)
         union = np.union1d(*stops)

@@ -10,18 +10,25 @@ __all__ = ["largest_below"]
 #: The bracket around the budget is narrowed to this relative width.
 WIDTH = 2.0**-42
 
+#: Smallest argument tried, relative to the first guess.
+SMALLEST = 2.0**-200
 
-def largest_below(leaked: Callable[[float], float], target: float, low: float, high: float) -> float | None:
+
+def largest_below(
+    leaked: Callable[[float], float], target: float, guess: float, most: float = math.inf
+) -> float | None:
     """Return the largest argument at which a non-decreasing function is at most `target`.
 
     Parameters
     ----------
     leaked : callable
-        Non-decreasing, positive, possibly infinite.
+        Non-decreasing, not negative, possibly infinite.
     target : float
         Positive.
-    low, high : float
-        First guesses, 0 < low <= high, moved apart where they do not bracket.
+    guess : float
+        Where to start, positive.
+    most : float
+        Largest argument to return; at least `guess`.
 
     Returns
     -------
@@ -31,48 +38,71 @@ def largest_below(leaked: Callable[[float], float], target: float, low: float, h
 
     Notes
     -----
-    Secant steps on the logarithms of both axes, where leakage is close to a straight line of slope one, with the
-    Illinois rule; a bisection step follows whenever the bracket did not shrink by half in three steps, and close
-    to the end the steps are widened by half the final width so that both ends move.
+    Both axes are logarithmic: leakage is then close to a straight line. Steps of slope one until the target is
+    bracketed, then the Illinois variant of regula falsi, with bisection where that shrinks the bracket too slowly;
+    no point is closer to an end of the bracket than half the final width, so that both ends move.
 
     Examples
     --------
-    >>> round(largest_below(lambda x: 2 * x, 1.0, 0.1, 1.0), 9)
+    >>> round(largest_below(lambda x: 2 * x, 1.0, 1.0), 9)
     0.5
     """
-    low_value, high_value = leaked(low), leaked(high)
-    for _ in range(60):
-        if low_value <= target:
-            break
-        high, high_value = low, low_value
-        low /= 16
-        low_value = leaked(low)
-    else:
+    bracket = _bracket(leaked, target, guess, most)
+    if bracket is None:
         return None
-    while high_value <= target:
-        low, low_value = high, high_value
-        high *= 2
-        high_value = leaked(high)
-    low_weight = high_weight = 1.0
-    last_width, steps = math.log(high / low), 0
+    low, high, below, above = bracket
+    moved_low: bool | None = None
+    widths: list[float] = []
     while (width := math.log(high / low)) > WIDTH:
-        steps += 1
+        widths.append(width)
         middle = 0.5
-        if not (steps % 3 == 0 and width > last_width / 2) and math.isfinite(high_value) and low_value > 0:
-            below = low_weight * math.log(target / low_value)
-            above = high_weight * math.log(high_value / target)
-            if below + above > 0:
-                middle = below / (below + above)
-        if steps % 3 == 0:
-            last_width = width
+        if below + above > 0 and not (len(widths) > 3 and width > widths[-4] / 4):
+            middle = below / (below + above) if math.isfinite(above) else 0.5
+        else:
+            widths.clear()
         margin = min(0.5, 0.45 * WIDTH / width)
-        middle = min(max(middle, margin), 1 - margin)
-        point = low * math.exp(middle * width)
+        point = low * math.exp(min(max(middle, margin), 1 - margin) * width)
         if not low < point < high:
             break
-        value = leaked(point)
-        if value <= target:
-            low, low_value, low_weight, high_weight = point, value, 1.0, high_weight / 2
+        gap = _gap(leaked(point), target)
+        if gap <= 0:
+            low, below = point, -gap
+            above = above / 2 if moved_low is True else above
+            moved_low = True
         else:
-            high, high_value, high_weight, low_weight = point, value, 1.0, low_weight / 2
+            high, above = point, gap
+            below = below / 2 if moved_low is False else below
+            moved_low = False
     return low
+
+
+def _gap(value: float, target: float) -> float:
+    """Return ln(value / target), finite for a value of zero."""
+    return math.log(value / target) if value > 0 else -700.0
+
+
+def _bracket(
+    leaked: Callable[[float], float], target: float, guess: float, most: float
+) -> tuple[float, float, float, float] | None:
+    """Return low, high and the gaps ln(target / leaked(low)), ln(leaked(high) / target), neither negative."""
+    gap = _gap(leaked(guess), target)
+    point = guess
+    if gap <= 0:
+        while True:
+            low, below = point, -gap
+            if low >= most:
+                return low, low, below, 0.0
+            point = min(point * 2, most)
+            gap = _gap(leaked(point), target)
+            if gap > 0:
+                return low, point, below, gap
+    factor = 1.1
+    while point > guess * SMALLEST:
+        high, above = point, gap
+        point *= math.exp(-min(gap, 3.0)) / factor
+        gap = _gap(leaked(point), target)
+        if gap <= 0:
+            return point, high, -gap, above
+        factor *= factor
+        factor = min(factor, 1e6)
+    return None
