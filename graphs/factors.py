@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -13,11 +13,15 @@ from graphs.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.elimination import LARGEST, Table, eliminate
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.factor_sampling import Sampler
+from graphs.interdependence import interdependence, interdependence_inflation
 from graphs.model import Adversary, DependenceModel
 from graphs.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.potentials import Potentials
 from graphs.profile import Profile
 from graphs.rounding import up
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Factor", "FactorGraph"]
 
@@ -82,7 +86,7 @@ class FactorGraph(DependenceModel):
         "blanket-published",
         "quilt-published",
     )
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components",)
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence")
 
     #: Whether the tables multiply to a law by construction, so that their mass needs no check.
     _is_law: ClassVar[bool] = False
@@ -253,6 +257,51 @@ class FactorGraph(DependenceModel):
 
     # Leakage -----------------------------------------------------------------------------------------------
 
+    def quilts(self, record: Hashable) -> pd.DataFrame:
+        """Return the Markov quilts of a record that were found, and how strongly it shows in them.
+
+        Parameters
+        ----------
+        record : name
+            A record.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per quilt: `quilt` and `nearby` (names; the quilt separates the record and its nearby set from all
+            other nodes; latent nodes included), `influence` (ln max P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) over known
+            nearby records L, infinite where it was not computed) and `spread` (the range of these logarithms over x_Q).
+            The first row is the Markov blanket. Every quilt with the smallest nearby set for components of few nodes,
+            a selection otherwise (`graphs.separators`).
+
+        Raises
+        ------
+        ArgumentError
+            When there is no such record.
+        RouteUnavailable
+            For more than 200,000 nodes.
+
+        Examples
+        --------
+        >>> step = [[3, 1], [1, 3]]
+        >>> path = FactorGraph({"a": 2, "b": 2, "c": 2}, [("ab", step), ("bc", step)])
+        >>> path.quilts("a").round(3)
+          quilt nearby  influence  spread
+        0  (b,)     ()      1.099   2.197
+        1  (c,)   (b,)      0.511   1.022
+        """
+        import pandas as pd
+
+        node = self._node("record", record)
+        if not self._potentials.is_record[node]:
+            raise ArgumentError("record", f"the latent node {record!r}", "a record")
+        found = self._quilts("quilt")
+        rows = [
+            (tuple(self._nodes[v] for v in edge), tuple(self._nodes[v] for v in near), influence, spread)
+            for edge, near, influence, spread in found.of_record(int(np.searchsorted(self._records, node)))
+        ]
+        return pd.DataFrame(rows, columns=["quilt", "nearby", "influence", "spread"])
+
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         p = self._potentials
         budgets = p.spread(epsilon)
@@ -303,8 +352,19 @@ class FactorGraph(DependenceModel):
     # Variance inflation ------------------------------------------------------------------------------------
 
     def _inflation(self, method: str) -> float:
-        counts = self._component_records
-        return int(np.sum(counts**2)) / self.n * (1 + 2**-51)
+        if method == "components":
+            counts = self._component_records
+            return int(np.sum(counts**2)) / self.n * (1 + 2**-51)
+        p = self._potentials
+        if not p.positive_components.all():
+            reason = "zeros in the factors, with which a change of one record need not be possible by itself"
+            raise RouteUnavailable(method, reason, ("best", "components"))
+        edges, diameters = p.pairs
+        found = interdependence_inflation(interdependence(edges, diameters, p.n_nodes), p.is_record)
+        if not math.isfinite(found):
+            reason = "the interdependence matrix could not be shown to have a spectral radius below 1"
+            raise RouteUnavailable(method, reason, ("best", "components"))
+        return found
 
     @cached_property
     def _component_records(self) -> IntArray:

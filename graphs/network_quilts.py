@@ -242,6 +242,16 @@ class NetworkQuilts:
         p = self._potentials
         return int(p.component_counts[p.component[node]]) <= MOST_NODES
 
+    def of_record(self, record: int) -> list[tuple[tuple[int, ...], tuple[int, ...], float, float]]:
+        """Return the quilts of one record: boundary, nearby nodes, influence, range (any near records known)."""
+        quilts, records, _ = self._patterns
+        found = []
+        for j in np.flatnonzero(records == record).tolist():
+            quilt = quilts[j]
+            edge, near = sorted(quilt.nodes[quilt.inside :]), sorted(quilt.nodes[1 : quilt.inside])
+            found.append((tuple(edge), tuple(near), float(self.influences("any")[j]), float(self.ranges("any")[j])))
+        return found
+
     # What leaks --------------------------------------------------------------------------------------------
 
     def blankets(self) -> FloatArray:

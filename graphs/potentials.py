@@ -162,6 +162,27 @@ class Potentials:
         return Incidence(*joined, self.n_nodes, len(self.tables))
 
     @cached_property
+    def pairs(self) -> tuple[IntArray, FloatArray]:
+        """Pairs of nodes in a common factor, shape (E, 2), and how strongly the two hang together in it, shape (E,).
+
+        That is the projective diameter of the factor as a matrix of the states of the two, for the worst states of its
+        other members. A pair occurs once for each factor.
+        """
+        edges, diameters = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
+        for positions, stack in _stacks(self.tables):
+            members = np.array([self.tables[p].members for p in positions], dtype=np.int64)
+            errors = np.array([self.tables[p].roundings * UNIT for p in positions])
+            for a in range(members.shape[1] - 1):
+                for b in range(a + 1, members.shape[1]):
+                    slices = np.moveaxis(stack, (a + 1, b + 1), (-2, -1))
+                    slices = slices.reshape(len(stack), -1, *slices.shape[-2:])
+                    with np.errstate(divide="ignore"):
+                        ranges = log_ratio_ranges(np.log(slices), errors[:, None])
+                    edges.append(members[:, [a, b]])
+                    diameters.append(ranges.max(axis=(1, 2), initial=0.0))
+        return np.concatenate(edges), np.concatenate(diameters)
+
+    @cached_property
     def propagation(self) -> Propagation:
         """Messages on this network."""
         return Propagation(self.incidence)

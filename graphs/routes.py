@@ -61,6 +61,7 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
         "components": InflationRoute(True, "McDiarmid over independent groups"),
         "colouring": InflationRoute(False, "fractional colouring of the dependency graph [Janson 2004]"),
         "spectral": InflationRoute(False, "norm of the kernel on mean-zero functions [Fan, Jiang, Sun 2021]"),
+        "interdependence": InflationRoute(True, "interdependence matrix [Dobrushin; Chatterjee 2005]"),
         "dobrushin": InflationRoute(True, "Dobrushin coefficient, Marton couplings [Paulin 2015]"),
         "coupling": InflationRoute(True, "Dobrushin coefficients of all powers, maximal coupling [Griffeath 1975]"),
         "emission": InflationRoute(True, "records independent given their states, and what the states move"),
