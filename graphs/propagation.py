@@ -15,7 +15,6 @@ from graphs.arguments import FloatArray, IntArray
 from graphs.rooted import grouped
 from graphs.rounding import UNIT, up
 from graphs.rounds import ROUNDS, Rounds
-from graphs.sweeps import Sweeps
 
 __all__ = ["Incidence", "Propagation", "propagate"]
 
@@ -142,6 +141,11 @@ class Propagation:
                 solver = kind(part.sources, part.targets, part.diameters, component)
                 self._parts.append((np.flatnonzero(inside), solver))
 
+    @property
+    def component(self) -> IntArray:
+        """Number of the connected component of each node, shape (n_nodes,)."""
+        return self._component[: self._n_nodes]
+
     def leakages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
         """Return `propagate` for one choice of budgets.
 
@@ -164,9 +168,8 @@ class Propagation:
                 totals[vertices] = solver.totals(budgets[vertices])
             else:
                 totals[vertices] = solver.totals(budgets[vertices], rounds)
-        component = self._component[: self._n_nodes]
-        sums = np.bincount(component, weights=epsilon).astype(np.float64)
-        caps = (sums * (1 + 2 * (self._sizes + 2) * UNIT))[component]
+        sums = np.bincount(self.component, weights=epsilon).astype(np.float64)
+        caps = (sums * (1 + 2 * (self._sizes + 2) * UNIT))[self.component]
         received = totals[: self._n_nodes]
         return np.where(received == 0, epsilon, np.minimum(caps, up(epsilon + received, 1)))
 
@@ -230,3 +233,263 @@ def _components(links: _Links) -> IntArray:
     entries = np.ones(half, dtype=np.int8)
     matrix = sparse.coo_array((entries, (links.sources[:half], links.targets[:half])), shape=shape)
     return connected_components(matrix, directed=False)[1].astype(np.int64)
+
+
+class Propagation:
+    """The arrays that propagating messages on one network needs, whatever the budgets.
+
+    Parameters
+    ----------
+    incidence : Incidence
+        The network.
+    """
+
+    def __init__(self, incidence: Incidence) -> None:
+        members = np.bincount(incidence.factors, minlength=incidence.n_factors)
+        used = np.flatnonzero((members[incidence.factors] > 1) & (incidence.diameters > 0))
+        used = used[np.lexsort((incidence.factors[used], incidence.nodes[used]))]
+        self.n_nodes = incidence.n_nodes
+        self.nodes = incidence.nodes[used]
+        factors = incidence.factors[used]
+        self.diameters = incidence.diameters[used]
+        self.t, self.r = gain(self.diameters)
+        self.at_nodes = Segments(self.nodes)
+        self.by_factor = np.argsort(factors, kind="stable")
+        self.at_factors = Segments(factors[self.by_factor])
+        self.component = _components(self.n_nodes, self.nodes, factors)
+
+    def leakages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
+        """Return `propagate` for one choice of budgets."""
+        sums = np.bincount(self.component, weights=epsilon)
+        counts = np.bincount(self.component)
+        caps = up(sums, float(counts.max()))[self.component]
+        caps = np.where(counts[self.component] == 1, epsilon, caps)
+        if not len(self.nodes):
+            return caps
+        own = epsilon[self.nodes]
+        cap = caps[self.nodes]
+        messages = np.empty(len(own))
+        self._contract(cap, messages)
+        for _ in range(rounds):
+            before = messages
+            messages = self._round(own, cap, before)
+            if (messages >= before * (1 - SETTLED)).all():
+                break
+        totals = np.bincount(self.nodes, weights=messages, minlength=self.n_nodes)
+        degrees = np.bincount(self.nodes, minlength=self.n_nodes)
+        return np.minimum(caps, (epsilon + totals) * (1 + 2 * (degrees + 4) * UNIT * (degrees > 0)))
+
+    def _round(self, own: FloatArray, cap: FloatArray, messages: FloatArray) -> FloatArray:
+        """Return all messages after one update, none above what it was."""
+        leakage = (self.at_nodes.others(messages) + own) * (1 + 4 * UNIT)
+        behind = np.empty(len(own))
+        behind[self.by_factor] = self.at_factors.others(leakage[self.by_factor])
+        np.minimum(behind, cap, out=behind)
+        updated = np.empty(len(own))
+        self._contract(behind, updated)
+        return np.minimum(updated, messages, out=updated)
+
+    def _contract(self, behind: FloatArray, out: FloatArray) -> None:
+        """Write phi(Delta, behind) to `out`, rounded up; `behind` may be overwritten.
+
+        With V = expm1(alpha/2), phi is 2 log1p(t V / (1 + r V)); at most 22 units of error, since neither map enlarges
+        relative errors. Where V overflows, or is multiplied by zero, the smaller of both arguments remains.
+        """
+        enlarge = 2 * (1 + 2 * 26 * UNIT)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            for start in range(0, len(out), BLOCK):
+                rows = slice(start, start + BLOCK)
+                value = np.expm1(behind[rows] * 0.5)
+                below = self.r[rows] * value
+                below += 1
+                value *= self.t[rows]
+                value /= below
+                np.log1p(value, out=value)
+                value *= enlarge
+                value += TINY
+                np.fmin(value, behind[rows], out=value)
+                np.fmin(value, self.diameters[rows], out=out[rows])
+
+
+class Segments:
+    """Sums over the other members of each segment of a sorted array.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (E,)
+        Not decreasing; equal keys make a segment.
+    """
+
+    def __init__(self, keys: IntArray) -> None:
+        first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, dtype=np.int64)
+        self.starts = first
+        self.lengths = np.diff(np.r_[first, len(keys)])
+        self.grow = 1 + 2 * (self.lengths + 2) * UNIT
+        self.alone = np.repeat(self.lengths == 1, self.lengths)
+        self.pairs = bool((self.lengths == 2).all())
+
+    def others(self, values: FloatArray) -> FloatArray:
+        """Return, for each entry, the sum of the other entries of its segment, rounded up.
+
+        Notes
+        -----
+        Subtracting an entry from the sum of all loses digits when it is most of the sum. At most one entry of a
+        segment is more than half of the (enlarged) sum; its others are added up without it.
+
+        Examples
+        --------
+        >>> Segments(np.array([0, 0, 0, 1])).others(np.array([1.0, 2.0, 4.0, 8.0]))
+        array([6., 5., 3., 0.])
+        """
+        if self.pairs:
+            return values.reshape(-1, 2)[:, ::-1].ravel()
+        totals = np.repeat(np.add.reduceat(values, self.starts) * self.grow, self.lengths)
+        most = values + values > totals
+        rest = np.add.reduceat(np.where(most, 0.0, values), self.starts) * self.grow
+        totals -= values
+        totals *= 1 + 2 * UNIT
+        np.copyto(totals, np.repeat(rest, self.lengths), where=most)
+        totals[self.alone] = 0.0
+        return totals
+
+
+def _components(n_nodes: int, nodes: IntArray, factors: IntArray) -> IntArray:
+    """Return the number of the connected component of each node."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    _, compact = np.unique(factors, return_inverse=True)
+    size = n_nodes + (int(compact.max()) + 1 if len(compact) else 0)
+    links = sparse.coo_array((np.ones(len(nodes), dtype=np.int8), (nodes, n_nodes + compact)), shape=(size, size))
+    labels = connected_components(links, directed=False)[1][:n_nodes]
+    return labels.astype(np.int64)
+
+
+class Propagation:
+    """The arrays that propagating messages on one network needs, whatever the budgets.
+
+    Parameters
+    ----------
+    incidence : Incidence
+        The network.
+    """
+
+    def __init__(self, incidence: Incidence) -> None:
+        members = np.bincount(incidence.factors, minlength=incidence.n_factors)
+        used = np.flatnonzero((members[incidence.factors] > 1) & (incidence.diameters > 0))
+        used = used[np.lexsort((incidence.factors[used], incidence.nodes[used]))]
+        self.n_nodes = incidence.n_nodes
+        self.nodes = incidence.nodes[used]
+        factors = incidence.factors[used]
+        self.diameters = incidence.diameters[used]
+        self.t, self.r = gain(self.diameters)
+        self.at_nodes = Segments(self.nodes)
+        self.by_factor = np.argsort(factors, kind="stable")
+        self.at_factors = Segments(factors[self.by_factor])
+        self.component = _components(self.n_nodes, self.nodes, factors)
+
+    def leakages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
+        """Return `propagate` for one choice of budgets."""
+        sums = np.bincount(self.component, weights=epsilon)
+        counts = np.bincount(self.component)
+        caps = up(sums, float(counts.max()))[self.component]
+        caps = np.where(counts[self.component] == 1, epsilon, caps)
+        if not len(self.nodes):
+            return caps
+        own = epsilon[self.nodes]
+        cap = caps[self.nodes]
+        messages = np.empty(len(own))
+        self._contract(cap, messages)
+        for _ in range(rounds):
+            before = messages
+            messages = self._round(own, cap, before)
+            if (messages >= before * (1 - SETTLED)).all():
+                break
+        totals = np.bincount(self.nodes, weights=messages, minlength=self.n_nodes)
+        degrees = np.bincount(self.nodes, minlength=self.n_nodes)
+        return np.minimum(caps, (epsilon + totals) * (1 + 2 * (degrees + 4) * UNIT * (degrees > 0)))
+
+    def _round(self, own: FloatArray, cap: FloatArray, messages: FloatArray) -> FloatArray:
+        """Return all messages after one update, none above what it was."""
+        leakage = (self.at_nodes.others(messages) + own) * (1 + 4 * UNIT)
+        behind = np.empty(len(own))
+        behind[self.by_factor] = self.at_factors.others(leakage[self.by_factor])
+        np.minimum(behind, cap, out=behind)
+        updated = np.empty(len(own))
+        self._contract(behind, updated)
+        return np.minimum(updated, messages, out=updated)
+
+    def _contract(self, behind: FloatArray, out: FloatArray) -> None:
+        """Write phi(Delta, behind) to `out`, rounded up; `behind` may be overwritten.
+
+        With V = expm1(alpha/2), phi is 2 log1p(t V / (1 + r V)); at most 22 units of error, since neither map enlarges
+        relative errors. Where V overflows, or is multiplied by zero, the smaller of both arguments remains.
+        """
+        enlarge = 2 * (1 + 2 * 26 * UNIT)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            for start in range(0, len(out), BLOCK):
+                rows = slice(start, start + BLOCK)
+                value = np.expm1(behind[rows] * 0.5)
+                below = self.r[rows] * value
+                below += 1
+                value *= self.t[rows]
+                value /= below
+                np.log1p(value, out=value)
+                value *= enlarge
+                value += TINY
+                np.fmin(value, behind[rows], out=value)
+                np.fmin(value, self.diameters[rows], out=out[rows])
+
+
+class Segments:
+    """Sums over the other members of each segment of a sorted array.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (E,)
+        Not decreasing; equal keys make a segment.
+    """
+
+    def __init__(self, keys: IntArray) -> None:
+        first = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if len(keys) else np.zeros(0, dtype=np.int64)
+        self.starts = first
+        self.lengths = np.diff(np.r_[first, len(keys)])
+        self.grow = 1 + 2 * (self.lengths + 2) * UNIT
+        self.alone = np.repeat(self.lengths == 1, self.lengths)
+        self.pairs = bool((self.lengths == 2).all())
+
+    def others(self, values: FloatArray) -> FloatArray:
+        """Return, for each entry, the sum of the other entries of its segment, rounded up.
+
+        Notes
+        -----
+        Subtracting an entry from the sum of all loses digits when it is most of the sum. At most one entry of a
+        segment is more than half of the (enlarged) sum; its others are added up without it.
+
+        Examples
+        --------
+        >>> Segments(np.array([0, 0, 0, 1])).others(np.array([1.0, 2.0, 4.0, 8.0]))
+        array([6., 5., 3., 0.])
+        """
+        if self.pairs:
+            return values.reshape(-1, 2)[:, ::-1].ravel()
+        totals = np.repeat(np.add.reduceat(values, self.starts) * self.grow, self.lengths)
+        most = values + values > totals
+        rest = np.add.reduceat(np.where(most, 0.0, values), self.starts) * self.grow
+        totals -= values
+        totals *= 1 + 2 * UNIT
+        np.copyto(totals, np.repeat(rest, self.lengths), where=most)
+        totals[self.alone] = 0.0
+        return totals
+
+
+def _components(n_nodes: int, nodes: IntArray, factors: IntArray) -> IntArray:
+    """Return the number of the connected component of each node."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    _, compact = np.unique(factors, return_inverse=True)
+    size = n_nodes + (int(compact.max()) + 1 if len(compact) else 0)
+    links = sparse.coo_array((np.ones(len(nodes), dtype=np.int8), (nodes, n_nodes + compact)), shape=(size, size))
+    labels = connected_components(links, directed=False)[1][:n_nodes]
+    return labels.astype(np.int64)

@@ -1,0 +1,298 @@
+"""Weights of a pairwise network in stacked form: every distinct weight once, however many edges share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray, real_array
+from graphs.errors import ArgumentError
+from graphs.layout import Layout
+from graphs.potentials import log_ratio_ranges
+from graphs.rounding import FUNCTION_ULPS
+
+__all__ = ["Interactions", "ising", "potts", "stacked"]
+
+#: Matrices whose diameters are computed at a time.
+CHUNK = 100_000
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """Log-weights of nodes and edges.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        Nodes of each edge; rows of its matrix belong to the first.
+    kinds : ndarray of shape (E,)
+        Which matrix each edge has.
+    logs : ndarray of shape (K, s, s)
+        Logarithms of the distinct matrices, minus infinity for zeros and for states that a node does not have.
+    node_kinds : ndarray of shape (m,)
+        Which vector each node has.
+    node_logs : ndarray of shape (M, s)
+        Logarithms of the distinct node weights, minus infinity for states that a node does not have.
+    sizes : ndarray of shape (m,)
+        Number of states of each node, at most s.
+    exact : bool
+        Whether the logarithms are what was given, so that the weights are rounded, or the other way round.
+    """
+
+    edges: IntArray
+    kinds: IntArray
+    logs: FloatArray
+    node_kinds: IntArray
+    node_logs: FloatArray
+    sizes: IntArray
+    exact: bool
+
+    @cached_property
+    def diameters(self) -> FloatArray:
+        """Projective diameter of each edge, shape (E,), rounded up."""
+        found = np.zeros(len(self.logs))
+        for start in range(0, len(self.logs), CHUNK):
+            part = slice(start, start + CHUNK)
+            error = np.full(len(found[part]), 0.0 if self.exact else FUNCTION_ULPS * 2.0**-53)
+            found[part] = log_ratio_ranges(self.logs[part], error).max(axis=-1, initial=0.0)
+        return found[self.kinds]
+
+    @cached_property
+    def has_zeros(self) -> bool:
+        """Whether a state, or a pair of states, that the nodes do have is impossible."""
+        have = np.arange(self.logs.shape[-1]) < self.sizes[:, None]
+        if (np.isinf(self.node_logs[self.node_kinds]) & have).any():
+            return True
+        if not np.isinf(self.logs).any():
+            return False
+        states = np.zeros((2, len(self.logs)), dtype=np.int64)
+        for end in (0, 1):
+            np.maximum.at(states[end], self.kinds, self.sizes[self.edges[:, end]])
+        index = np.arange(self.logs.shape[-1])
+        inside = (index[:, None] < states[0][:, None, None]) & (index < states[1][:, None, None])
+        return bool((np.isinf(self.logs) & inside).any())
+
+    @cached_property
+    def attractive(self) -> bool:
+        """Whether all nodes have two states and no edge favours unequal ones, and nothing is impossible."""
+        if self.has_zeros or not (self.sizes == 2).all() or self.logs.shape[-1] != 2:
+            return False
+        found = self.logs[:, 0, 0] + self.logs[:, 1, 1] >= self.logs[:, 0, 1] + self.logs[:, 1, 0]
+        return bool(found.all())
+
+    def weights(self, kind: int) -> tuple[FloatArray, float]:
+        """Return a matrix up to a positive factor, and the relative error of its entries in units of 2**-53."""
+        return _weights(self.logs[kind])
+
+    def node_weights(self, kind: int) -> tuple[FloatArray, float]:
+        """Return a vector of node weights likewise."""
+        return _weights(self.node_logs[kind])
+
+
+def _weights(logs: FloatArray) -> tuple[FloatArray, float]:
+    top = float(logs.max())
+    shifted = logs - top
+    largest = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
+    if float(shifted[np.isfinite(shifted)].min(initial=0.0)) < -600:
+        seen = "weights that differ by a factor above exp(600)"
+        raise ArgumentError("potentials", seen, "zeros in their place, where tables are needed")
+    return np.exp(shifted), 2 * FUNCTION_ULPS + 4 * largest
+
+
+def ising(layout: Layout, coupling: Any, field: Any) -> Interactions:
+    """Return the weights exp(coupling s_i s_j) and exp(field s_i), s = -1 for state 0 and +1 for state 1."""
+    distinct, kinds = _distinct(layout.edge_numbers("coupling", coupling), len(layout.edges))
+    own, node_kinds = _distinct(layout.node_numbers("field", field), layout.size)
+    logs = distinct[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    node_logs = own[:, None] * np.array([-1.0, 1.0])
+    return Interactions(layout.edges, kinds, logs, node_kinds, node_logs, np.full(layout.size, 2), True)
+
+
+def potts(layout: Layout, coupling: Any, states: int, field: Any) -> Interactions:
+    """Return the weights exp(coupling [x_i = x_j]) and exp(field_x)."""
+    distinct, kinds = _distinct(layout.edge_numbers("coupling", coupling), len(layout.edges))
+    own, node_kinds = _node_vectors(layout, "field", field, states)
+    logs = distinct[:, None, None] * np.eye(states)
+    return Interactions(layout.edges, kinds, logs, node_kinds, own, np.full(layout.size, states), True)
+
+
+def _distinct(values: FloatArray, count: int) -> tuple[FloatArray, IntArray]:
+    if values.ndim == 0:
+        return values.reshape(1), np.zeros(count, dtype=np.int64)
+    found, kinds = np.unique(values, return_inverse=True)
+    return (found if len(found) else np.zeros(1)), kinds.astype(np.int64)
+
+
+def _node_vectors(layout: Layout, argument: str, value: Any, states: int) -> tuple[FloatArray, IntArray]:
+    """Return distinct vectors of log-weights, and the one of each node."""
+    expected = f"0, {states} numbers, an array of shape ({layout.size}, {states}), or the name of a node attribute"
+    given = layout.node_attribute(argument, value) if isinstance(value, str) else value
+    array = real_array(argument, given, expected)
+    if array.ndim == 0 and array == 0:
+        array = np.zeros(states)
+    if array.shape == (states,) and not isinstance(value, str):
+        array = array[None, :]
+    if array.shape not in ((1, states), (layout.size, states)) or not np.isfinite(array).all():
+        raise ArgumentError(argument, f"an array of shape {array.shape}", f"{expected}, finite")
+    kinds = np.arange(layout.size) if len(array) == layout.size else np.zeros(layout.size, dtype=np.int64)
+    return array, kinds
+
+
+def stacked(layout: Layout, potentials: Any, node_potentials: Any, states: int | None) -> Interactions:
+    """Return the weights that a caller gave as matrices and vectors.
+
+    Parameters
+    ----------
+    layout : Layout
+        The graph.
+    potentials : array_like, mapping, or str
+        One matrix, an array of shape (E, s, s), a mapping of edges to matrices, or the name of an edge attribute.
+    node_potentials : None, array_like, mapping, or str
+        Nothing, one vector, an array of shape (m, s), a mapping of labels to vectors, or the name of a node attribute.
+    states : int or None
+        Number of states of nodes that no potential tells it of.
+
+    Returns
+    -------
+    Interactions
+    """
+    matrices, kinds = _matrices(layout, potentials)
+    vectors, node_kinds = _vectors(layout, node_potentials)
+    sizes = _sizes(layout, matrices, kinds, vectors, node_kinds, states)
+    width = int(sizes.max())
+    logs = np.full((max(len(matrices), 1), width, width), -np.inf)
+    with np.errstate(divide="ignore"):
+        for k, matrix in enumerate(matrices):
+            logs[k, : matrix.shape[0], : matrix.shape[1]] = np.log(matrix)
+    if node_kinds is None:
+        kept, node_kinds = np.unique(sizes, return_inverse=True)
+        vectors = [np.ones(size) for size in kept.tolist()]
+    node_logs = np.full((len(vectors), width), -np.inf)
+    with np.errstate(divide="ignore"):
+        for k, vector in enumerate(vectors):
+            node_logs[k, : len(vector)] = np.log(vector)
+    return Interactions(layout.edges, kinds, logs, node_kinds.astype(np.int64), node_logs, sizes, False)
+
+
+def _matrices(layout: Layout, potentials: Any) -> tuple[list[FloatArray], IntArray]:
+    """Return the distinct matrices and the one of each edge, rows for the edge's first node."""
+    count = len(layout.edges)
+    if isinstance(potentials, str):
+        return _shared(layout.edge_attribute("potentials", potentials), np.zeros(count, dtype=np.bool_))
+    if isinstance(potentials, Mapping):
+        return _shared(*_of_mapping(layout, potentials))
+    expected = "a matrix, one for each edge, a mapping of edges to matrices, or the name of an edge attribute"
+    array = real_array("potentials", potentials, expected)
+    if array.ndim == 2:
+        return [_checked("potentials", array, 2)], np.zeros(count, dtype=np.int64)
+    if array.ndim != 3 or len(array) != count:
+        raise ArgumentError("potentials", f"an array of shape {array.shape} for {count} edges", expected)
+    return _shared(list(array), layout.flipped)
+
+
+def _of_mapping(layout: Layout, potentials: Mapping[Any, Any]) -> tuple[list[Any], Any]:
+    """Return a matrix for each edge, and whether its rows belong to the edge's second node."""
+    expected = "one matrix for each edge, rows for the first node of the key"
+    found, turned = [], []
+    for first, second in layout.edges.tolist():
+        names = layout.labels[first], layout.labels[second]
+        keys = [key for key in (names, names[::-1]) if key in potentials]
+        if len(keys) != 1:
+            seen = f"{'both orders' if keys else 'nothing'} for the edge {names!r}"
+            raise ArgumentError("potentials", seen, expected)
+        found.append(potentials[keys[0]])
+        turned.append(keys[0] != names)
+    if len(potentials) > len({frozenset(edge) for edge in layout.edges.tolist()}):
+        raise ArgumentError("potentials", f"{len(potentials)} matrices for {len(layout.edges)} edges", expected)
+    return found, np.array(turned, dtype=np.bool_)
+
+
+def _shared(values: list[Any], turned: Any) -> tuple[list[FloatArray], IntArray]:
+    """Return the distinct matrices among many, turned where asked, and the one of each edge."""
+    seen: dict[tuple[bytes, tuple[int, ...]], int] = {}
+    matrices: list[FloatArray] = []
+    by_identity: dict[tuple[int, bool], int] = {}
+    kinds = np.zeros(len(values), dtype=np.int64)
+    for edge, (value, turn) in enumerate(zip(values, turned.tolist(), strict=True)):
+        kind = by_identity.get((id(value), turn))
+        if kind is None:
+            matrix = _checked("potentials", real_array("potentials", value, "a matrix for each edge"), 2)
+            matrix = np.ascontiguousarray(matrix.T if turn else matrix)
+            kind = seen.setdefault((matrix.tobytes(), matrix.shape), len(matrices))
+            if kind == len(matrices):
+                matrices.append(matrix)
+            by_identity[id(value), turn] = kind
+        kinds[edge] = kind
+    return matrices, kinds
+
+
+def _vectors(layout: Layout, value: Any) -> tuple[list[FloatArray], IntArray | None]:
+    """Return the distinct vectors of node weights and the one of each node; None for no weights at all."""
+    expected = "a vector, one for each node, a mapping of labels to vectors, or the name of a node attribute"
+    if value is None:
+        return [], None
+    if isinstance(value, Mapping):
+        unknown = set(value).difference(layout.labels)
+        missing = [label for label in layout.labels if label not in value]
+        if unknown or missing:
+            seen = f"{next(iter(unknown))!r}, which is no node" if unknown else f"nothing for the node {missing[0]!r}"
+            raise ArgumentError("node_potentials", seen, expected)
+        given = [value[label] for label in layout.labels]
+    elif isinstance(value, str):
+        given = layout.node_attribute("node_potentials", value)
+    else:
+        array = real_array("node_potentials", value, expected)
+        if array.ndim == 1:
+            return [_checked("node_potentials", array, 1)], np.zeros(layout.size, dtype=np.int64)
+        if array.ndim != 2 or len(array) != layout.size:
+            raise ArgumentError("node_potentials", f"an array of shape {array.shape}", expected)
+        given = list(array)
+    vectors = [_checked("node_potentials", real_array("node_potentials", v, expected), 1) for v in given]
+    return vectors, np.arange(len(vectors))
+
+
+def _checked(argument: str, array: FloatArray, ndim: int) -> FloatArray:
+    expected = f"{'a matrix' if ndim == 2 else 'a vector'} of finite numbers, not negative, with a positive total"
+    if array.ndim != ndim or array.size == 0:
+        raise ArgumentError(argument, f"an array of shape {array.shape}", expected)
+    bad = ~np.isfinite(array) | (array < 0)
+    if bad.any():
+        raise ArgumentError(argument, f"the entry {float(array[bad].flat[0]):.6g}", expected)
+    if not array.any():
+        raise ArgumentError(argument, "weights that are zero throughout", expected)
+    return array
+
+
+def _sizes(
+    layout: Layout,
+    matrices: list[FloatArray],
+    kinds: IntArray,
+    vectors: list[FloatArray],
+    node_kinds: IntArray | None,
+    states: int | None,
+) -> IntArray:
+    """Return the number of states of each node, on which all its potentials have to agree."""
+    sizes = np.zeros(layout.size, dtype=np.int64)
+    claims = [(layout.edges[:, end], np.array([m.shape[end] for m in matrices] or [0])[kinds]) for end in (0, 1)]
+    if node_kinds is not None:
+        claims.append((np.arange(layout.size), np.array([len(v) for v in vectors])[node_kinds]))
+    for nodes, numbers in claims:
+        sizes[nodes] = numbers
+    for nodes, numbers in claims:
+        wrong = np.flatnonzero(sizes[nodes] != numbers)
+        if len(wrong):
+            node = int(nodes[wrong[0]])
+            seen = f"{numbers[wrong[0]]} and {sizes[node]} states for the node {layout.labels[node]!r}"
+            raise ArgumentError("potentials", seen, "the same number of states in all potentials of a node")
+    known = sizes[sizes > 0]
+    if (sizes == 0).any():
+        common = states if states is not None else int(known[0]) if len(known) and np.ptp(known) == 0 else None
+        if common is None:
+            where = layout.labels[int(np.argmin(sizes))]
+            raise ArgumentError("states", f"nothing, for the node {where!r} without an edge", "its number of states")
+        sizes[sizes == 0] = common
+    return sizes

@@ -1,0 +1,182 @@
+"""Variance inflation from the interdependence matrix of a field.
+
+C_ij bounds the total variation distance by which the law of record i, given all others, moves when record j changes.
+With w = (I - C^T)^-1 1 and spectral radius below 1, both (1/n) sum of w_i^2 and (2/n) sum of w_i are variance
+inflations; proofs in `graphs/PROOFS.md`, section on the interdependence matrix. Here w is replaced by an upper bound
+that is verified in rounded arithmetic, whatever the linear solver returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.rounding import FUNCTION_ULPS, UNIT, up
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+__all__ = ["burn_in", "dominating", "interdependence", "interdependence_inflation"]
+
+#: Iterations of the linear solver.
+ITERATIONS = 500
+
+#: Steps of the power method that looks for a spectral radius of at least 1 before anything is solved.
+STEPS = 50
+
+#: Weight of latent nodes on the right-hand side: positive, so that the spectral radius is certified there too.
+FAINT = 1e-7
+
+
+def interdependence(edges: IntArray, diameters: FloatArray, n_nodes: int) -> sparse.csr_array:
+    """Return the matrix C of a pairwise network.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two nodes of each edge; diameters of parallel edges add up.
+    diameters : ndarray of shape (E,)
+        Projective diameters, possibly infinite.
+    n_nodes : int
+        Number of nodes.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of shape (n_nodes, n_nodes)
+        C_ij = tanh(Delta_ij / 4), rounded up, at most 1.
+
+    Examples
+    --------
+    >>> interdependence(np.array([[0, 1]]), np.array([4.0]), 2).toarray().round(6)
+    array([[0.      , 0.761594],
+           [0.761594, 0.      ]])
+    """
+    from scipy import sparse
+
+    rows, columns = np.concatenate([edges, edges[:, ::-1]]).T
+    both = np.concatenate([diameters, diameters])
+    table = sparse.coo_array((both, (rows, columns)), shape=(n_nodes, n_nodes)).tocsr()
+    most = int(np.bincount(rows, minlength=1).max(initial=1))
+    table.data = np.minimum(up(np.tanh(up(table.data, most) / 4), FUNCTION_ULPS + 2), 1.0)
+    return table
+
+
+def dominating(matrix: sparse.csr_array, weights: FloatArray) -> FloatArray | None:
+    """Return a vector v with v >= C^T v + weights, and so an upper bound on (I - C^T)^-1 weights.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array of shape (m, m)
+        C, entries not negative.
+    weights : ndarray of shape (m,)
+        Positive.
+
+    Returns
+    -------
+    ndarray of shape (m,), or None
+        None when no such vector was found; there is none when the spectral radius of C is 1 or more.
+
+    Notes
+    -----
+    v > 0 and C^T v <= v - weights < v prove that the spectral radius is below 1 [Collatz-Wielandt], so
+    (I - C^T)^-1 is the sum of all powers of C^T, and iterating v >= C^T v + weights gives v >= the sum of
+    (C^T)^k weights. A solution from conjugate gradients (or their nonsymmetric relative) is enlarged until the
+    inequality holds with the rounding of its two sides charged.
+    """
+    from scipy.sparse.linalg import LinearOperator, bicgstab, cg
+
+    transposed = matrix.T.tocsr()
+    size = len(weights)
+    if _grows(transposed):
+        return None
+    operator = LinearOperator((size, size), matvec=lambda x: x - transposed @ x, dtype=np.float64)
+    solve: Callable[..., Any] = cg if abs(matrix - transposed).sum() == 0 else bicgstab
+    with np.errstate(all="ignore"):
+        guess, _ = solve(operator, weights, x0=weights.copy(), rtol=1e-14, atol=0.0, maxiter=ITERATIONS)
+    if not np.isfinite(guess).all() or (guess <= 0).any():
+        return None
+    entries = np.diff(transposed.indptr)
+    passed = up(transposed @ guess, float(entries.max(initial=0) + 2))
+    left = guess - passed - 2 * UNIT * guess
+    share = float((left / weights).min()) * (1 - 8 * UNIT)
+    if not share > 0:
+        return None
+    found: FloatArray = guess * max(1.0, (1 / share) * (1 + 8 * UNIT))
+    return found
+
+
+def _grows(matrix: sparse.csr_array) -> bool:
+    """Return whether a few steps of the power method show that a spectral radius is 1 or more."""
+    vector = np.ones(matrix.shape[0])
+    for _ in range(STEPS):
+        following = matrix @ vector
+        length = float(np.linalg.norm(following))
+        if length == 0:
+            return False
+        growth = length / float(np.linalg.norm(vector))
+        vector = following / length
+    return growth > 1 and bool(np.abs(matrix - matrix.T).sum() == 0)
+
+
+def interdependence_inflation(matrix: sparse.csr_array, is_record: Any) -> float:
+    """Return the smaller of (1/n) sum w_i^2 and (2/n) sum w_i over the records, w = (I - C^T)^-1 1.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array of shape (m, m)
+        C, for all nodes.
+    is_record : ndarray of bool, shape (m,)
+        Which nodes are records; the vector 1 is 0 at the others.
+
+    Returns
+    -------
+    float
+        Rounded up; infinite when the spectral radius of C could not be shown to be below 1.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> ring = 0.3 * (np.roll(np.eye(12), 1, axis=0) + np.roll(np.eye(12), -1, axis=0))
+    >>> round(interdependence_inflation(scipy.sparse.csr_array(ring), np.ones(12, dtype=bool)), 9)
+    5.0
+    """
+    bound = dominating(matrix, np.where(is_record, 1.0, FAINT))
+    if bound is None:
+        return float("inf")
+    of_records = bound[is_record]
+    n = len(of_records)
+    return up(min(float((of_records**2).sum()), 2 * float(of_records.sum())) / n, n + 4)
+
+
+def burn_in(matrix: sparse.csr_array, distance: float) -> int | None:
+    """Return a number of sweeps after which a Gibbs sampler is close to its law.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse.csr_array of shape (m, m)
+        C.
+    distance : float
+        Total variation distance that is to be reached, whatever the start.
+
+    Returns
+    -------
+    int or None
+        None when the spectral radius of C could not be shown to be below 1.
+
+    Notes
+    -----
+    Couple a sweep with one from a stationary start, each update greedily; let e_i be the probability that the two
+    differ at i. Updating i makes e_i at most (C e)_i. If e <= a v with C v <= theta v, then e <= a v stays true
+    during a sweep and e <= theta a v holds after it. So k sweeps from e <= 1 leave sum e_i <= theta^k sum(v) / min(v).
+    """
+    bound = dominating(matrix.T.tocsr(), np.ones(matrix.shape[0]))
+    if bound is None:
+        return None
+    contraction = 1 - float((1 / bound).min()) * (1 - 4 * UNIT)
+    if contraction <= 0 or matrix.nnz == 0:
+        return 1
+    spread = float(bound.sum()) / float(bound.min())
+    return max(int(np.ceil(np.log(spread / distance) / -np.log(contraction))), 1)

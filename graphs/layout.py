@@ -1,0 +1,198 @@
+"""Graphs read once into integers: which nodes are records, which are linked, what their attributes say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray, check_count, real_array
+from graphs.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["GraphLike", "Layout", "Parallel", "read_graph"]
+
+#: A networkx graph, or the pair (edges, n) of an integer array of shape (E, 2) and the number of nodes.
+GraphLike: TypeAlias = "nx.Graph[Any] | tuple[Any, int]"
+
+#: What becomes of several edges between the same two nodes.
+Parallel: TypeAlias = Literal["refuse", "multiply"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An undirected graph in integers.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two nodes of each edge, the one that comes first in the graph's order first.
+    labels : sequence of hashable
+        Name of each node, in the graph's order.
+    records : ndarray of shape (n,)
+        Node of each record; nodes that are in no record are latent.
+    graph : networkx.Graph or None
+        Where attributes are found; None when the graph was given as arrays.
+    flipped : ndarray of shape (E,)
+        Whether an edge was given with its second node first.
+    """
+
+    edges: IntArray
+    labels: Sequence[Hashable]
+    records: IntArray
+    graph: nx.Graph[Any] | None
+    flipped: Any
+
+    @property
+    def size(self) -> int:
+        """Number of nodes, latent ones included."""
+        return len(self.labels)
+
+    def edge_numbers(self, argument: str, value: Any) -> FloatArray:
+        """Return one number per edge: from a number, an array of shape (E,), or the name of an edge attribute."""
+        return self._numbers(argument, value, len(self.edges), "edge", self.edge_attribute)
+
+    def node_numbers(self, argument: str, value: Any) -> FloatArray:
+        """Return one number per node: from a number, an array with one entry per node, or the name of an attribute."""
+        return self._numbers(argument, value, self.size, "node", self.node_attribute)
+
+    def edge_attribute(self, argument: str, name: str) -> list[Any]:
+        """Return an attribute of all edges."""
+        if self.graph is None:
+            raise ArgumentError(argument, repr(name), "numbers: a graph given as arrays has no attributes")
+        found = [data.get(name) for _, _, data in self.graph.edges(data=True)]
+        if any(value is None for value in found):
+            where = list(self.graph.edges())[[value is None for value in found].index(True)]
+            raise ArgumentError(argument, f"the edge {where!r} without the attribute {name!r}", "one for every edge")
+        return found
+
+    def node_attribute(self, argument: str, name: str) -> list[Any]:
+        """Return an attribute of all nodes."""
+        if self.graph is None:
+            raise ArgumentError(argument, repr(name), "numbers: a graph given as arrays has no attributes")
+        found = [data.get(name) for _, data in self.graph.nodes(data=True)]
+        if any(value is None for value in found):
+            where = self.labels[[value is None for value in found].index(True)]
+            raise ArgumentError(argument, f"the node {where!r} without the attribute {name!r}", "one for every node")
+        return found
+
+    def _numbers(self, argument: str, value: Any, count: int, kind: str, attribute: Any) -> FloatArray:
+        expected = f"a finite number, {count} of them (one for each {kind}), or the name of a {kind} attribute"
+        array = real_array(argument, attribute(argument, value) if isinstance(value, str) else value, expected)
+        if array.ndim and array.shape != (count,):
+            raise ArgumentError(argument, f"an array of shape {array.shape}", expected)
+        if not np.isfinite(array).all():
+            raise ArgumentError(argument, repr(float(array[~np.isfinite(array)].flat[0])), expected)
+        return array
+
+
+def read_graph(
+    graph: GraphLike,
+    latent: Collection[Hashable] = (),
+    records: Iterable[Hashable] | None = None,
+    parallel: Parallel = "refuse",
+) -> Layout:
+    """Read a graph.
+
+    Parameters
+    ----------
+    graph : networkx.Graph, or pair (edges, n)
+        Undirected. Labels of any hashable type; with arrays the labels are 0 to n - 1.
+    latent : collection of labels
+        Nodes that are in the graph but not in the data.
+    records : iterable of labels, optional
+        The data nodes in the order of the records; the order of the graph when left out. Nodes not named are latent.
+    parallel : {"refuse", "multiply"}
+        Whether several edges between two nodes are refused, or kept (each then has its own weight, which multiply).
+
+    Returns
+    -------
+    Layout
+
+    Raises
+    ------
+    ArgumentError
+        For an empty or directed graph, self-loops, parallel edges unless they are to be multiplied, no record at all,
+        labels that are not in the graph or named twice.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> read_graph(nx.path_graph(["ann", "bob", "eve"]), latent=["bob"]).records
+    array([0, 2])
+    """
+    if parallel not in ("refuse", "multiply"):
+        raise ArgumentError("parallel", repr(parallel), "'refuse' or 'multiply'")
+    if isinstance(graph, tuple):
+        labels, edges, source = *_arrays(graph), None
+    else:
+        labels, edges, source = *_from_networkx(graph), graph
+    loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
+    if len(loops):
+        raise ArgumentError("graph", f"the self-loop at {labels[edges[loops[0], 0]]!r}", "edges between two nodes")
+    flipped = edges[:, 0] > edges[:, 1]
+    edges = np.where(flipped[:, None], edges[:, ::-1], edges)
+    if parallel == "refuse" and len(edges):
+        keys = np.sort(edges[:, 0] * len(labels) + edges[:, 1])
+        twice = np.flatnonzero(keys[1:] == keys[:-1])
+        if len(twice):
+            ends = tuple(labels[int(k)] for k in divmod(int(keys[twice[0]]), len(labels)))
+            raise ArgumentError("graph", f"several edges between {ends}", 'single edges, or parallel="multiply"')
+    return Layout(edges, labels, _records(labels, latent, records), source, flipped)
+
+
+def _arrays(graph: tuple[Any, int]) -> tuple[Sequence[Hashable], IntArray]:
+    expected = "a networkx.Graph, or the pair (edges, n) with integer edges of shape (E, 2) between 0 and n - 1"
+    if len(graph) != 2:
+        raise ArgumentError("graph", f"a tuple of {len(graph)}", expected)
+    n = check_count("graph", graph[1])
+    edges = np.asarray(graph[0])
+    if edges.size == 0:
+        edges = np.zeros((0, 2), dtype=np.int64)
+    if edges.dtype.kind not in "iu" or edges.ndim != 2 or edges.shape[1] != 2:
+        raise ArgumentError("graph", f"edges of type {edges.dtype} and shape {edges.shape}", expected)
+    if edges.size and (edges.min() < 0 or edges.max() >= n):
+        raise ArgumentError("graph", f"edges between {edges.min()} and {edges.max()} for n = {n}", expected)
+    return range(n), edges.astype(np.int64)
+
+
+def _from_networkx(graph: nx.Graph[Any]) -> tuple[Sequence[Hashable], IntArray]:
+    expected = "an undirected networkx.Graph with at least one node"
+    if not hasattr(graph, "is_directed") or not hasattr(graph, "edges"):
+        raise ArgumentError("graph", f"a {type(graph).__name__}", expected)
+    if graph.is_directed():
+        raise ArgumentError("graph", "a directed graph", f"{expected} (a BayesianNetwork takes directed ones)")
+    labels = list(graph.nodes)
+    if not labels:
+        raise ArgumentError("graph", "a graph without nodes", expected)
+    number = {label: position for position, label in enumerate(labels)}
+    ends = [number[label] for edge in graph.edges() for label in edge[:2]]
+    return labels, np.array(ends, dtype=np.int64).reshape(-1, 2)
+
+
+def _records(
+    labels: Sequence[Hashable], latent: Collection[Hashable], records: Iterable[Hashable] | None
+) -> IntArray:
+    if isinstance(latent, str) or isinstance(records, str):
+        argument = "latent" if isinstance(latent, str) else "records"
+        raise ArgumentError(argument, "a text", "a collection of node labels")
+    hidden = set(latent)
+    if not hidden and records is None:
+        return np.arange(len(labels))
+    number = {label: position for position, label in enumerate(labels)}
+    chosen = [label for label in labels if label not in hidden] if records is None else list(records)
+    for argument, names in (("latent", hidden), ("records", chosen)):
+        unknown = [label for label in names if label not in number]
+        if unknown:
+            raise ArgumentError(argument, f"{unknown[0]!r}, which is no node", "labels of nodes of the graph")
+    place = [number[label] for label in chosen]
+    if len(set(place)) < len(place) or any(label in hidden for label in chosen):
+        raise ArgumentError("records", "a node that is named twice, or is latent too", "every data node once")
+    if not place:
+        raise ArgumentError("latent", "every node", "at least one node that is a record")
+    return np.array(place, dtype=np.int64)
+
