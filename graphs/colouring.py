@@ -1,0 +1,135 @@
+"""Colourings of a graph, and the variance inflation they give.
+
+A colouring splits the records into sets without an edge inside. When sets of records without an edge between them are
+independent, each of them is a set of independent records [Janson 2004]; proofs in `graphs/PROOFS.md`, section on
+colourings.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.rounding import up
+
+__all__ = ["colouring_inflation", "fractional_chromatic_number", "greedy_colouring"]
+
+#: Components of at most this many nodes, and this many maximal independent sets, get a fractional colouring.
+SMALL = 30
+MOST_SETS = 5_000
+
+
+def greedy_colouring(edges: IntArray, n_nodes: int) -> IntArray:
+    """Colour a graph so that neighbours differ, nodes of many neighbours first.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two nodes of each edge.
+    n_nodes : int
+        Number of nodes.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
+        Colours 0, 1, ...; none above the degree of its node.
+
+    Examples
+    --------
+    >>> greedy_colouring(np.array([[0, 1], [1, 2], [2, 3]]), 4)
+    array([1, 0, 1, 0])
+    """
+    both = np.concatenate([edges, edges[:, ::-1]])
+    degrees = np.bincount(both[:, 0], minlength=n_nodes)
+    order = np.argsort(both[:, 0], kind="stable")
+    stops = np.r_[0, np.cumsum(degrees)].tolist()
+    neighbours = both[order, 1].tolist()
+    colours = [-1] * n_nodes
+    for node in np.argsort(-degrees, kind="stable").tolist():
+        used = {colours[other] for other in neighbours[stops[node] : stops[node + 1]]}
+        colours[node] = next(colour for colour in itertools.count() if colour not in used)
+    return np.array(colours, dtype=np.int64)
+
+
+def colouring_inflation(edges: IntArray, component: IntArray) -> float:
+    """Return the variance inflation of means over a dependency graph.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two records of each edge.
+    component : ndarray of shape (n,)
+        Number of the connected component of each record.
+
+    Returns
+    -------
+    float
+        Sum over components of the smaller of (sum over colours of sqrt(size))^2 and chi s, divided by n, rounded up;
+        s the size of the component and chi its fractional chromatic number (components of up to 30 nodes). Never
+        above the largest degree plus one.
+
+    Examples
+    --------
+    A star of 99 leaves is almost a set of independent records:
+
+    >>> star = np.array([[0, leaf] for leaf in range(1, 100)])
+    >>> round(colouring_inflation(star, np.zeros(100, dtype=int)), 3)
+    1.199
+    """
+    n = len(component)
+    colours = greedy_colouring(edges, n)
+    width = int(colours.max()) + 1
+    keys, sizes = np.unique(component * width + colours, return_counts=True)
+    roots = np.bincount(keys // width, weights=np.sqrt(sizes)).astype(np.float64)
+    members = np.bincount(component)
+    variances = up(roots, 2 * width) ** 2
+    for small in np.flatnonzero((members > 2) & (members <= SMALL) & (variances > members)).tolist():
+        inside = np.flatnonzero(component == small)
+        local = edges[component[edges[:, 0]] == small]
+        number = fractional_chromatic_number(np.searchsorted(inside, local), len(inside))
+        variances[small] = min(float(variances[small]), up(number * len(inside), 1))
+    degrees = np.bincount(edges.ravel(), minlength=n)
+    return min(up(float(variances.sum()) / n, len(variances) + 4), float(degrees.max()) + 1)
+
+
+def fractional_chromatic_number(edges: IntArray, n_nodes: int) -> float:
+    """Return an upper bound on the fractional chromatic number of a small graph, exact up to rounding.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two nodes of each edge.
+    n_nodes : int
+        Number of nodes.
+
+    Returns
+    -------
+    float
+        The least total weight of independent sets that cover every node with weight 1; the number of colours of a
+        greedy colouring when there are more than 5,000 maximal independent sets.
+
+    Examples
+    --------
+    >>> ring = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
+    >>> round(fractional_chromatic_number(ring, 5), 9)
+    2.5
+    """
+    import networkx as nx
+    from scipy.optimize import linprog
+
+    graph: nx.Graph[int] = nx.empty_graph(n_nodes)
+    graph.add_edges_from(edges.tolist())
+    found = list(itertools.islice(nx.find_cliques(nx.complement(graph)), MOST_SETS + 1))
+    if len(found) > MOST_SETS:
+        return float(greedy_colouring(edges, n_nodes).max() + 1)
+    cover: FloatArray = np.zeros((n_nodes, len(found)))
+    for k, members in enumerate(found):
+        cover[members, k] = 1.0
+    result = linprog(np.ones(len(found)), A_ub=-cover, b_ub=-np.ones(n_nodes), method="highs")
+    if result.status != 0 or result.x is None:
+        return float(greedy_colouring(edges, n_nodes).max() + 1)
+    weights: FloatArray = np.maximum(result.x, 0.0)
+    least = float((cover @ weights).min()) * (1 - 2.0**-40)
+    return min(up(float(weights.sum()) / least, len(weights) + 4), float(greedy_colouring(edges, n_nodes).max() + 1))
