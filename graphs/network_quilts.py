@@ -144,9 +144,10 @@ class NetworkQuilts:
         seen.sort(key=lambda v: (degree[v], v))
         hidden = sorted((v for v in near if not p.is_record[v]), key=lambda v: (degree[v], v))
         place = {v: k for k, v in enumerate((node, *seen, *hidden))}
-        first = {u: min(place[v] for v in p.neighbours[u] if v in place) for u in edge}
-        for u in sorted(edge, key=lambda u: (first[u], u)):
-            place[u] = len(place)
+        for v in tuple(place):
+            for u in p.neighbours[v]:
+                if u not in place and u in edge:
+                    place[u] = len(place)
         local = sorted((tuple(place[v] for v in p.tables[f].members), f) for f in touching)
         nodes = tuple(place)
         pattern = (

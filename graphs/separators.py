@@ -118,10 +118,10 @@ def connected_sets(neighbours: Neighbours, node: int, most: int, degree: int = 1
 
 
 def cuts(neighbours: Neighbours, node: int, radius: int, most: int, degree: int) -> Iterator[frozenset[int]]:
-    """Yield the near sides of smallest vertex cuts between a node and everything farther away than 2, 3, ..."""
+    """Yield the near sides of smallest vertex cuts between a node and everything farther away than 1, 2, ..."""
     import networkx as nx
 
-    for ball in islice(balls(neighbours, node, radius, most, degree), 2, None):
+    for ball in islice(balls(neighbours, node, radius, most, degree), 1, None):
         outside = boundary(neighbours, ball)
         if not outside:
             return

@@ -54,7 +54,7 @@ def joint_by_brute_force(model: FactorGraph) -> np.ndarray:
     """Return the law of all nodes, latent ones included, as one product over all joint states."""
     table = np.ones(tuple(model.cardinalities.values()))
     for factor in model._factors:
-        values = np.moveaxis(factor.values, np.argsort(np.argsort(factor.members)), range(len(factor.members)))
+        values = factor.values.transpose(np.argsort(factor.members))
         shape = [size if v in factor.members else 1 for v, size in enumerate(table.shape)]
         table = table * values.reshape(shape)
     law: np.ndarray = table / table.sum()
