@@ -71,7 +71,7 @@ def max_information_route(setting: Setting) -> Route:
     >>> from thresholdout.mechanisms import ThresholdoutParameters
     >>> parameters = ThresholdoutParameters(0.0224, 0.00119, budget=1, queries=1000)
     >>> round(max_information_route(Setting(Independent(10_000), parameters, 0.95)).tolerance, 3)
-    0.112
+    0.095
     """
     if setting.n > 1 and setting.inflation >= setting.n:
         why = "no variance inflation below n is known for this model"
@@ -82,7 +82,7 @@ def max_information_route(setting: Setting) -> Route:
     assert setting.queries is not None
     scale = parameters.noise_scale
     threshold, grid = parameters.threshold / scale, (parameters.grid or 0.0) / scale
-    error = scale * setting.extremes.error_quantile(beta / 2, threshold, grid) + setting.slack
+    error = scale * setting.law.quantile(beta / 2, threshold, grid) + setting.slack
     nats = max_information(setting.model, setting.epsilon, beta / 4) * math.log(2.0)
     exponent = nats + math.log(8.0 * setting.queries / beta)
     tolerance = error + math.sqrt(setting.inflation * exponent / (2.0 * setting.n))

@@ -43,12 +43,12 @@ def posterior(setting: Setting) -> Route:
     --------
     >>> from graphs import Groups, Independent
     >>> from thresholdout.mechanisms import ThresholdoutParameters
-    >>> parameters = ThresholdoutParameters(0.0224, 0.00119, budget=1, queries=1000)
+    >>> parameters = ThresholdoutParameters(0.0275, 0.00146, budget=1, queries=1000)
     >>> round(posterior(Setting(Independent(10_000), parameters, 0.95)).tolerance, 4)
-    0.0945
+    0.0767
     >>> patients = [record // 5 for record in range(10_000)]
     >>> round(posterior(Setting(Groups(patients), parameters, 0.95)).tolerance, 3)
-    0.279
+    0.229
     """
     if why := setting.undeclared():
         return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
@@ -60,7 +60,7 @@ def posterior_tolerance(setting: Setting, variation: float) -> float:
     """Return the tolerance, given the second term of the certificate."""
     scale = setting.parameters.noise_scale
     threshold, grid = setting.parameters.threshold / scale, (setting.parameters.grid or 0.0) / scale
-    error = scale * setting.extremes.superquantile(setting.beta, threshold, grid)
+    error = scale * setting.law.superquantile(setting.beta, threshold, grid)
     return error + setting.slack + variation
 
 

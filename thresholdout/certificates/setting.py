@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.extremes import NoiseExtremes, noise_extremes
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters, interaction_epsilon, noise_slack
 
@@ -76,12 +76,11 @@ class Setting:
         """Privacy eps' of the whole interaction about one record, nats; ``inf`` without a budget."""
         return interaction_epsilon(self.n, self.parameters.noise_scale, self.budget, self.parameters.ratios)
 
-    @cached_property
-    def extremes(self) -> NoiseExtremes:
-        """Law of the largest error that the noise causes, for sigma = 1; queries and budget must be declared."""
-        assert self.queries is not None
+    @property
+    def law(self) -> LargestError:
+        """Law of the largest error that the noise causes, for sigma = 1; a budget must be declared."""
         assert self.budget is not None
-        return noise_extremes(self.queries, self.budget, self.beta, self.parameters.ratios)
+        return LargestError(self.budget, self.parameters.ratios)
 
     def undeclared(self) -> str:
         """Return which limits are not declared, in words; empty when both are."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from thresholdout.certificates.extremes import answer_quantile
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.route import Route, up
 from thresholdout.certificates.setting import Setting
 from thresholdout.mechanisms import NoiseRatios
@@ -127,16 +127,17 @@ class AnytimeWidths:
         With beta/2 as its probability.
     threshold, noise_scale, grid, slack : float
         Of the guard; slack is what integer arithmetic adds.
-    scales : NoiseRatios
+    ratios : NoiseRatios
         Scales of the noises in threshold, test and answer, in units of sigma.
     beta : float
-        Probability for each of the three noises.
+        Probability for each of both sources.
 
     Notes
     -----
-    With probability 1 - 3 beta, at once for all rounds i and hits j (a, b, c the scales):
-    ``delta_j <= a sigma ln(1/(2 beta v_j))``, ``-gamma_i <= b sigma ln(1/(2 beta w_i))``,
-    ``abs(xi_j) <= c sigma ln(1/(beta v_j))``.
+    With probability 1 - 2 beta, at once for all j: under threshold j no train value that is too far off by more than
+    ``sigma g_j`` passes, g_j the quantile of ``Lap(a) + Lap(b)`` at ``beta v_j``; and answer j from the holdout errs by
+    at most ``c sigma ln(1/(beta v_j))``. The number of rounds does not matter for the noise: a threshold ends with the
+    first train value that is too far off.
     """
 
     radius: Radius
@@ -144,19 +145,18 @@ class AnytimeWidths:
     noise_scale: float
     grid: float
     slack: float
-    scales: NoiseRatios
+    ratios: NoiseRatios
     beta: float
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
-        """Return the bounds on the noises of this round and the radius of the round."""
-        by_hit = math.log(1.0 / self.beta) + log_inverse_hit_weight(hits, self.radius.budget)
+        """Return the bounds on the noises under this threshold and the radius of the round."""
+        share = self.beta * math.exp(-log_inverse_hit_weight(hits, self.radius.budget))
+        law = LargestError(1, self.ratios)
         if source == "holdout":
-            noise, fixed = self.scales[2] * by_hit, self.grid / 2
+            error = self.grid / 2 + self.noise_scale * law.answer_quantile(share)
         else:
-            by_query = math.log(1.0 / self.beta) + log_inverse_query_weight(query, self.radius.queries)
-            two = math.log(2.0)
-            noise, fixed = self.scales[0] * (by_hit - two) + self.scales[1] * (by_query - two), self.threshold
-        return up(fixed + self.noise_scale * noise + self.slack + self.radius(query, hits))
+            error = self.threshold + self.noise_scale * law.surprise_quantile(share)
+        return up(error + self.slack + self.radius(query, hits))
 
 
 def possible_queries(queries: int, hits: int, levels: int) -> int:
@@ -214,7 +214,7 @@ def transcript(setting: Setting) -> Route:
     >>> from thresholdout.mechanisms import ThresholdoutParameters
     >>> parameters = ThresholdoutParameters(0.002, 1e-4, budget=1, queries=1000, grid=1 / 1024)
     >>> round(transcript(Setting(Independent(10_000), parameters, 0.95)).tolerance, 4)
-    0.0275
+    0.0262
     """
     if setting.n > 1 and setting.inflation >= setting.n:
         why = "no variance inflation below n is known for this model, so nothing bounds a fixed question's error"
@@ -238,8 +238,8 @@ def _anytime(setting: Setting) -> AnytimeWidths:
         noise_scale=parameters.noise_scale,
         grid=parameters.grid or 0.0,
         slack=setting.slack,
-        scales=parameters.ratios,
-        beta=beta / 6,
+        ratios=parameters.ratios,
+        beta=beta / 4,
     )
 
 
@@ -251,12 +251,11 @@ def _declared(setting: Setting, share: float) -> DeclaredWidths:
     """
     parameters, beta = setting.parameters, setting.beta * (1.0 - share)
     scale, grid = parameters.noise_scale, parameters.grid or 0.0
-    extremes = setting.extremes
+    law = setting.law
     radius = _radius(setting, setting.beta * share)
-    quantile = answer_quantile(extremes.budget, beta * ANSWER_SHARE, parameters.ratios.answer)
-    holdout = scale * quantile + grid / 2 + setting.slack
-    train = parameters.threshold + scale * extremes.quantile(beta * (1.0 - ANSWER_SHARE)) + setting.slack
+    holdout = grid / 2 + scale * law.answer_quantile(beta * ANSWER_SHARE) + setting.slack
+    train = parameters.threshold + scale * law.surprise_quantile(beta * (1.0 - ANSWER_SHARE)) + setting.slack
     if holdout > train:
-        error = extremes.error_quantile(beta, parameters.threshold / scale, grid / scale)
+        error = law.quantile(beta, parameters.threshold / scale, grid / scale)
         train = holdout = scale * error + setting.slack
     return DeclaredWidths(radius, train, holdout)

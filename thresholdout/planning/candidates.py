@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from thresholdout.certificates.extremes import answer_quantile
 from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_width
@@ -36,9 +35,9 @@ def by_transcript(use: Use, noise_share: float | None = None) -> Alternative:
 
     Notes
     -----
-    The radius does not depend on the noise, and falls with the step of the grid; the error of an answer from the
-    holdout contains half a step. For each grid ``2**-k`` the noise scale follows from the share; the best grid is
-    taken, the finest one among equals.
+    The radius does not depend on the noise, and grows as the grid gets finer; the error of an answer from the holdout
+    contains half a step. For each grid ``2**-k`` the noise scale follows from the share; the best grid is taken, the
+    finest one among equals.
     """
     if not use.concentrates:
         return Alternative("thresholdout", "transcript", math.inf)
@@ -46,14 +45,15 @@ def by_transcript(use: Use, noise_share: float | None = None) -> Alternative:
     best = math.inf, 0.0, 1.0
     for share in SHARES:
         spared = use.beta * (1.0 - share)
-        train = use.quiet + use.extremes.quantile(spared * (1.0 - ANSWER_SHARE))
-        holdout = answer_quantile(use.hits, spared * ANSWER_SHARE)
+        train = use.quiet + use.law.surprise_quantile(spared * (1.0 - ANSWER_SHARE))
+        holdout = use.law.answer_quantile(spared * ANSWER_SHARE)
         for bits in range(_FINEST, 0, -1):
             grid = 2.0**-bits
             beta = use.beta * share
             radius = Radius(use.n, use.inflation, 2**bits + 1, beta, use.queries, use.hits).largest()
             bare = max(use.margin, grid / 2) + radius
-            scale = _clipped(bare * kept / ((1.0 - kept) * max(train, holdout)))
+            spare = bare / (1.0 - kept) - radius
+            scale = _clipped(min((spare - use.margin) / train, (spare - grid / 2) / holdout))
             best = min(best, (max(use.margin + scale * train, grid / 2 + scale * holdout) + radius, scale, grid))
     _, scale, grid = best
     setting = use.setting(scale, grid)
@@ -68,7 +68,7 @@ def by_posterior(use: Use) -> Alternative:
     The second term of the tolerance is nearly a power of the noise scale: the exponent is read off the last two
     evaluations, and the optimum of the sum follows. Every evaluation is a valid tolerance; the smallest counts.
     """
-    unit = use.extremes.superquantile(use.beta, use.quiet)
+    unit = use.law.superquantile(use.beta, use.quiet)
     scale = _clipped(math.sqrt(9.0 * use.hits / (16.0 * use.n * unit)))
     best = Alternative("thresholdout", "posterior", math.inf)
     exponent, last = 1.0, (math.nan, math.nan)

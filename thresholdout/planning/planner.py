@@ -141,9 +141,9 @@ def plan(
     >>> p.mechanism, p.certificate.route, round(p.tolerance, 3)
     ('thresholdout', 'transcript', 0.051)
     >>> plan(queries=1000, budget=10, tolerance=0.05).records
-    42919
+    42735
     >>> plan(n=100_000, queries=1000, tolerance=0.05).budget
-    32
+    34
     >>> plan(n=1000, queries=2, budget=2).recommendation[:54]
     'Split the holdout: with a fresh part of 500 records fo'
     """

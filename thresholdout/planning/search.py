@@ -28,8 +28,8 @@ def fewest_records(target: Target) -> int:
     found = _earliest([reaches(by_transcript), reaches(splitting), reaches(by_posterior)], _MOST_RECORDS)
     if found is None:
         raise PlanError(
-            f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {target.tolerance:g}; take a larger "
-            "tolerance, or fewer questions"
+            f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {target.tolerance:g}; take a "
+            "larger tolerance, or fewer questions"
         )
     return found
 

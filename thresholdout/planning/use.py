@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from thresholdout.certificates.extremes import NoiseExtremes, noise_extremes
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.route import up
 from thresholdout.certificates.setting import Setting, check_confidence, check_model
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
 from thresholdout.mechanisms.precision import check_count
+from thresholdout.planning.quiet import quiet_law
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -170,15 +171,15 @@ class Use:
         usual = math.sqrt(self.inflation * math.log(2.0 * self.queries / self.beta) / (2.0 * self.n))
         return usual if usual < 1.0 else 0.0
 
-    @cached_property
-    def extremes(self) -> NoiseExtremes:
+    @property
+    def law(self) -> LargestError:
         """Law of the largest error that the noise causes, for sigma = 1."""
-        return noise_extremes(self.queries, self.hits, self.beta)
+        return LargestError(self.hits)
 
     @cached_property
     def quiet(self) -> float:
         """By how much the threshold has to exceed the quiet margin, for sigma = 1."""
-        return max(0.0, self.extremes.quantile(self.beta))
+        return max(0.0, quiet_law(self.queries, self.hits, self.beta).quantile(self.beta))
 
     def setting(self, noise_scale: float, grid: float | None) -> Setting:
         """Return what a certificate of a guard with this noise scale is about; its threshold keeps the margin."""

@@ -7,8 +7,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from graphs import Groups, Independent, MarkovChain
+from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout.certificates.information import max_information, max_information_route
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.posterior import mean_total_variation, posterior
 from thresholdout.certificates.published import theorem_3_bits
 from thresholdout.certificates.setting import Setting
@@ -22,18 +23,24 @@ def symmetric_chain(eigenvalue: float, n: int) -> MarkovChain:
 
 
 @pytest.mark.parametrize(
-    ("model", "expected", "digits"),
+    ("model", "worked"),
     [
-        (Independent(10_000), 0.0946, 4),
-        (Groups([record // 5 for record in range(10_000)]), 0.2112, 4),
-        (symmetric_chain(0.5, 10_000), 0.1636, 4),
-        (symmetric_chain(0.9, 10_000), 0.408, 3),
+        (Independent(10_000), 0.0946),
+        (Groups([record // 5 for record in range(10_000)]), 0.2112),
+        (symmetric_chain(0.5, 10_000), 0.1636),
+        (symmetric_chain(0.9, 10_000), 0.408),
     ],
 )
-def test_worked_tolerances(model: Independent, expected: float, digits: int) -> None:
-    planned = plan(model, queries=1000, budget=1, quiet_margin=0.0)
-    table = planned.alternatives.set_index("route")
-    assert round(float(table["tolerance"]["posterior"]), digits) == expected
+def test_worked_tolerances(model: DependenceModel, worked: float) -> None:
+    """The worked values rest on the cruder law of the largest error; ours are smaller by the root of both CVaRs."""
+
+    def crude(scale: float) -> float:
+        return 39.787349 * scale + mean_total_variation(model, 9 / (4 * scale * model.n))
+
+    assert min(map(crude, np.geomspace(1e-4, 1e-1, 400))) == pytest.approx(worked, rel=2e-3)
+    table = plan(model, queries=1000, budget=1, quiet_margin=0.0).alternatives.set_index("route")
+    ours = LargestError(1).superquantile(0.05, 18.859075)
+    assert table["tolerance"]["posterior"] == pytest.approx(worked * math.sqrt(ours / 39.787349), rel=5e-3)
 
 
 def test_mean_total_variation_in_high_precision() -> None:
@@ -84,7 +91,7 @@ def test_monotone_in_records_and_limits() -> None:
         return posterior(Setting(Independent(n), parameters, confidence)).tolerance
 
     assert tolerance(n=20_000) < tolerance()
-    assert tolerance(m=2000) > tolerance()
+    assert tolerance(m=2000) == tolerance()  # given T, the number of questions does not matter
     assert tolerance(b=2) > tolerance()
     assert tolerance(confidence=0.99) > tolerance()
     assert tolerance(grid=1.0) > tolerance(grid=0.25) >= tolerance()
@@ -112,5 +119,5 @@ def test_max_information_route_by_hand() -> None:
     setting = Setting(Independent(10_000), parameters, 0.95)
     nats = max_information(Independent(10_000), setting.epsilon, 0.0125) * math.log(2)
     question = math.sqrt((nats + math.log(2 * 100 * 4 / 0.05)) / 20_000)
-    noise = 0.001 * setting.extremes.error_quantile(0.025, 30.0, 1000 / 64)
+    noise = 0.001 * setting.law.quantile(0.025, 30.0, 1000 / 64)
     assert max_information_route(setting).tolerance == pytest.approx(noise + question, rel=1e-6)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MovingWindow
 from thresholdout.certificates import certify
-from thresholdout.certificates.extremes import answer_quantile, noise_extremes
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.transcript import DeclaredWidths, Radius, possible_queries, transcript
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
@@ -75,19 +74,18 @@ def test_the_noise_bounds_fail_with_the_probability_that_is_left() -> None:
     assert isinstance(widths, DeclaredWidths)
     spared = 0.05 - widths.radius.beta
     scale, slack = 1e-4, setting().slack
-    extremes = noise_extremes(1000, 3, 0.05)
     surprise = (widths.train - 0.01 - slack) / scale
     error = (widths.holdout - 0.005 - slack) / scale
-    by_threshold = float(extremes.tail[np.searchsorted(extremes.surprises, surprise, side="right") - 1])
+    by_threshold = 1 - (1 - (4 * math.exp(-surprise / 2) - math.exp(-surprise)) / 6) ** 3
     by_answers = 1 - (1 - math.exp(-error / 4)) ** 3
-    assert 0.5 * spared < by_threshold + by_answers <= spared * (1 + 1e-9)
+    assert 0.999 * spared < by_threshold + by_answers <= spared * (1 + 1e-9)
 
 
 def test_joint_bound_when_answers_are_the_wider_ones() -> None:
     widths = transcript(setting(queries=3, budget=3, threshold=1e-3, grid=0.5)).widths
     assert isinstance(widths, DeclaredWidths)
     assert widths.train == widths.holdout
-    assert widths.train >= 0.25 + 1e-4 * answer_quantile(3, 0.05)
+    assert widths.train >= 0.25 + 4e-4 * -math.log(1 - 0.95 ** (1 / 3))
 
 
 def test_anytime_half_widths_by_hand() -> None:
@@ -98,12 +96,12 @@ def test_anytime_half_widths_by_hand() -> None:
     words = math.comb(i - 1, j) * 101**j
     by_query, by_hit = 6 / (math.pi * i) ** 2, 2.0 ** -(j + 1)
     radius = math.sqrt(math.log(2 * words / (beta / 2 * by_query * by_hit)) / 20_000)
-    share = beta / 6
-    train = 0.01 + 1e-4 * (math.log(1 / (2 * share * by_hit)) + 2 * math.log(1 / (2 * share * by_query))) + radius
-    holdout = 4e-4 * math.log(1 / (share * by_hit)) + 0.005 + radius
-    assert certificate.half_width(i, j, "train") == pytest.approx(train, rel=1e-8)
+    share = beta / 4 * by_hit
+    holdout = 4e-4 * math.log(1 / share) + 0.005 + radius
+    train = certificate.half_width(i, j, "train")
+    surprise = (train - radius - 0.01) / 1e-4
+    assert (4 * math.exp(-surprise / 2) - math.exp(-surprise)) / 6 == pytest.approx(share, rel=1e-5)
     assert certificate.half_width(i, j, "holdout") == pytest.approx(holdout, rel=1e-8)
-    assert certificate.half_width(i, j, "train") >= train
     assert certificate.half_width(i, j, "holdout") >= holdout
 
 
