@@ -21,6 +21,16 @@ __all__ = ["plot_graph", "plot_leakage", "plot_tests"]
 
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 
+#: Colour and width of the lines of sound routes: thinner ones come on top, so that equal routes can all be seen.
+SOUND = [
+    ("#0b6fa4", 5.0),
+    ("#d95f02", 4.2),
+    ("#1b9e77", 3.4),
+    ("#7b3294", 2.8),
+    ("#e6ab02", 1.4),
+    ("#e7298a", 1.0),
+]
+
 #: Most nodes of a graph that are laid out and drawn.
 MOST_NODES = 5000
 
@@ -122,23 +132,23 @@ def plot_leakage(
     if budgets.ndim != 1 or not len(budgets) or not (budgets > 0).all():
         raise ArgumentError("epsilon", repr(epsilon), "a sequence of positive numbers")
     ax = _axes(ax, (7.5, 4.8))
-    colours = iter(["#0b6fa4", "#d95f02", "#1b9e77", "#7b3294", "#a6761d", "#e7298a"] * 3)
-    dashes = iter([(), (5, 2), (1, 1.5), (6, 2, 1, 2)] * 2)
+    styles = {True: iter([(5, 2), (1, 1.5), (7, 2, 1, 2)] * 2), False: iter(SOUND * 2)}
     for name in model.methods:
+        published = ROUTES[name].published
         try:
             values = np.array([float(model.leakage(float(e), name, adversary).max()) for e in budgets])
         except RouteUnavailable:
             continue
-        if not np.isfinite(values).any():
-            continue
-        if ROUTES[name].published:
-            ax.plot(budgets, values, color=GREY, linewidth=1.2, dashes=(next(dashes) or (4, 2)), label=name)
+        if published:
+            ax.plot(budgets, values, color=GREY, linewidth=1.2, dashes=next(styles[True]), label=name)
         else:
-            ax.plot(budgets, values, color=next(colours), linewidth=2.0, alpha=0.85, label=name)
+            colour, width = next(styles[False])
+            ax.plot(budgets, values, color=colour, linewidth=width, label=name)
     ax.plot(budgets, budgets, ":", color="black", linewidth=1.0, label="independent records")
     ax.set(xscale="log", yscale="log", xlabel="privacy budget eps' (nats)", ylabel="largest leakage (nats)")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    lines = sorted(ax.get_lines(), key=lambda line: -float(line.get_ydata()[-1]))
+    ax.legend(handles=lines, frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
 
 

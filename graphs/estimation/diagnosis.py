@@ -195,8 +195,8 @@ def diagnose(
     >>> found.model
     <Groups: 100 records in 20 independent groups of 5>
     >>> found.table()[["effect", "dependent"]].round(2)
-                                    effect  dependent
-    groups: intra-class correlation   0.75       True
+                                     effect  dependent
+    groups: intra-class correlation    0.56       True
     """
     target = check_target(epsilon)
     if not 0 < level < 1:
