@@ -289,11 +289,11 @@ def _side(length: int, maps: _Steps, limit: float, starts: int) -> tuple[FloatAr
     longest = int(maps.steps[-1])
     explicit = min(length, EXPLICIT + 2 * (starts + longest))
     values = np.zeros(explicit)
-    best = 0
+    best = count = 0
     for k in range(1, explicit):
-        count = int(np.searchsorted(maps.steps, k, side="right"))
+        count += count < len(maps.steps) and maps.steps[count] <= k
         t, r = maps.t, maps.r
-        if k - longest < starts:
+        if starts and k - longest < starts:
             t, r = _head_gains(maps, k, count, starts)
         with np.errstate(over="ignore", divide="ignore"):
             found = maps.apply(values[k - maps.steps[:count]], t, r, count)

@@ -92,8 +92,8 @@ class Profile:
         if self.index is not None or other.index is not None or n in (len(self.values), len(other.values)):
             return Profile.of(np.minimum(self.expand(), other.expand()))
         stops = np.cumsum(self.counts), np.cumsum(other.counts)
-        union = np.union1d(*stops)
-        union = union[union > 0]
+        union = np.sort(np.concatenate(stops), kind="stable")
+        union = union[np.diff(union, prepend=0) > 0]
         here = self.values[np.searchsorted(stops[0], union)]
         there = other.values[np.searchsorted(stops[1], union)]
         return Profile(np.minimum(here, there), np.diff(union, prepend=0))

@@ -69,10 +69,10 @@ class QuiltTable:
         array([3.5, 5. , 5. , 3.5])
         """
         both, left, right = self._costs(epsilon, penalty)
-        best = both[-1, -1]
-        enough = int(self.lengths[np.flatnonzero(np.diagonal(both) == best)[0]])
-        crossing = (best - min(left[-1], right[-1])) / epsilon
-        ends = int(min(max(enough, crossing + 2 if np.isfinite(crossing) else n), n))
+        best = min(float(both[-1, -1]), up(n * epsilon, 1))
+        enough = int(self.lengths[np.flatnonzero(np.diagonal(both) == both[-1, -1])[0]])
+        crossing = max(best - min(float(left[-1]), float(right[-1])), 0.0) / epsilon
+        ends = int(min(max(enough, crossing + 2), n))
         at = np.arange(n) if 2 * ends >= n else np.r_[np.arange(ends), ends, np.arange(n - ends, n)]
         values = self._at(at, n, epsilon, both, left, right)
         if len(at) == n:
