@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from graphs.chain import MarkovChain
 from graphs.communities import Communities
+from graphs.dependency import DependencyGraph
 from graphs.emission import CategoricalEmission, GaussianEmission
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.evidence import Given
 from graphs.exact import exact_leakage
 from graphs.factors import FactorGraph
+from graphs.field import MarkovField
 from graphs.hidden import HiddenMarkov
 from graphs.model import DependenceModel
 from graphs.network import BayesianNetwork, moralise
@@ -21,6 +23,7 @@ __all__ = [
     "CategoricalEmission",
     "Communities",
     "DependenceModel",
+    "DependencyGraph",
     "FactorGraph",
     "GaussianEmission",
     "Given",
@@ -28,6 +31,7 @@ __all__ = [
     "HiddenMarkov",
     "Independent",
     "MarkovChain",
+    "MarkovField",
     "MovingWindow",
     "RouteUnavailable",
     "TooWide",

@@ -17,6 +17,9 @@ from graphs.rounding import FUNCTION_ULPS
 
 __all__ = ["Interactions", "ising", "potts", "stacked"]
 
+#: Largest range of logarithms of weights in one table.
+WIDEST = 600.0
+
 #: Matrices whose diameters are computed at a time.
 CHUNK = 100_000
 
@@ -39,8 +42,12 @@ class Interactions:
         Logarithms of the distinct node weights, minus infinity for states that a node does not have.
     sizes : ndarray of shape (m,)
         Number of states of each node, at most s.
+    given : ndarray of shape (K, s, s)
+        What was given: the logarithms, or the weights (0 for states that a node does not have).
+    node_given : ndarray of shape (M, s)
+        Likewise.
     exact : bool
-        Whether the logarithms are what was given, so that the weights are rounded, or the other way round.
+        Whether it was the logarithms, so that the weights are rounded, or the other way round.
     """
 
     edges: IntArray
@@ -49,6 +56,8 @@ class Interactions:
     node_kinds: IntArray
     node_logs: FloatArray
     sizes: IntArray
+    given: FloatArray
+    node_given: FloatArray
     exact: bool
 
     @cached_property
@@ -84,23 +93,29 @@ class Interactions:
         found = self.logs[:, 0, 0] + self.logs[:, 1, 1] >= self.logs[:, 0, 1] + self.logs[:, 1, 0]
         return bool(found.all())
 
-    def weights(self, kind: int) -> tuple[FloatArray, float]:
-        """Return a matrix up to a positive factor, and the relative error of its entries in units of 2**-53."""
-        return _weights(self.logs[kind])
+    @cached_property
+    def too_wide(self) -> bool:
+        """Whether weights given by their logarithms cannot be told from zeros in a table."""
+        if not self.exact:
+            return False
+        return any(_spread(logs) > WIDEST for logs in (self.logs, self.node_logs))
 
-    def node_weights(self, kind: int) -> tuple[FloatArray, float]:
-        """Return a vector of node weights likewise."""
-        return _weights(self.node_logs[kind])
+    @cached_property
+    def tables(self) -> tuple[FloatArray, FloatArray, float]:
+        """Weights of edges and of nodes, up to a factor, and their relative error in units of 2**-53."""
+        if not self.exact:
+            return self.given, self.node_given, 0.0
+        if self.too_wide:
+            seen = "weights that differ by a factor above exp(600)"
+            raise ArgumentError("potentials", seen, "weaker couplings, where tables are needed")
+        largest = max(float(np.abs(logs).max(initial=0.0)) for logs in (self.logs, self.node_logs))
+        weights = np.exp(self.logs - self.logs.max(axis=(1, 2), keepdims=True))
+        node_weights = np.exp(self.node_logs - self.node_logs.max(axis=1, keepdims=True))
+        return weights, node_weights, 2 * FUNCTION_ULPS + 4 * largest
 
 
-def _weights(logs: FloatArray) -> tuple[FloatArray, float]:
-    top = float(logs.max())
-    shifted = logs - top
-    largest = float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))
-    if float(shifted[np.isfinite(shifted)].min(initial=0.0)) < -600:
-        seen = "weights that differ by a factor above exp(600)"
-        raise ArgumentError("potentials", seen, "zeros in their place, where tables are needed")
-    return np.exp(shifted), 2 * FUNCTION_ULPS + 4 * largest
+def _spread(logs: FloatArray) -> float:
+    return float(np.ptp(logs.reshape(len(logs), -1), axis=1).max())
 
 
 def ising(layout: Layout, coupling: Any, field: Any) -> Interactions:
@@ -109,7 +124,8 @@ def ising(layout: Layout, coupling: Any, field: Any) -> Interactions:
     own, node_kinds = _distinct(layout.node_numbers("field", field), layout.size)
     logs = distinct[:, None, None] * np.array([[1.0, -1.0], [-1.0, 1.0]])
     node_logs = own[:, None] * np.array([-1.0, 1.0])
-    return Interactions(layout.edges, kinds, logs, node_kinds, node_logs, np.full(layout.size, 2), True)
+    sizes = np.full(layout.size, 2)
+    return Interactions(layout.edges, kinds, logs, node_kinds, node_logs, sizes, logs, node_logs, True)
 
 
 def potts(layout: Layout, coupling: Any, states: int, field: Any) -> Interactions:
@@ -117,7 +133,8 @@ def potts(layout: Layout, coupling: Any, states: int, field: Any) -> Interaction
     distinct, kinds = _distinct(layout.edge_numbers("coupling", coupling), len(layout.edges))
     own, node_kinds = _node_vectors(layout, "field", field, states)
     logs = distinct[:, None, None] * np.eye(states)
-    return Interactions(layout.edges, kinds, logs, node_kinds, own, np.full(layout.size, states), True)
+    sizes = np.full(layout.size, states)
+    return Interactions(layout.edges, kinds, logs, node_kinds, own, sizes, logs, own, True)
 
 
 def _distinct(values: FloatArray, count: int) -> tuple[FloatArray, IntArray]:
@@ -164,18 +181,19 @@ def stacked(layout: Layout, potentials: Any, node_potentials: Any, states: int |
     vectors, node_kinds = _vectors(layout, node_potentials)
     sizes = _sizes(layout, matrices, kinds, vectors, node_kinds, states)
     width = int(sizes.max())
-    logs = np.full((max(len(matrices), 1), width, width), -np.inf)
-    with np.errstate(divide="ignore"):
-        for k, matrix in enumerate(matrices):
-            logs[k, : matrix.shape[0], : matrix.shape[1]] = np.log(matrix)
+    given = np.zeros((max(len(matrices), 1), width, width))
+    for k, matrix in enumerate(matrices):
+        given[k, : matrix.shape[0], : matrix.shape[1]] = matrix
     if node_kinds is None:
         kept, node_kinds = np.unique(sizes, return_inverse=True)
         vectors = [np.ones(size) for size in kept.tolist()]
-    node_logs = np.full((len(vectors), width), -np.inf)
+    node_given = np.zeros((len(vectors), width))
+    for k, vector in enumerate(vectors):
+        node_given[k, : len(vector)] = vector
     with np.errstate(divide="ignore"):
-        for k, vector in enumerate(vectors):
-            node_logs[k, : len(vector)] = np.log(vector)
-    return Interactions(layout.edges, kinds, logs, node_kinds.astype(np.int64), node_logs, sizes, False)
+        logs, node_logs = np.log(given), np.log(node_given)
+    kinds_of_nodes = node_kinds.astype(np.int64)
+    return Interactions(layout.edges, kinds, logs, kinds_of_nodes, node_logs, sizes, given, node_given, False)
 
 
 def _matrices(layout: Layout, potentials: Any) -> tuple[list[FloatArray], IntArray]:

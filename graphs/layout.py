@@ -174,9 +174,7 @@ def _from_networkx(graph: nx.Graph[Any]) -> tuple[Sequence[Hashable], IntArray]:
     return labels, np.array(ends, dtype=np.int64).reshape(-1, 2)
 
 
-def _records(
-    labels: Sequence[Hashable], latent: Collection[Hashable], records: Iterable[Hashable] | None
-) -> IntArray:
+def _records(labels: Sequence[Hashable], latent: Collection[Hashable], records: Iterable[Hashable] | None) -> IntArray:
     if isinstance(latent, str) or isinstance(records, str):
         argument = "latent" if isinstance(latent, str) else "records"
         raise ArgumentError(argument, "a text", "a collection of node labels")
@@ -195,4 +193,3 @@ def _records(
     if not place:
         raise ArgumentError("latent", "every node", "at least one node that is a record")
     return np.array(place, dtype=np.int64)
-

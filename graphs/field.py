@@ -1,0 +1,437 @@
+"""Pairwise Markov networks: fields on a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray, check_count
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.factors import Factor, FactorGraph
+from graphs.interactions import Interactions, ising, potts, stacked
+from graphs.interdependence import interdependence, interdependence_inflation
+from graphs.layout import GraphLike, Layout, Parallel, read_graph
+from graphs.model import Adversary, DependenceModel
+from graphs.potentials import Potentials
+from graphs.profile import Profile
+from graphs.propagation import Incidence, Propagation
+from graphs.rounding import up
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    from graphs.field_sampling import Diagnostics, FieldSampler, Plan
+
+__all__ = ["MarkovField"]
+
+#: Fields of more edges keep their impossible states when messages are passed, and have no quilt routes.
+MOST_TABLES = 200_000
+
+
+class MarkovField(DependenceModel):
+    """Records on the nodes of a graph, with a weight for every pair of neighbours.
+
+    The joint law is proportional to the product of the weights of all edges and nodes. Two records are independent
+    given the rest unless an edge joins them.
+
+    Parameters
+    ----------
+    graph : networkx.Graph, or pair (edges, n)
+        Undirected. Labels of any hashable type; with arrays, integer edges of shape (E, 2) between nodes 0 to n - 1.
+    potentials : array_like, mapping, or str
+        Weights of the edges, finite and not negative: one matrix for all edges; one for each (shape (E, k, l), in the
+        order of the graph's edges); a mapping of edges to matrices; or the name of an edge attribute. Rows belong to
+        the first node of the key of a mapping, and of a row of an edge array; otherwise to the node that comes first
+        in the order of the graph's nodes.
+    node_potentials : array_like, mapping, or str, optional
+        Weights of the nodes: one vector for all, one for each (shape (m, k)), a mapping of all labels to vectors, or
+        the name of a node attribute. All ones when left out.
+    states : int, optional
+        Number of states of nodes without an edge, where nothing else tells it.
+    latent : collection of labels
+        Nodes that are in the graph but not in the data: they have no budget, no part in any mean, and do not count in
+        `n`.
+    records : iterable of labels, optional
+        The data nodes in the order of all arrays; the order of the graph when left out. Nodes not named are latent.
+    parallel : {"refuse", "multiply"}
+        Whether several edges between the same nodes are refused, or have their weights multiplied.
+
+    Raises
+    ------
+    ArgumentError
+        For an empty or directed graph, self-loops, parallel edges, labels that do not match, weights that are negative,
+        missing, infinite or zero throughout, or numbers of states that do not agree.
+
+    Notes
+    -----
+    *Messages.* A mechanism that is eps'_j-DP in record j leaks at most
+    alpha_i = eps'_i + sum over neighbours j of phi(Delta_ij, alpha_{j->i}) about record i, with Delta_ij the projective
+    diameter of the edge and messages that start from caps (`graphs.propagation`). Node weights, and what else is known
+    about other records, do not enter. *Inflation.* With C_ij = tanh(Delta_ij / 4), see `graphs.interdependence`.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> field = MarkovField(nx.cycle_graph(8), [[2, 1], [1, 2]])
+    >>> field.leakage(0.1, method="messages").max().round(6).item()
+    0.199938
+    >>> round(field.variance_inflation("interdependence"), 6)
+    6.0
+    """
+
+    methods: ClassVar[tuple[str, ...]] = FactorGraph.methods
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence")
+
+    def __init__(
+        self,
+        graph: GraphLike,
+        potentials: Any,
+        node_potentials: Any = None,
+        *,
+        states: int | None = None,
+        latent: Collection[Hashable] = (),
+        records: Iterable[Hashable] | None = None,
+        parallel: Parallel = "refuse",
+    ) -> None:
+        layout = read_graph(graph, latent, records, parallel)
+        count = None if states is None else check_count("states", states)
+        self._set(layout, stacked(layout, potentials, node_potentials, count), "pairwise field")
+
+    @classmethod
+    def ising(
+        cls,
+        graph: GraphLike,
+        coupling: Any,
+        field: Any = 0.0,
+        *,
+        latent: Collection[Hashable] = (),
+        records: Iterable[Hashable] | None = None,
+        parallel: Parallel = "refuse",
+    ) -> Self:
+        """Return the Ising field: two states, neighbours that agree (or disagree) more often than not.
+
+        The weight is exp(coupling s_i s_j) for each edge and exp(field s_i) for each node, with s = -1 for state 0
+        and s = +1 for state 1.
+
+        Parameters
+        ----------
+        graph, latent, records, parallel
+            As for `MarkovField`.
+        coupling : float, array of shape (E,), or str
+            One number, one for each edge, or the name of an edge attribute.
+        field : float, array of shape (m,), or str
+            One number, one for each node, or the name of a node attribute.
+
+        Returns
+        -------
+        MarkovField
+
+        Examples
+        --------
+        >>> pair = MarkovField.ising(([[0, 1]], 2), coupling=0.5)
+        >>> pair.joint().round(6)
+        array([[0.365529, 0.134471],
+               [0.134471, 0.365529]])
+        """
+        layout = read_graph(graph, latent, records, parallel)
+        return cls._made(layout, ising(layout, coupling, field), "Ising field")
+
+    @classmethod
+    def potts(
+        cls,
+        graph: GraphLike,
+        coupling: Any,
+        states: int,
+        field: Any = 0.0,
+        *,
+        latent: Collection[Hashable] = (),
+        records: Iterable[Hashable] | None = None,
+        parallel: Parallel = "refuse",
+    ) -> Self:
+        """Return the Potts field: weight exp(coupling) for each edge between equal states.
+
+        Parameters
+        ----------
+        graph, latent, records, parallel
+            As for `MarkovField`.
+        coupling : float, array of shape (E,), or str
+            One number, one for each edge, or the name of an edge attribute.
+        states : int
+            Number of states, at least 2.
+        field : 0, array of shape (states,) or (m, states), or str
+            Logarithms of node weights: for all nodes, for each, or the name of a node attribute.
+
+        Returns
+        -------
+        MarkovField
+
+        Examples
+        --------
+        >>> MarkovField.potts(([[0, 1]], 2), coupling=1.0, states=3).leakage(0.1).round(6)
+        array([0.146204, 0.146204])
+        """
+        count = check_count("states", states, 2)
+        layout = read_graph(graph, latent, records, parallel)
+        return cls._made(layout, potts(layout, coupling, count, field), f"Potts field of {count} states")
+
+    @classmethod
+    def _made(cls, layout: Layout, interactions: Interactions, name: str) -> Self:
+        model = cls.__new__(cls)
+        model._set(layout, interactions, name)
+        return model
+
+    def _set(self, layout: Layout, interactions: Interactions, name: str) -> None:
+        super().__init__(len(layout.records))
+        self._layout = replace(layout, graph=None)
+        self._interactions = interactions
+        self._name = name
+        if interactions.has_zeros and len(layout.edges) <= MOST_TABLES:
+            self.as_factor_graph()
+
+    # What the field consists of ----------------------------------------------------------------------------
+
+    @property
+    def records(self) -> tuple[Hashable, ...]:
+        """Labels of the records, in the order of every array about them."""
+        return tuple(self._layout.labels[k] for k in self._layout.records.tolist())
+
+    @property
+    def diameters(self) -> FloatArray:
+        """Projective diameter of each edge, shape (E,), in the order of the graph's edges."""
+        return self._interactions.diameters.copy()
+
+    def as_factor_graph(self) -> FactorGraph:
+        """Return the same law as a factor graph, one table per edge and per node with weights.
+
+        Returns
+        -------
+        FactorGraph
+            Records in the same order; latent nodes behind them.
+
+        Raises
+        ------
+        ArgumentError
+            For more than 200,000 edges.
+
+        Examples
+        --------
+        >>> MarkovField.ising(([[0, 1]], 2), coupling=0.5).as_factor_graph()
+        <FactorGraph: factor graph of 2 records with 1 factors>
+        """
+        if len(self._layout.edges) > MOST_TABLES:
+            raise ArgumentError("model", f"{len(self._layout.edges)} edges", f"at most {MOST_TABLES}")
+        return self._factor_graph
+
+    @cached_property
+    def _factor_graph(self) -> FactorGraph:
+        its, layout = self._interactions, self._layout
+        order = [*layout.records.tolist(), *np.flatnonzero(~self._is_record).tolist()]
+        labels, sizes = layout.labels, its.sizes.tolist()
+        tables, vectors, roundings = its.tables
+        factors: list[Factor] = [
+            ((labels[i], labels[j]), tables[kind, : sizes[i], : sizes[j]])
+            for (i, j), kind in zip(layout.edges.tolist(), its.kinds.tolist(), strict=True)
+        ]
+        factors += [
+            ((labels[i],), vectors[kind, : sizes[i]])
+            for i, kind in enumerate(its.node_kinds.tolist())
+            if np.ptp(vectors[kind, : sizes[i]]) > 0
+        ]
+        made = FactorGraph({labels[k]: sizes[k] for k in order}, factors, latent=[labels[k] for k in order[self.n :]])
+        made._factors = [replace(table, roundings=roundings) for table in made._factors]
+        made._potentials = Potentials.of(made._sizes, made._factors, made._records)
+        return made
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities of the records, for small fields.
+
+        Returns
+        -------
+        ndarray
+            One axis per record, one entry per state.
+
+        Raises
+        ------
+        ArgumentError
+            For more than a million joint states.
+        """
+        return self.as_factor_graph().joint()
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        hidden = self._layout.size - self.n
+        more = f" and {hidden} latent nodes" if hidden else ""
+        return f"{self._name} on {self.n} records{more} with {len(self._layout.edges)} edges"
+
+    def independent_groups(self) -> IntArray | None:
+        """Return the numbers of records in the connected components, or None when there is only one component."""
+        sizes = self._group_sizes
+        return sizes.copy() if len(sizes) > 1 or self.n == 1 else None
+
+    # Leakage -----------------------------------------------------------------------------------------------
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        layout = self._layout
+        if method not in ("group", "messages"):
+            if len(layout.edges) > MOST_TABLES or self._interactions.too_wide:
+                reason = f"more than {MOST_TABLES} edges, or weights that differ by a factor above exp(600)"
+                raise RouteUnavailable(method, reason, ("best", "messages", "group"))
+            return self._factor_graph._profile(method, epsilon, adversary)
+        if self._reduced:
+            return self._factor_graph._profile(method, epsilon, adversary)
+        budgets = np.zeros(layout.size)
+        budgets[layout.records] = epsilon
+        if method == "messages":
+            return Profile.of(self._propagation.leakages(budgets)[layout.records])
+        component = self._propagation.component
+        counts = np.bincount(component)
+        sums = up(np.bincount(component, weights=budgets).astype(np.float64), float(counts.max()))
+        return Profile.of(np.where(counts[component] == 1, budgets, sums[component])[layout.records])
+
+    @property
+    def _reduced(self) -> bool:
+        """Whether states are removed that zeros rule out, before messages are passed."""
+        return self._interactions.has_zeros and len(self._layout.edges) <= MOST_TABLES
+
+    @cached_property
+    def _propagation(self) -> Propagation:
+        edges, diameters = self._links
+        return Propagation(Incidence.pairwise(edges, diameters, self._layout.size))
+
+    @cached_property
+    def _links(self) -> tuple[IntArray, FloatArray]:
+        """Edges and their diameters; those of parallel edges added up."""
+        size, edges, diameters = self._layout.size, self._layout.edges, self._interactions.diameters
+        keys, place, counts = np.unique(edges @ [size, 1], return_inverse=True, return_counts=True)
+        if len(keys) == len(edges):
+            return edges, diameters
+        sums = up(np.bincount(place, weights=diameters).astype(np.float64), float(counts.max()))
+        return np.stack([keys // size, keys % size], axis=1), sums
+
+    @cached_property
+    def _is_record(self) -> Any:
+        mask = np.zeros(self._layout.size, dtype=np.bool_)
+        mask[self._layout.records] = True
+        return mask
+
+    # Variance inflation ------------------------------------------------------------------------------------
+
+    def _inflation(self, method: str) -> float:
+        if method == "components":
+            return int(np.sum(self._group_sizes**2)) / self.n * (1 + 2**-51)
+        found = interdependence_inflation(self._interdependence, self._is_record)
+        if not np.isfinite(found):
+            reason = "the matrix of tanh(Delta_ij / 4) has a spectral radius that is not shown to be below 1"
+            raise RouteUnavailable(method, reason, ("best", "components"))
+        return found
+
+    @cached_property
+    def _interdependence(self) -> sparse.csr_array:
+        return interdependence(*self._links, self._layout.size)
+
+    @cached_property
+    def _group_sizes(self) -> IntArray:
+        component = self._propagation.component[self._layout.records]
+        sizes = np.bincount(component).astype(np.int64)
+        return sizes[sizes > 0]
+
+    # Sampling ----------------------------------------------------------------------------------------------
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Draw the states of all records once.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness, for reproducibility.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            States by their number.
+
+        Raises
+        ------
+        ArgumentError
+            When zeros in the weights leave Gibbs sampling no valid start or no way between states.
+
+        Notes
+        -----
+        `sampling_plan` says how, and how close to the law: components without loops exactly; components with loops
+        perfectly (coupling from the past) where that is fast, else by Gibbs sampling with a stated burn-in.
+
+        Examples
+        --------
+        >>> MarkovField.ising(([[0, 1]], 2), coupling=20.0, field=20.0).sample(np.random.default_rng(0))
+        array([1, 1])
+        """
+        if self._reduced and self._sampler.has_loops:
+            return self._factor_graph.sample(rng)
+        found: IntArray = self._sampler.draw(rng)[self._layout.records]
+        return found
+
+    def sampling_plan(self) -> Plan:
+        """Return how `sample` draws, and the total variation distance to the law that it guarantees.
+
+        Examples
+        --------
+        >>> MarkovField.ising(([[0, 1], [1, 2]], 3), coupling=2.0).sampling_plan().method
+        'exact'
+        """
+        return self._sampler.plan
+
+    def sampling_diagnostics(self, rng: np.random.Generator, sweeps: int = 1000, chains: int = 4) -> Diagnostics:
+        """Compare Gibbs samplers from different starts, for fields whose burn-in is not shown to be enough.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+        sweeps : int
+            Sweeps of each chain that are compared, after as many that are not; at least 4.
+        chains : int
+            Number of chains, at least 2.
+
+        Returns
+        -------
+        Diagnostics
+            Split R-hat and effective number of draws of the total log-weight, over components with loops.
+
+        Raises
+        ------
+        ArgumentError
+            For a field without loops, which is drawn exactly, or with zeros in its weights.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> field = MarkovField.ising(nx.cycle_graph(8), coupling=0.2)
+        >>> field.sampling_diagnostics(np.random.default_rng(0), sweeps=500).r_hat < 1.05
+        True
+        """
+        check_count("sweeps", sweeps, 4)
+        check_count("chains", chains, 2)
+        if not self._sampler.has_loops or self._interactions.has_zeros:
+            raise ArgumentError("model", "no loops, or zeros in the weights", "a field that is drawn by Gibbs sampling")
+        return self._sampler.diagnostics(rng, sweeps, chains)
+
+    @cached_property
+    def _sampler(self) -> FieldSampler:
+        from graphs.field_sampling import FieldSampler
+
+        return FieldSampler(self._interactions, self._propagation.component, self._interdependence)
+
+    def _content(self) -> Mapping[str, Any]:
+        its, layout = self._interactions, self._layout
+        return {
+            "edges": layout.edges,
+            "records": layout.records,
+            "sizes": its.sizes,
+            "weights": its.given[its.kinds],
+            "node_weights": its.node_given[its.node_kinds],
+            "logarithms": its.exact,
+        }
