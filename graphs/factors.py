@@ -93,7 +93,7 @@ class FactorGraph(DependenceModel):
 
     def __init__(
         self,
-        cardinalities: Mapping[Hashable, int] | Sequence[int],
+        cardinalities: Mapping[Any, int] | Sequence[int],
         factors: Iterable[Factor],
         *,
         latent: Iterable[Hashable] = (),
@@ -131,7 +131,7 @@ class FactorGraph(DependenceModel):
     # The law -----------------------------------------------------------------------------------------------
 
     def marginal(
-        self, nodes: Sequence[Hashable], given: Mapping[Hashable, int] | None = None, limit: int = LARGEST
+        self, nodes: Sequence[Hashable], given: Mapping[Any, int] | None = None, limit: int = LARGEST
     ) -> FloatArray:
         """Return the joint law of a few nodes, given the states of some others.
 
@@ -392,7 +392,7 @@ class FactorGraph(DependenceModel):
             raise ArgumentError(argument, repr(name), "the name of a node") from None
 
 
-def _sizes(cardinalities: Mapping[Hashable, int] | Sequence[int]) -> dict[Hashable, int]:
+def _sizes(cardinalities: Mapping[Any, int] | Sequence[int]) -> dict[Hashable, int]:
     expected = "a mapping of names to numbers of states, or a sequence of numbers"
     if isinstance(cardinalities, Mapping):
         items = list(cardinalities.items())

@@ -61,10 +61,9 @@ class BayesianNetwork(FactorGraph):
 
     _is_law: ClassVar[bool] = True
 
-    def __init__(
-        self, digraph: nx.DiGraph[Any], cpds: Mapping[Hashable, Any], *, latent: Iterable[Hashable] = ()
-    ) -> None:
+    def __init__(self, digraph: nx.DiGraph[Any], cpds: Mapping[Any, Any], *, latent: Iterable[Hashable] = ()) -> None:
         parents = _parents(digraph)
+        self._order = _topological(parents)
         unknown = [name for name in cpds if name not in parents]
         if unknown:
             raise ArgumentError("cpds", f"a table for {unknown[0]!r}", "nodes of the graph")
@@ -80,7 +79,6 @@ class BayesianNetwork(FactorGraph):
                 )
         factors = [((*above, name), table) for name, (above, table) in tables.items()]
         super().__init__(sizes, factors, latent=latent)
-        self._order = _topological(parents)
         self._rows = {self._place[name]: _row(self._place, above, table) for name, (above, table) in tables.items()}
 
     @classmethod
@@ -202,7 +200,7 @@ def _topological(parents: Mapping[Hashable, tuple[Hashable, ...]]) -> list[Hasha
 
 
 def _conditional(
-    name: Hashable, cpds: Mapping[Hashable, Any], parents: tuple[Hashable, ...]
+    name: Hashable, cpds: Mapping[Any, Any], parents: tuple[Hashable, ...]
 ) -> tuple[tuple[Hashable, ...], FloatArray]:
     """Return the parents of a node in the order of the axes of its table, and the table, normalised."""
     if name not in cpds:

@@ -15,7 +15,7 @@ __all__ = ["pedigree"]
 
 
 def pedigree(
-    trios: Mapping[Hashable, tuple[Hashable | None, Hashable | None]],
+    trios: Mapping[Any, tuple[Hashable | None, Hashable | None]],
     frequency: float,
     *,
     mutation: float = 0.0,

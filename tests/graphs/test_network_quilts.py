@@ -146,7 +146,7 @@ def test_sound_quilts_beat_published_ones_and_messages_beat_both_on_trees() -> N
     model = FactorGraph([2] * 40, [(edge, [[1.05, 1], [1, 1.05]]) for edge in tree.edges])
     budgets = {name: model.budget(2.0, name) for name in model.methods}
     assert budgets["quilt-published"] <= budgets["quilt"] <= budgets["quilt-contracted"] <= budgets["messages"]
-    assert budgets["blanket-published"] < budgets["quilt-published"]
+    assert budgets["blanket-published"] < budgets["quilt-published"] * (1 + 1e-9)
 
 
 def test_a_large_network_has_quilts_of_few_nodes() -> None:
