@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from functools import singledispatch
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,14 +12,13 @@ import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.chain import MarkovChain
-from graphs.communities import Communities
 from graphs.emission import UnknownEmission
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.messages import along_chain
+from graphs.known_records import CutNetwork, network_of, parts_of, profile_given
 from graphs.model import Adversary, DependenceModel
 from graphs.profile import Profile
 from graphs.rounding import up
-from graphs.structures import Groups, Independent
+from graphs.structures import Independent
 
 __all__ = ["Given"]
 
@@ -47,8 +47,9 @@ class Given(DependenceModel):
     E[q(X) | known], not about E q(X). A bound that holds whatever an adversary knows survives unchanged, with no
     budget for known records; known records of a chain or of a group that cut it apart are made use of. Whatever holds
     for an adversary who knows nothing is void, so adversary="uninformed" is one who knows those records only, and is
-    bounded by the informed one. Variance inflation and stationarity belong to the law of all records: only what
-    follows from independence of the parts that known records leave is recomputed (`graphs/PROOFS.md`, section on
+    bounded by the informed one. Variance inflation and stationarity belong to the law of all records; what is
+    recomputed under the conditional law follows from the independence of the parts that known records leave, and from
+    the interdependence matrix, whose entries hold for every law of single records (`graphs/PROOFS.md`, section on
     evidence).
 
     Examples
@@ -65,7 +66,7 @@ class Given(DependenceModel):
     """
 
     methods: ClassVar[tuple[str, ...]] = ("group",)
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components",)
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence")
 
     def __init__(self, model: DependenceModel, known: Iterable[int] | Mapping[int, Any]) -> None:
         if not isinstance(model, DependenceModel):
@@ -91,9 +92,16 @@ class Given(DependenceModel):
         self._mask = np.zeros(model.n, dtype=np.bool_)
         self._mask[records] = True
         self._left: IntArray = np.flatnonzero(~self._mask)
-        parts = _parts(model, self._mask)
+        parts = parts_of(model, self._mask)
+        if parts is None and self._cut is not None:
+            parts = self._cut.parts
         self._parts = None if parts is None else np.unique(parts[self._left], return_inverse=True)[1]
         self.methods = model.methods  # type: ignore[misc]
+
+    @cached_property
+    def _cut(self) -> CutNetwork | None:
+        network = network_of(self._model)
+        return None if network is None else network.without(self._mask)
 
     @property
     def model(self) -> DependenceModel:
@@ -126,7 +134,10 @@ class Given(DependenceModel):
             return Profile.constant(0.0, self.n)
         same = isinstance(epsilon, float) and not len(self._known)
         try:
-            found = _profile_given(self._model, method, epsilon if same else full, self._mask)
+            if method == "messages" and self._cut is not None and not isinstance(self._model, MarkovChain):
+                found = Profile.of(self._cut.leakages(full))
+            else:
+                found = profile_given(self._model, method, epsilon if same else full, self._mask)
         except RouteUnavailable as error:
             reason = error.reason
             if adversary == "uninformed":
@@ -142,13 +153,16 @@ class Given(DependenceModel):
 
     def _inflation(self, method: str) -> float:
         groups = self.independent_groups()
-        if groups is None:
+        if method == "components" and groups is not None:
+            return int(np.sum(groups**2)) / self.n * (1 + 2**-50)
+        found = self._cut.inflation() if method == "interdependence" and self._cut is not None else math.inf
+        if not math.isfinite(found):
             reason = (
-                "known records change the law of the others, whose parts are not known to be independent; "
-                f"the numbers of the {type(self._model).__name__} are those of the law of all records"
+                "known records change the law of the others, and the numbers of the "
+                f"{type(self._model).__name__} are those of the law of all records"
             )
             raise RouteUnavailable(method, reason, ("best",))
-        return int(np.sum(groups**2)) / self.n * (1 + 2**-50)
+        return found
 
     def independent_groups(self) -> IntArray | None:
         """Return the sizes of the parts that are independent given the known records, where that is so."""
@@ -212,46 +226,6 @@ class Given(DependenceModel):
     def _content(self) -> Mapping[str, Any]:
         states = [f"{type(value).__name__} {value!r}" for _, value in sorted(self._values.items())]
         return {"model": self._model.fingerprint(), "known": self._known, "values": states}
-
-
-@singledispatch
-def _parts(model: DependenceModel, known: BoolArray) -> IntArray | None:
-    """Return a number for each record; records with different numbers are independent given the known ones."""
-    return None
-
-
-@_parts.register
-def _(model: Independent, known: BoolArray) -> IntArray | None:
-    return np.arange(model.n)
-
-
-@_parts.register
-def _(model: Groups, known: BoolArray) -> IntArray | None:
-    return model._index
-
-
-@_parts.register
-def _(model: Communities, known: BoolArray) -> IntArray | None:
-    return model._assignment if isinstance(model._of_states, Independent) else None
-
-
-@_parts.register
-def _(model: MarkovChain, known: BoolArray) -> IntArray | None:
-    return np.cumsum(known)
-
-
-@singledispatch
-def _profile_given(model: DependenceModel, method: str, epsilon: float | FloatArray, known: BoolArray) -> Profile:
-    """Return leakages by a route that holds for every set of known records, these among them."""
-    return model._profile(method, epsilon, "informed")
-
-
-@_profile_given.register
-def _(model: MarkovChain, method: str, epsilon: float | FloatArray, known: BoolArray) -> Profile:
-    if method in ("messages", "long-edges") and not isinstance(epsilon, float):
-        edges = model._edges(1) if method == "messages" else model._reach(epsilon)
-        return along_chain(model.n, epsilon, edges, known)
-    return model._profile(method, epsilon, "informed")
 
 
 def _checked(known: Iterable[int] | Mapping[int, Any], n: int) -> IntArray:
