@@ -17,8 +17,14 @@ from graphs.rounding import UNIT, charges, down, up
 
 __all__ = ["Edges", "along_chain", "fixed_point", "phi", "projective_diameter"]
 
+#: Results below this may have underflowed and are enlarged to it.
+TINY = 1e-290
+
 #: Records for which the recursion along a homogeneous chain is followed one by one, before it is continued in bulk.
 EXPLICIT = 2048
+
+#: Records that one power of a map jumps over when a recursion is continued in bulk.
+STRETCH = 256
 
 #: Relative distance to the fixed point at which the recursion counts as converged.
 CONVERGED = 2.0**-44
@@ -67,8 +73,8 @@ def phi(diameter: FloatArray | float, leakage: FloatArray | float) -> FloatArray
     t, r = gain(diameter)
     with np.errstate(over="ignore", divide="ignore", under="ignore", invalid="ignore"):
         value = up(np.expm1(leakage / 2))
-        contracted = np.where(value > 1e-290, t / (1 / value + r), value)
-        found = up(2 * np.log1p(up(contracted)), 16)
+        found = up(2 * np.log1p(up(t / (1 / value + r))), 16)
+    found = np.maximum(found, TINY)
     result: FloatArray = np.minimum(np.minimum(diameter, leakage), np.where(np.isnan(found), np.inf, found))
     return result
 
@@ -181,8 +187,8 @@ class _Steps:
         q = t * (1 + g) + g * r
         return np.array([[(1 + f) * q, f * q + g], [r * (1 + f), 1 + r * f]])
 
-    def limit(self) -> float:
-        """Return a value that no map with the best step exceeds when applied to it: an upper bound of all iterates.
+    def limit(self) -> tuple[float, int]:
+        """Return a value that the best map does not exceed when applied to it, and which map that is.
 
         The maps are increasing and concave, so a point that is mapped to itself or below bounds every iterate that
         starts below it. The fixed point is computed, enlarged until that can be verified in rounded arithmetic.
@@ -197,14 +203,14 @@ class _Steps:
         fixed = np.where(np.isfinite(fixed), fixed, np.inf)
         best = int(np.argmin(fixed))
         if not np.isfinite(fixed[best]):
-            return float("inf")
+            return float("inf"), best
         enlarge = 2.0**-49
         while enlarge < 1:
             value = float(fixed[best]) * (1 + enlarge)
             if float(self.apply(np.full(len(f), value), t, r, len(f))[best]) <= value:
-                return value
+                return value, best
             enlarge *= 2
-        return float("inf")
+        return float("inf"), best
 
 
 def fixed_point(epsilon: float, edges: Edges) -> float:
@@ -216,7 +222,7 @@ def fixed_point(epsilon: float, edges: Edges) -> float:
     >>> round(fixed_point(0.1, edge), 6)
     0.248917
     """
-    return float(_nats(np.array(_Steps(epsilon, edges).limit())))
+    return float(_nats(np.array(_Steps(epsilon, edges).limit()[0])))
 
 
 def along_chain(
@@ -257,12 +263,12 @@ def along_chain(
     if n == 1 or not 1e-280 < epsilon < 500:
         return Profile.constant(epsilon if n == 1 else up(n * epsilon, 1), n)
     maps = _Steps(epsilon, edges.keep(np.flatnonzero(edges.steps * epsilon < 1000)))
-    limit = maps.limit()
+    limit, best = maps.limit()
     starts = len(edges.head)
     if starts == 0 and not np.isfinite(edges.diameters).any():
         return Profile.constant(up(n * epsilon, 1), n)
-    right, right_fill = _side(max(n - starts, 1), maps, limit, 0)
-    left, left_fill = (right, right_fill) if starts == 0 else _side(n, maps, limit, starts)
+    right, right_fill = _side(max(n - starts, 1), maps, limit, best, 0)
+    left, left_fill = (right, right_fill) if starts == 0 else _side(n, maps, limit, best, starts)
     first = _first_records(n, maps, right, right_fill, starts)
     ends = max(len(right), len(left), starts)
     length = n if 2 * ends >= n else ends
@@ -280,7 +286,7 @@ def along_chain(
     return Profile.ends(up(epsilon + head + from_left, 2), up(epsilon + far_right + far_left, 2), tail, n)
 
 
-def _side(length: int, maps: _Steps, limit: float, starts: int) -> tuple[FloatArray, float]:
+def _side(length: int, maps: _Steps, limit: float, best: int, starts: int) -> tuple[FloatArray, float]:
     """Follow the recursion from one end of the chain.
 
     Returns the values at the first records, and one value that bounds all further ones. The first `starts` edges
@@ -289,7 +295,7 @@ def _side(length: int, maps: _Steps, limit: float, starts: int) -> tuple[FloatAr
     longest = int(maps.steps[-1])
     explicit = min(length, EXPLICIT + 2 * (starts + longest))
     values = np.zeros(explicit)
-    best = count = 0
+    count = 0
     for k in range(1, explicit):
         count += count < len(maps.steps) and maps.steps[count] <= k
         t, r = maps.t, maps.r
@@ -297,8 +303,7 @@ def _side(length: int, maps: _Steps, limit: float, starts: int) -> tuple[FloatAr
             t, r = _head_gains(maps, k, count, starts)
         with np.errstate(over="ignore", divide="ignore"):
             found = maps.apply(values[k - maps.steps[:count]], t, r, count)
-        best = int(np.argmin(found))
-        values[k] = found[best]
+        values[k] = found.min()
         settled = k >= starts + longest and values[k] >= limit * (1 - CONVERGED)
         if settled and values[k - longest : k + 1].max() <= limit * (1 + CONVERGED):
             return values[: k + 1], max(limit, float(values[k - longest : k + 1].max()))
@@ -319,13 +324,13 @@ def _head_gains(maps: _Steps, k: int, count: int, starts: int) -> tuple[FloatArr
 
 
 def _continued(values: FloatArray, length: int, maps: _Steps, best: int, limit: float) -> FloatArray:
-    """Continue a slowly converging recursion in bulk, with powers of the map that was best last.
+    """Continue a slowly converging recursion in bulk, with powers of the map that is best in the long run.
 
-    Any choice of the step length is valid, so one may be repeated. Products of matrices with positive entries have
+    Any choice of the step length is valid, so one may be repeated; short stretches keep close to the best choice. Products of matrices with positive entries have
     small relative errors entry by entry; their number is charged.
     """
     step = int(maps.steps[best])
-    repeats = max(len(values) // 2 // step, 1)
+    repeats = max(STRETCH // step, 1)
     power = _power(maps.matrix(best), repeats)
     shift = step * repeats
     pieces, last = [values], values
