@@ -26,7 +26,7 @@ def test_phi_is_above_the_exact_value_and_close(diameter: float, leakage: float)
     found = float(phi(diameter, leakage))
     truth = mp_phi(diameter, leakage)
     assert found >= truth or found == min(diameter, leakage)
-    assert found <= truth * (1 + mpmath.mpf(2) ** -42) + mpmath.mpf(10) ** -289
+    assert found <= truth * (1 + mpmath.mpf(2) ** -40) + mpmath.mpf(10) ** -289
 
 
 def test_phi_at_its_ends() -> None:
