@@ -13,7 +13,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -85,7 +85,7 @@ def repeat(action: Callable[[], None], times: int) -> None:
         action()
 
 
-def microseconds(actions: dict[str, Callable[[], None]], repeats: int) -> dict[str, np.ndarray]:
+def microseconds(actions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, np.ndarray]:
     """Time actions in turn."""
     times = {name: np.empty(repeats) for name in actions}
     for i in range(repeats):

@@ -95,7 +95,13 @@ def plan(
         confidence=confidence,
         tolerance=tolerance,
     )
-    click.echo(str(chosen))
+    click.echo(chosen.recommendation)
+    if chosen.mechanism == "thresholdout":
+        grid = "none" if chosen.grid is None else f"{chosen.grid:g}"
+        click.echo(f"threshold {chosen.threshold:.6g}, noise scale {chosen.noise_scale:.6g}, answer grid {grid}")
+    click.echo("")
+    columns = ["mechanism", "route", "tolerance", "offered", "note"]
+    click.echo(chosen.alternatives[columns].to_string(index=False))
 
 
 @main.command()
