@@ -14,6 +14,7 @@ LAYERS = {
     "thresholdout.answer": 2,
     "thresholdout.fingerprint": 2,
     "thresholdout.metrics": 2,
+    "thresholdout.gaussian_noise": 2,
     "thresholdout.noise": 2,
     "thresholdout.queries": 2,
     "thresholdout.mechanisms": 3,
@@ -35,7 +36,11 @@ SAME_LAYER_STRANGERS = {("thresholdout.mechanisms", "thresholdout.ledger")}
 EXCEPTIONS = {("thresholdout.guard", "thresholdout.model_selection")}
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
-HEAVY_ALLOWED = {"thresholdout.cli": {"click"}, "thresholdout.ledger.schema": {"sqlalchemy"}, "thresholdout.ledger.sql": {"sqlalchemy"}}
+HEAVY_ALLOWED = {
+    "thresholdout.cli": {"click"},
+    "thresholdout.ledger.schema": {"sqlalchemy"},
+    "thresholdout.ledger.sql": {"sqlalchemy"},
+}
 
 
 def modules() -> list[tuple[str, Path]]:

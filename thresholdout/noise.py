@@ -1,4 +1,4 @@
-"""Exact discrete Laplace noise, from the operating system's entropy.
+"""Exact noise: discrete Laplace and rounded Gaussian, from the operating system's entropy.
 
 A released number must not carry the fingerprints of floating-point noise: the low bits of ``value + rng.laplace()``
 tell which values are possible, and so does noise that is cut off. The noise of this package is an integer, in units
@@ -16,7 +16,8 @@ How a draw is made, and why it is exact (the proof is in PROOFS.md, "Noise"):
   by correctly rounded decimal arithmetic between a lower and an upper bound. As p is irrational, every expansion is
   found, and as every comparison ends with probability 1, no coin is approximated.
 
-Scales are rational numbers (`fractions.Fraction`), so that nothing about the law depends on rounding.
+Gaussian noise is made in `thresholdout.gaussian_noise`. Scales are rational numbers (`fractions.Fraction`), so that
+nothing about the law depends on rounding.
 
 Not protected: whoever reads this process's memory sees draws that wait in the buffer, and a virtual machine that is
 resumed twice from one snapshot uses them twice.
@@ -27,7 +28,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
+from thresholdout.gaussian_noise import Entropy, NormalDeviate, round_normal, sample_normals
 
 __all__ = ["DiscreteLaplace", "NoiseSource", "SeededNoise", "SystemNoise"]
 
@@ -48,8 +49,6 @@ _STEP = 64  # bits by which an undecided comparison goes on
 _ROWS = 4096  # geometric numbers made together: their bits fit the second-level cache
 _FIRST_BATCH, _LARGEST_BATCH = 16, 4096
 
-Entropy = Callable[[int], bytes]
-
 
 class NoiseSource(Protocol):
     """Where a mechanism's noise comes from."""
@@ -60,6 +59,9 @@ class NoiseSource(Protocol):
 
     def laplace(self, scale: Fraction) -> int:
         """Draw one discrete Laplace number of the given scale."""
+
+    def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
+        """Draw the integer nearest to a normal number of the given mean and standard deviation."""
 
 
 class _Coin:
@@ -225,6 +227,8 @@ class _BufferedNoise:
         self._entropy = entropy
         self._buffers: dict[tuple[int, int], list[int]] = {}
         self._batches: dict[tuple[int, int], int] = {}
+        self._normals: list[NormalDeviate] = []
+        self._normal_batch = _FIRST_BATCH
 
     def laplace(self, scale: Fraction) -> int:
         """Draw one discrete Laplace number.
@@ -252,6 +256,39 @@ class _BufferedNoise:
     def laplace_array(self, scale: Fraction, size: int) -> NDArray[np.int64]:
         """Draw ``size`` independent discrete Laplace numbers of one scale, as 64-bit integers."""
         return _law(*scale.as_integer_ratio()).sample(size, self._entropy)
+
+    def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
+        """Draw the integer nearest to a normal number, exactly; see `thresholdout.gaussian_noise`.
+
+        Parameters
+        ----------
+        centre, scale : Fraction
+            Mean and standard deviation in units of the grid; the standard deviation is positive.
+
+        Returns
+        -------
+        int
+            In units of the grid.
+
+        Raises
+        ------
+        InputError
+            When the scale is not positive.
+        """
+        if scale <= 0:
+            raise InputError("scale", scale, "a positive number of grid steps")
+        try:
+            number = self._normals.pop()
+        except IndexError:
+            number = self._refill_normals()
+        return round_normal(number, centre, scale, self._entropy)
+
+    def _refill_normals(self) -> NormalDeviate:
+        numbers = sample_normals(self._normal_batch, self._entropy)
+        self._normal_batch = min(2 * self._normal_batch, _LARGEST_BATCH)
+        number = numbers.pop()
+        self._normals.extend(numbers)
+        return number
 
     def _refill(self, key: tuple[int, int]) -> int:
         size = self._batches.get(key, _FIRST_BATCH)
@@ -293,10 +330,16 @@ class SystemNoise(_BufferedNoise):
         with self._lock:
             return super()._refill(key)
 
+    def _refill_normals(self) -> NormalDeviate:
+        with self._lock:
+            return super()._refill_normals()
+
     def _forget(self) -> None:
         self._lock = threading.Lock()
         self._buffers = {}
         self._batches = {}
+        self._normals = []
+        self._normal_batch = _FIRST_BATCH
 
     def __reduce__(self) -> tuple[type[SystemNoise], tuple[()]]:
         return (SystemNoise, ())

@@ -4,9 +4,10 @@ A query is a mean over records of values in a declared range ``[lower, upper]``.
 in units of that range, so the values are mapped to ``[0, 1]`` record by record; what is reduced is therefore a
 mean of n numbers in ``[0, 1]``, whose sensitivity to one record is 1/n whatever the range.
 
-Floating point: up to `WHOLE` values are summed at once, more in blocks of `BLOCK`, whose sums are added exactly. Whatever
-the order inside a block of k values, its error is at most ``(k - 1) * 2**-53`` times the sum of their absolute values, to
-first order, and the mechanism charges this to the sensitivity.
+Floating point: up to `WHOLE` values are summed at once, more in blocks of `BLOCK`, whose sums are added exactly.
+Whatever the order inside a block of k values, its error is at most ``(k - 1) * 2**-53`` times the sum of their absolute
+values, to first order, and the mechanism charges this to the sensitivity. Mechanisms that need an exact sum round every
+value to a dyadic grid first; see `UnitRecords`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from thresholdout.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BLOCK", "WHOLE", "check_bounds", "unit_mean"]
+__all__ = [
+    "BLOCK",
+    "WHOLE",
+    "UnitRecords",
+    "check_bounds",
+    "record_bits",
+    "record_rounding",
+    "unit_mean",
+    "unit_records",
+]
 
 WHOLE = 1 << 20
 """Most values that are summed at once."""
@@ -87,18 +97,10 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     Traceback (most recent call last):
     thresholdout.errors.InputError: train_values: 1.5 at position 1; expected: values in [0, 1]...
     """
-    array = values if type(values) is np.ndarray and values.dtype != object else _as_array(values, argument)
-    if array.ndim != 1:
-        raise InputError(argument, f"an array of shape {array.shape}", "one value per record, shape (n,)")
+    array = _checked(values, n, argument)
     size = array.size
-    if size != n and (n is not None or size < 1):
-        wanted = f"{n} values, one per record" if n is not None else "at least one value"
-        raise InputError(argument, f"{size} values", wanted)
-    kind = array.dtype.kind
-    if kind == "b" and bounds == (0.0, 1.0):
+    if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return int(np.count_nonzero(array)) / size
-    if kind not in "biuf":
-        raise InputTypeError(argument, f"values of type {array.dtype}", "real numbers or booleans")
     if array.dtype == np.float64 and bounds == (0.0, 1.0) and array.flags.c_contiguous:
         # The bit patterns of the floats in [0, 1] are the unsigned integers up to that of 1.0; those of negative
         # numbers and NaN lie above. One pass finds them all; -0.0 is let through by the slow check.
@@ -106,11 +108,142 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
             return min(1.0, _sum(array) / size)
         _check_range(array, bounds, argument)
         return min(1.0, max(0.0, _sum(array) / size))
+    return min(1.0, max(0.0, _sum(_unit(array, bounds, argument)) / size))
+
+
+class UnitRecords:
+    """Per-record values in units of the range, rounded to a grid that is so coarse that sums of them are exact.
+
+    A value v in ``[0, 1]`` becomes the integer ``round(v * 2**bits)``; n of them add up to at most ``2**53``, so every
+    sum of some of them is exact in 64-bit floating point, in any order. What is answered is therefore *exactly* a mean
+    of one number in ``[0, 1]`` per record, and differs from the mean of the values as they were given by at most
+    `record_rounding`. Secret: the representation shows the number of records only.
+
+    Parameters
+    ----------
+    steps : ndarray of shape (n,)
+        Booleans (each worth ``2**bits``), or floats that are integers from 0 to ``2**bits``.
+    bits : int
+        Digits of the grid.
+
+    Attributes
+    ----------
+    bits : int
+        As given.
+
+    Examples
+    --------
+    >>> records = unit_records([0.25, 0.5, 1.0, 1.0], 4, (0, 1), "holdout_values")
+    >>> records, records.mean()
+    (<UnitRecords n=4>, 0.6875)
+    >>> records.part(slice(0, 2)).total() == 3 * 2 ** (records.bits - 2)
+    True
+    """
+
+    __slots__ = ("_steps", "bits")
+
+    def __init__(self, steps: NDArray[np.float64] | NDArray[np.bool_], bits: int) -> None:
+        self._steps = steps
+        self.bits = bits
+
+    def __len__(self) -> int:
+        return self._steps.size
+
+    def __repr__(self) -> str:
+        return f"<UnitRecords n={len(self)}>"
+
+    def total(self) -> int:
+        """Return the exact sum, in units of ``2**-bits``."""
+        if self._steps.dtype == np.bool_:
+            return int(np.count_nonzero(self._steps)) << self.bits
+        return int(np.einsum("i->", self._steps))
+
+    def mean(self) -> float:
+        """Return the mean, rounded once."""
+        return self.total() / (len(self) << self.bits)
+
+    def variance(self) -> float:
+        """Return the sample variance, divided by n - 1; at least two records."""
+        scaled = self._steps * 2.0**-self.bits if self._steps.dtype != np.bool_ else self._steps.astype(np.float64)
+        return float(np.var(scaled, ddof=1))
+
+    def part(self, which: slice | NDArray[np.intp] | NDArray[np.bool_]) -> UnitRecords:
+        """Return some of the records."""
+        return UnitRecords(self._steps[which], self.bits)
+
+
+def unit_records(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> UnitRecords:
+    """Check per-record values like `unit_mean`, and keep them, for mechanisms that need more than their mean.
+
+    Parameters
+    ----------
+    values, n, bounds, argument
+        As for `unit_mean`.
+
+    Raises
+    ------
+    InputError
+        When the length is wrong, or a value is missing, infinite or out of range.
+    InputTypeError
+        When the values are not real numbers.
+
+    Examples
+    --------
+    >>> unit_records([True, False, True, True], None, (0, 1), "holdout_values").mean()
+    0.75
+    """
+    array = _checked(values, n, argument)
+    bits = record_bits(array.size)
+    if array.dtype.kind == "b" and bounds == (0.0, 1.0):
+        return UnitRecords(array.copy(), bits)
+    steps = _unit(array, bounds, argument) * 2.0**bits
+    return UnitRecords(np.rint(steps, out=steps), bits)
+
+
+def record_bits(n: int) -> int:
+    """Return the digits of the grid of n records: at most 40, and ``n * 2**bits <= 2**53``.
+
+    Examples
+    --------
+    >>> record_bits(1000), record_bits(1_000_000)
+    (40, 33)
+    """
+    return min(40, 53 - (n - 1).bit_length())
+
+
+def record_rounding(n: int) -> float:
+    """Bound by how much `UnitRecords` moves a mean: half a grid step, and the floating-point error of the range.
+
+    Examples
+    --------
+    >>> record_rounding(1_000_000) < 1e-10
+    True
+    """
+    return 2.0 ** -(record_bits(n) + 1) + 2.0**-51
+
+
+def _checked(values: object, n: int | None, argument: str) -> NDArray[Any]:
+    """Return values as an array of real numbers or booleans of the right length; their range is not checked."""
+    array = values if type(values) is np.ndarray and values.dtype != object else _as_array(values, argument)
+    if array.ndim != 1:
+        raise InputError(argument, f"an array of shape {array.shape}", "one value per record, shape (n,)")
+    size = array.size
+    if size != n and (n is not None or size < 1):
+        wanted = f"{n} values, one per record" if n is not None else "at least one value"
+        raise InputError(argument, f"{size} values", wanted)
+    if array.dtype.kind not in "biuf":
+        raise InputTypeError(argument, f"values of type {array.dtype}", "real numbers or booleans")
+    return array
+
+
+def _unit(array: NDArray[Any], bounds: tuple[float, float], argument: str) -> NDArray[np.float64]:
+    """Check the range and return the values in units of it."""
     floats = np.ascontiguousarray(array, dtype=np.float64)
     _check_range(floats, bounds, argument)
     lower, upper = bounds
-    unit = (floats - lower) / (upper - lower)
-    return min(1.0, max(0.0, _sum(unit) / size))
+    if bounds == (0.0, 1.0):
+        return floats
+    return (floats - lower) / (upper - lower)
 
 
 def _as_array(values: object, argument: str) -> NDArray[Any]:

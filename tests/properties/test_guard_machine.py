@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.oracles.noise_doubles import LaplaceOnly
 from thresholdout import Answer, BudgetExhausted, Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 
@@ -21,7 +22,7 @@ class PowerCut(BaseException):
     """The process dies here."""
 
 
-class FailingNoise:
+class FailingNoise(LaplaceOnly):
     """Noise that fails at a chosen draw, as a process that dies in the middle of a question."""
 
     for_release = True

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
+from tests.oracles.noise_doubles import LaplaceOnly
 from tests.oracles.sparse_vector import SmallSparseVector, log_at_least, log_probability
 from thresholdout.mechanisms import (
     NoiseRatios,
@@ -138,7 +139,7 @@ class TestExact:
             assert math.exp(log - hits * no_noise) == pytest.approx(probability, rel=1e-3)
 
 
-class _Fixed:
+class _Fixed(LaplaceOnly):
     for_release = False
 
     def __init__(self, draws: list[int]) -> None:
@@ -213,7 +214,7 @@ class TestSimulated:
         assert bound > 1.2
 
     def test_half_the_noise_is_caught(self) -> None:
-        class Half:
+        class Half(LaplaceOnly):
             for_release = False
 
             def __init__(self, noise: NoiseSource) -> None:
@@ -245,7 +246,7 @@ class TestSimulated:
         assert self.lower_bound(FromThreshold) > CLAIM
 
 
-class _Remembering:
+class _Remembering(LaplaceOnly):
     """Noise whose test noise is not fresh; one object per interaction."""
 
     for_release = False

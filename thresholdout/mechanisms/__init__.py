@@ -1,14 +1,17 @@
 """State machines that answer queries: pure, without input or output, and without a clock.
 
-Every mechanism is a `Mechanism`: a state and two numbers go in, a state and an `Outcome` come out. The guard keeps
-the state in a ledger, as opaque text, and releases the outcome only after the new state is stored.
+Every mechanism is a `Mechanism`: a state, a train value and what it read of the holdout go in, a state and an `Outcome`
+come out. The guard keeps the state in a ledger, as opaque text, and releases the outcome only after the new state is
+stored.
 """
 
 from __future__ import annotations
 
 from thresholdout.mechanisms.base import Mechanism, MechanismState, Outcome
+from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.precision import mean_error
 from thresholdout.mechanisms.thresholdout import (
+    DWORK_RATIOS,
     ZHAO_RATIOS,
     NoiseRatios,
     SparseVector,
@@ -19,10 +22,15 @@ from thresholdout.mechanisms.thresholdout import (
 )
 
 __all__ = [
+    "DWORK_RATIOS",
     "ZHAO_RATIOS",
+    "GaussianGuard",
+    "GaussianParameters",
+    "GaussianState",
     "Mechanism",
     "MechanismState",
     "NoiseRatios",
+    "NoiseSchedule",
     "Outcome",
     "SparseVector",
     "ThresholdoutParameters",

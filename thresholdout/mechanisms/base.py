@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
@@ -19,6 +20,7 @@ class MechanismState(Protocol):
 
 
 StateT = TypeVar("StateT", bound=MechanismState)
+ValuesT = TypeVar("ValuesT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +37,30 @@ class Outcome:
         Answers from the holdout *before* this round.
     asked : int
         Number of this round, from 1.
+    half_width : float or None
+        What the answer is worth, in units of the query's range, where the mechanism proves it itself from its own
+        confidence; ``None`` where a certificate says it.
+    about : {"question", "best"}
+        What value and half-width are about: the question that was asked, or the best question so far.
     """
 
     value: float
     source: Literal["train", "holdout"]
     hits: int
     asked: int
+    half_width: float | None = None
+    about: Literal["question", "best"] = "question"
 
 
-class Mechanism(ABC, Generic[StateT]):
+class Mechanism(ABC, Generic[StateT, ValuesT]):
     """A state machine that answers queries about a holdout.
 
     Implementations are immutable, and their steps are pure but for the noise that they draw: the same state, the same
     numbers and the same noise give the same result, and nothing else is remembered. Numbers are in units of the
-    query's range: train value, holdout mean and answer lie in [0, 1], and one of n records moves a mean by 1/n.
+    query's range: train value, holdout values and answer lie in [0, 1], and one of n records moves a mean by 1/n.
+
+    What a mechanism has to know about the holdout differs: the sparse vector needs one mean, others need the records'
+    values, to add up exactly or to split. `read` makes of the values what `step` takes.
     """
 
     name: ClassVar[str]
@@ -59,15 +71,38 @@ class Mechanism(ABC, Generic[StateT]):
         """Return the state before the first query."""
 
     @abstractmethod
-    def step(self, state: StateT, train: float, holdout: float, noise: NoiseSource) -> tuple[StateT, Outcome]:
+    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> ValuesT:
+        """Check the holdout's per-record values and return what `step` needs of them. Secret.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,)
+            Booleans, integers or floats in the range, one per record.
+        n : int
+            Number of records.
+        bounds : tuple of float
+            The declared range, checked by `thresholdout.queries.check_bounds`.
+        argument : str
+            How error messages call the values.
+
+        Raises
+        ------
+        InputError
+            When the length is wrong, or a value is missing, infinite or out of range.
+        """
+
+    @abstractmethod
+    def step(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
         """Answer one query.
 
         Parameters
         ----------
         state
             The state before the query; it is not changed.
-        train, holdout : float
-            The value on the training part, and the secret mean on the holdout, both in [0, 1].
+        train : float
+            The value on the training part, in [0, 1].
+        holdout
+            What `read` returned.
         noise : NoiseSource
             Where the noise comes from.
 
@@ -91,9 +126,19 @@ class Mechanism(ABC, Generic[StateT]):
         """Return the state that `MechanismState.to_text` wrote."""
 
     @abstractmethod
-    def epsilon(self, n: int) -> float:
-        """Bound the differential privacy of the whole interaction about means of n records, in nats."""
+    def remaining(self, state: StateT) -> int | None:
+        """Return how many more answers from the holdout there are at most; ``None`` without a limit. Public."""
 
-    @abstractmethod
+    def epsilon(self, n: int) -> float:
+        """Bound the differential privacy of the whole interaction about means of n records, in nats.
+
+        ``inf`` unless a mechanism proves better; guarantees that do not rest on privacy have none.
+        """
+        return math.inf
+
     def noise_slack(self, n: int) -> float:
-        """Bound what integer and floating-point arithmetic add to an answer's error, in units of the range."""
+        """Bound what integer and floating-point arithmetic add to an answer's error, in units of the range.
+
+        0 where the mechanism's own half-widths contain it.
+        """
+        return 0.0

@@ -9,8 +9,9 @@ from fractions import Fraction
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.queries import BLOCK, WHOLE
 
-__all__ = ["check_count", "integer_sensitivity", "mean_error", "round_up"]
+__all__ = ["check_count", "check_grid", "check_number", "integer_sensitivity", "mean_error", "round_up"]
 
+_MOST_INTERVALS = 1 << 30
 _UNIT = Fraction(1, 1 << 53)  # half a unit in the last place of 1.0
 
 
@@ -31,11 +32,11 @@ def mean_error(n: int) -> Fraction:
     Notes
     -----
     `thresholdout.queries` sums blocks of k values with `numpy.einsum`, adds the block sums with `math.fsum` and divides
-    once by n. A block may be summed in any order and any number of accumulators; every value then passes through at most k - 1 roundings in a block of k (products with
-    1 and sums with 0 are exact), so the relative error of a block is at most g = (k-1)u/(1 - (k-1)u), u = 2**-53.
-    The values are not negative, so this is the relative error of any sum of blocks too; fsum and the division round
-    once each: (1+g)(1+u)**2 - 1 <= (k+3)u for k <= 2**24. The mean is at most 1. `numpy.mean` of at most ``WHOLE``
-    values obeys the same bound.
+    once by n. A block may be summed in any order and any number of accumulators; every value then passes through at
+    most k - 1 roundings in a block of k (products with 1 and sums with 0 are exact), so the relative error of a block
+    is at most g = (k-1)u/(1 - (k-1)u), u = 2**-53. The values are not negative, so this is the relative error of any
+    sum of blocks too; fsum and the division round once each: (1+g)(1+u)**2 - 1 <= (k+3)u for k <= 2**24. The mean is at
+    most 1. `numpy.mean` of at most ``WHOLE`` values obeys the same bound.
 
     Examples
     --------
@@ -117,3 +118,51 @@ def check_count(argument: str, count: object) -> int:
     if number < 1:
         raise InputError(argument, number, "an integer of at least 1")
     return number
+
+
+def check_number(argument: str, value: object, above: float, most: float, expected: str) -> float:
+    """Check that a number lies in ``(above, most]``, and return it as a float.
+
+    Raises
+    ------
+    InputTypeError
+        When it is not a number.
+    InputError
+        When it is out of range, not finite, a text or a bool.
+
+    Examples
+    --------
+    >>> check_number("threshold", 0.0, 0.0, 1.0, "a positive number up to 1")
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: threshold: 0.0; expected: a positive number up to 1
+    """
+    try:
+        number = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputTypeError(argument, repr(value), expected) from None
+    if not above < number <= most:
+        raise InputError(argument, repr(value), expected)
+    return number
+
+
+def check_grid(grid: object) -> int:
+    """Check the step of an answer grid on [0, 1], and return how many steps there are.
+
+    Raises
+    ------
+    InputError
+        Unless the step is 1/(K-1) for an integer K between 2 and 2**30 + 1.
+    InputTypeError
+        When it is not a number.
+
+    Examples
+    --------
+    >>> check_grid(0.01)
+    100
+    """
+    expected = "1/(K-1) for an integer K between 2 and 2**30 + 1"
+    step = check_number("grid", grid, 0.0, 1.0, expected)
+    intervals = round(min(1.0 / step, 2.0 * _MOST_INTERVALS))
+    if intervals > _MOST_INTERVALS or not math.isclose(step * intervals, 1.0, rel_tol=1e-9):
+        raise InputError("grid", repr(grid), expected)
+    return intervals

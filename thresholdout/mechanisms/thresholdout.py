@@ -26,12 +26,21 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import Mechanism, Outcome
-from thresholdout.mechanisms.precision import check_count, integer_sensitivity, mean_error, round_up
+from thresholdout.mechanisms.precision import (
+    check_count,
+    check_grid,
+    check_number,
+    integer_sensitivity,
+    mean_error,
+    round_up,
+)
 from thresholdout.noise import NoiseSource
+from thresholdout.queries import unit_mean
 
 __all__ = [
+    "DWORK_RATIOS",
     "ZHAO_RATIOS",
     "NoiseRatios",
     "SparseVector",
@@ -43,7 +52,6 @@ __all__ = [
 
 _FINENESS = 40  # the noise scale is between 2**40 and 2**41 grid steps
 _SMALLEST, _LARGEST = 1e-12, 1e6
-_MOST_INTERVALS = 1 << 30
 _FORMAT = "thresholdout/1"
 
 
@@ -68,6 +76,12 @@ class NoiseRatios(NamedTuple):
 
 ZHAO_RATIOS = NoiseRatios()
 """The noises of [Z17, Algorithm 1]."""
+
+DWORK_RATIOS = NoiseRatios(2.0, 4.0, 1.0)
+"""The noises of [D15, Figure 1] (Thresholdout): louder comparisons and quieter answers.
+
+A hit costs ``D/sigma (1/2 + 2/4 + 1) = 2 D/sigma`` instead of [Z17]'s ``9/4 D/sigma``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +132,17 @@ class ThresholdoutParameters:
         def fix(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        fix("threshold", _number("threshold", self.threshold, 0.0, _LARGEST, "a positive number up to 1e6"))
+        fix("threshold", check_number("threshold", self.threshold, 0.0, _LARGEST, "a positive number up to 1e6"))
         fix("noise_scale", _noise_scale(self.noise_scale))
         fix("budget", None if self.budget is None else check_count("budget", self.budget))
         fix("queries", None if self.queries is None else check_count("queries", self.queries))
         fix("ratios", _ratios(self.ratios))
-        fix("grid", None if self.grid is None else 1.0 / _intervals(self.grid))
+        fix("grid", None if self.grid is None else 1.0 / check_grid(self.grid))
 
     @property
     def levels(self) -> int | None:
         """K, the number of values that an answer from the holdout can take; ``None`` without a grid."""
-        return None if self.grid is None else _intervals(self.grid) + 1
+        return None if self.grid is None else check_grid(self.grid) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +194,7 @@ class ThresholdoutState:
         return cls(threshold, hits, asked)
 
 
-class SparseVector(Mechanism[ThresholdoutState]):
+class SparseVector(Mechanism[ThresholdoutState, float]):
     """Algorithm 1 of [Z17], in integers.
 
     Parameters
@@ -207,8 +221,8 @@ class SparseVector(Mechanism[ThresholdoutState]):
     >>> noise = SeededNoise(0)
     >>> state = mechanism.start(noise)
     >>> state, outcome = mechanism.step(state, train=0.71, holdout=0.7, noise=noise)
-    >>> outcome
-    Outcome(value=0.71, source='train', hits=0, asked=1)
+    >>> outcome.value, outcome.source, outcome.hits, outcome.asked
+    (0.71, 'train', 0, 1)
     >>> state, outcome = mechanism.step(state, train=0.9, holdout=0.7, noise=noise)
     >>> outcome.source, state
     ('holdout', ThresholdoutState(hits=1, asked=2))
@@ -226,13 +240,17 @@ class SparseVector(Mechanism[ThresholdoutState]):
         self._steps = 1.0 / self.resolution  # a power of two: multiplying by it is exact
         self._one = int(self._steps)
         self._threshold = round(parameters.threshold * self._steps)
-        self._intervals = None if parameters.grid is None else _intervals(parameters.grid)
+        self._intervals = None if parameters.grid is None else check_grid(parameters.grid)
         self._budget = math.inf if parameters.budget is None else parameters.budget
         self._queries = math.inf if parameters.queries is None else parameters.queries
 
     def start(self, noise: NoiseSource) -> ThresholdoutState:
         """Draw the first threshold."""
         return ThresholdoutState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
+
+    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> float:
+        """Check per-record values and return their mean; see `thresholdout.queries.unit_mean`."""
+        return unit_mean(values, n, bounds, argument)
 
     def step(
         self, state: ThresholdoutState, train: float, holdout: float, noise: NoiseSource
@@ -259,6 +277,10 @@ class SparseVector(Mechanism[ThresholdoutState]):
     def restore(self, text: str) -> ThresholdoutState:
         """Return the state that `ThresholdoutState.to_text` wrote."""
         return ThresholdoutState.from_text(text)
+
+    def remaining(self, state: ThresholdoutState) -> int | None:
+        """Return how many more answers from the holdout there are; ``None`` without a budget."""
+        return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
     def epsilon(self, n: int) -> float:
         """Bound the differential privacy of the whole interaction; see `interaction_epsilon`.
@@ -394,31 +416,12 @@ def _scales(noise_scale: float, ratios: NoiseRatios) -> tuple[Fraction, Fraction
     return Fraction(ratios[0]) * scale, Fraction(ratios[1]) * scale, Fraction(ratios[2]) * scale
 
 
-def _number(argument: str, value: object, above: float, most: float, expected: str) -> float:
-    try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise InputTypeError(argument, repr(value), expected) from None
-    if not above < number <= most:
-        raise InputError(argument, repr(value), expected)
-    return number
-
-
 def _noise_scale(value: object) -> float:
     below = math.nextafter(_SMALLEST, 0.0)
-    return _number("noise_scale", value, below, _LARGEST, "a number between 1e-12 and 1e6")
+    return check_number("noise_scale", value, below, _LARGEST, "a number between 1e-12 and 1e6")
 
 
 def _ratios(ratios: NoiseRatios) -> NoiseRatios:
     below = math.nextafter(1 / 64, 0.0)
     expected = "three numbers between 1/64 and 64"
-    return NoiseRatios(*(_number("ratios", ratio, below, 64.0, expected) for ratio in ratios))
-
-
-def _intervals(grid: object) -> int:
-    expected = "1/(K-1) for an integer K between 2 and 2**30 + 1"
-    step = _number("grid", grid, 0.0, 1.0, expected)
-    intervals = round(min(1.0 / step, 2.0 * _MOST_INTERVALS))
-    if intervals > _MOST_INTERVALS or not math.isclose(step * intervals, 1.0, rel_tol=1e-9):
-        raise InputError("grid", repr(grid), expected)
-    return intervals
+    return NoiseRatios(*(check_number("ratios", ratio, below, 64.0, expected) for ratio in ratios))

@@ -1,0 +1,336 @@
+"""Gaussian guard: every question is answered with the holdout's mean and fresh Gaussian noise.
+
+Round j, train value t, holdout mean h, both in units of the query's range::
+
+    y = h + s_j g,   g standard normal, rounded to the answer grid and clipped to [0, 1]
+    without a threshold:            answer y      (source: holdout)
+    with one, and |y - t| <= T:     answer t      (source: train)
+    with one, and |y - t| >  T:     answer y      (source: holdout)
+
+The standard deviations ``s_1, s_2, ...`` are fixed in advance, or constant. Every question draws noise and spends
+``1/(8 n s_j^2)`` of what the certificate allows, also one that is answered with the train value: the threshold is a
+function of t and y, so it costs nothing and saves nothing; it gives answers without noise where train values are good.
+
+What answers are worth is said by a certificate from the noise schedule alone, for independent records and independent
+groups; PROOFS.md, "Gaussian guard: from the program to the theorem", says why it holds for this program.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.mechanisms.base import Mechanism, Outcome
+from thresholdout.mechanisms.precision import check_count, check_grid, check_number
+from thresholdout.noise import NoiseSource
+from thresholdout.queries import UnitRecords, record_rounding, unit_records
+
+__all__ = ["GaussianGuard", "GaussianParameters", "GaussianState", "NoiseSchedule"]
+
+_SMALLEST, _LARGEST = 1e-9, 1e6
+_FINEST = 1 << 40  # steps of an answer without an answer grid
+_FORMAT = "gaussian/1"
+_SCALES = "numbers between 1e-9 and 1e6"
+
+
+class NoiseSchedule:
+    """Standard deviations of the noise in successive answers.
+
+    Parameters
+    ----------
+    scales : float or array-like of shape (k,)
+        One number for any number of answers, or ``s_1, ..., s_k`` for k answers, in units of the query's range; each
+        between 1e-9 and 1e6.
+
+    Attributes
+    ----------
+    limit : int or None
+        k; ``None`` for one number.
+
+    Raises
+    ------
+    InputError
+        When a scale is out of range, or there is none.
+    InputTypeError
+        When they are not numbers.
+
+    Examples
+    --------
+    >>> schedule = NoiseSchedule([0.03, 0.02, 0.02])
+    >>> schedule.limit, schedule.scale(2)
+    (3, 0.02)
+    >>> NoiseSchedule.from_json(schedule.to_json()) == schedule
+    True
+    >>> NoiseSchedule(0.01)
+    NoiseSchedule(0.01)
+    """
+
+    __slots__ = ("_scales", "limit")
+
+    def __init__(self, scales: float | ArrayLike) -> None:
+        try:
+            array = np.array(scales, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputTypeError("scales", repr(scales), f"one number or a list of {_SCALES}") from None
+        if isinstance(scales, (bool, str)) or array.ndim > 1 or array.size == 0:
+            raise InputError("scales", f"an array of shape {array.shape}", f"one number or a list of {_SCALES}")
+        good = (array >= _SMALLEST) & (array <= _LARGEST)
+        if not good.all():
+            raise InputError("scales", repr(float(array[~good].flat[0])), _SCALES)
+        array.flags.writeable = False
+        self._scales: NDArray[np.float64] = array
+        self.limit = array.size if array.ndim else None
+
+    def scale(self, answer: int) -> float:
+        """Return ``s_j`` for answer j, counted from 1."""
+        return float(self._scales) if self.limit is None else float(self._scales[answer - 1])
+
+    def scales(self, answers: int) -> NDArray[np.float64]:
+        """Return ``s_1, ..., s_j`` for the first answers, read-only."""
+        return np.broadcast_to(self._scales, answers) if self.limit is None else self._scales[:answers]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schedule for the parameters of a ledger: the same floats on every platform.
+
+        Lists are stored as the differences of differences of their bit patterns, packed: a slowly changing schedule
+        takes a few bytes an answer or less.
+        """
+        if self.limit is None:
+            return {"constant": float(self._scales)}
+        patterns = self._scales.view(np.int64)
+        seconds = np.diff(patterns, n=2, prepend=np.zeros(2, dtype=np.int64)).astype("<i8")
+        shuffled = seconds.view(np.uint8).reshape(-1, 8).T.tobytes()
+        return {"packed": base64.b64encode(zlib.compress(shuffled, 9)).decode(), "answers": self.limit}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> NoiseSchedule:
+        """Read what `to_json` returned.
+
+        Raises
+        ------
+        InputError
+            When it is something else.
+        """
+        try:
+            if "constant" in stored:
+                return cls(float(stored["constant"]))
+            shuffled = np.frombuffer(zlib.decompress(base64.b64decode(stored["packed"])), dtype=np.uint8)
+            seconds = np.ascontiguousarray(shuffled.reshape(8, int(stored["answers"])).T).view("<i8").ravel()
+            patterns = np.cumsum(np.cumsum(seconds.astype(np.int64)))
+            return cls(patterns.view(np.float64))
+        except (KeyError, TypeError, ValueError, binascii.Error, zlib.error):
+            raise InputError("schedule", "a value of another form", "what a noise schedule wrote") from None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NoiseSchedule):
+            return NotImplemented
+        return self.limit == other.limit and bool(np.array_equal(self._scales, other._scales))
+
+    def __hash__(self) -> int:
+        return hash((self.limit, self._scales.tobytes()))
+
+    def __repr__(self) -> str:
+        if self.limit is None:
+            return f"NoiseSchedule({float(self._scales)})"
+        return f"<NoiseSchedule of {self.limit} answers, {self._scales[0]:.4g} to {self._scales[-1]:.4g}>"
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianParameters:
+    """Public parameters of `GaussianGuard`, in units of the query's range.
+
+    Parameters
+    ----------
+    schedule : NoiseSchedule, float or array-like
+        Standard deviations of the noise; see `NoiseSchedule`.
+    queries : int or None
+        k: questions in all, at most as many as the schedule has. ``None`` for as many as it has, which may be any
+        number.
+    threshold : float or None
+        T: the train value is the answer when it is within T of the noisy mean. Positive; ``None`` for no threshold.
+    grid : float or None
+        Step of the answer grid: 1/(K-1) for an integer K from 2 to 2**30 + 1. ``None`` for 2**-40.
+
+    Raises
+    ------
+    InputError
+        When a parameter is out of range.
+    InputTypeError
+        When a parameter is not a number of its kind.
+
+    Examples
+    --------
+    >>> parameters = GaussianParameters([0.03, 0.02, 0.02], grid=0.001)
+    >>> parameters.queries, parameters.intervals
+    (3, 1000)
+    """
+
+    schedule: NoiseSchedule
+    queries: int | None = None
+    threshold: float | None = None
+    grid: float | None = None
+
+    def __init__(
+        self,
+        schedule: NoiseSchedule | float | ArrayLike,
+        queries: int | None = None,
+        threshold: float | None = None,
+        grid: float | None = None,
+    ) -> None:
+        def fix(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        chosen = schedule if isinstance(schedule, NoiseSchedule) else NoiseSchedule(schedule)
+        limit = chosen.limit if queries is None else check_count("queries", queries)
+        if limit is not None and chosen.limit is not None and limit > chosen.limit:
+            raise InputError("queries", limit, f"at most {chosen.limit}, as many as the schedule has scales")
+        fix("schedule", chosen)
+        fix("queries", limit)
+        expected = "a positive number up to 1e6"
+        fix("threshold", None if threshold is None else check_number("threshold", threshold, 0.0, _LARGEST, expected))
+        fix("grid", None if grid is None else 1.0 / check_grid(grid))
+
+    @property
+    def intervals(self) -> int:
+        """Steps of the answer grid from 0 to 1: K - 1, or 2**40 without a grid."""
+        return _FINEST if self.grid is None else check_grid(self.grid)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianState:
+    """State of `GaussianGuard`; nothing in it is secret.
+
+    Attributes
+    ----------
+    asked : int
+        Questions so far, each of which drew noise.
+    hits : int
+        Answers with source "holdout" so far.
+
+    Examples
+    --------
+    >>> GaussianState.from_text(GaussianState(asked=7, hits=2).to_text())
+    GaussianState(asked=7, hits=2)
+    """
+
+    asked: int
+    hits: int
+
+    def to_text(self) -> str:
+        """Return the state as one line of text, for a ledger."""
+        return f"{_FORMAT} {self.asked} {self.hits}"
+
+    @classmethod
+    def from_text(cls, text: str) -> GaussianState:
+        """Read what `to_text` wrote.
+
+        Raises
+        ------
+        InputError
+            When the text is something else.
+        """
+        try:
+            tag, *words = text.split(" ")
+            asked, hits = map(int, words)
+            if tag != _FORMAT or not 0 <= hits <= asked:
+                raise ValueError
+        except ValueError:
+            raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
+        return cls(asked, hits)
+
+
+class GaussianGuard(Mechanism[GaussianState, UnitRecords]):
+    """Every question answered with exact rounded Gaussian noise, with or without a threshold in front.
+
+    Parameters
+    ----------
+    parameters : GaussianParameters
+        Noise schedule, number of questions, threshold, answer grid.
+
+    Attributes
+    ----------
+    parameters : GaussianParameters
+        As given.
+
+    Notes
+    -----
+    *Guarantee.* For independent records, or independent groups of them, the error of every answer is bounded from the
+    noise schedule alone, for all answers at once and every adaptive analyst; the posterior mean of *every* query stays
+    within D(x_t) of its truth, ``x_t = sum_{j<=t} 1/(8 n s_j^2)``. The theorem needs the answered query to be exactly a
+    mean of numbers in [0, 1], one for each record, and the noise to be exactly Gaussian: values are rounded to a grid
+    on which sums are exact (`thresholdout.queries.UnitRecords`), and what is drawn is the rounded value of ``h + s g``,
+    not a discrete noise on a rounded h. PROOFS.md, "Gaussian guard: from the program to the theorem".
+
+    There is no finite epsilon, and no certificate for dependence beyond groups and mixtures of groups.
+
+    Examples
+    --------
+    >>> from thresholdout.noise import SeededNoise
+    >>> mechanism = GaussianGuard(GaussianParameters(0.01, queries=2, grid=0.001))
+    >>> noise = SeededNoise(0)
+    >>> values = mechanism.read([0, 1, 1, 1], 4, (0, 1), "holdout_values")
+    >>> state, outcome = mechanism.step(mechanism.start(noise), 0.5, values, noise)
+    >>> outcome.source, abs(outcome.value - 0.75) < 0.05, state
+    ('holdout', True, GaussianState(asked=1, hits=1))
+    """
+
+    name: ClassVar[str] = "gaussian"
+
+    def __init__(self, parameters: GaussianParameters) -> None:
+        self.parameters = parameters
+        self._intervals = parameters.intervals
+        self._queries = math.inf if parameters.queries is None else parameters.queries
+
+    def start(self, noise: NoiseSource) -> GaussianState:
+        """Return the state before the first question; nothing is drawn."""
+        return GaussianState(0, 0)
+
+    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> UnitRecords:
+        """Check per-record values and round them to the grid on which their sum is exact."""
+        return unit_records(values, n, bounds, argument)
+
+    def step(
+        self, state: GaussianState, train: float, holdout: UnitRecords, noise: NoiseSource
+    ) -> tuple[GaussianState, Outcome]:
+        """Answer one query; see `Mechanism.step`."""
+        if state.asked >= self._queries:
+            raise BudgetExhausted("queries", state.asked, int(self._queries))
+        if not 0.0 <= train <= 1.0:
+            raise InputError("train", train, "a number in [0, 1]")
+        asked, intervals = state.asked + 1, self._intervals
+        centre = Fraction(holdout.total() * intervals, len(holdout) << holdout.bits)
+        noisy = noise.rounded_gaussian(centre, Fraction(self.parameters.schedule.scale(asked)) * intervals)
+        value = min(max(noisy, 0), intervals) / intervals
+        threshold = self.parameters.threshold
+        if threshold is not None and abs(value - train) <= threshold:
+            return GaussianState(asked, state.hits), Outcome(train, "train", state.hits, asked)
+        return GaussianState(asked, state.hits + 1), Outcome(value, "holdout", state.hits, asked)
+
+    def restore(self, text: str) -> GaussianState:
+        """Return the state that `GaussianState.to_text` wrote."""
+        return GaussianState.from_text(text)
+
+    def remaining(self, state: GaussianState) -> int | None:
+        """Return how many questions are left: each of them draws noise."""
+        return None if self.parameters.queries is None else self.parameters.queries - state.asked
+
+    def noise_slack(self, n: int) -> float:
+        """Bound what rounding values to the grid of records, and answers without an answer grid, adds to an error.
+
+        Examples
+        --------
+        >>> GaussianGuard(GaussianParameters(0.01)).noise_slack(1000) < 1e-12
+        True
+        """
+        unseen = 0.0 if self.parameters.grid is not None else 0.5 / _FINEST
+        return (record_rounding(n) + unseen + 2.0**-51) * (1.0 + 2.0**-50)
