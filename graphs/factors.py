@@ -253,7 +253,7 @@ class FactorGraph(DependenceModel):
     def independent_groups(self) -> IntArray | None:
         """Return the numbers of records in the connected components, or None when there is only one component."""
         counts = self._component_records
-        return counts if len(counts) > 1 else None
+        return counts.copy() if len(counts) > 1 or self.n == 1 else None
 
     # Leakage -----------------------------------------------------------------------------------------------
 

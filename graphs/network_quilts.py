@@ -34,6 +34,7 @@ x_Q can only enlarge it. I needs g and with it the whole component.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -48,13 +49,13 @@ from graphs.errors import ArgumentError
 from graphs.messages import phi
 from graphs.potentials import Potentials
 from graphs.rounding import charges, up
-from graphs.separators import Search, boundary, candidates
+from graphs.separators import Search, boundary, candidates, nearby
 from graphs.spreads import known_subsets, largest_influences, largest_ranges
 
 __all__ = ["NetworkQuilts"]
 
 #: Influences need the law of the whole component; components of more nodes than this have none.
-MOST_NODES = 150
+MOST_NODES = 200
 
 #: Entries of the tables that are handled at a time.
 STACKED = 1 << 20
@@ -101,6 +102,9 @@ class NetworkQuilts:
     def __init__(self, potentials: Potentials, search: Search | None = None) -> None:
         self._potentials = potentials
         self._search = search or Search.of_size(potentials.n_nodes)
+
+    def __len__(self) -> int:
+        return len(self._patterns[0])
 
     # Which quilts ------------------------------------------------------------------------------------------
 
@@ -179,7 +183,7 @@ class NetworkQuilts:
         """Yield T for quilts of one local structure: axes for the quilt, the record, near records, the boundary."""
         sizes, scopes, seen, inside, count = pattern
         kept = [*range(seen), *range(inside, count)]
-        entries = int(np.prod([sizes[v] for v in kept])) * 3 ** (seen - 1)
+        entries = math.prod(sizes[v] for v in kept) * math.prod(1 + sizes[v] for v in range(1, seen))
         at_once = max(STACKED // entries, 1)
         everything, _, _ = self._patterns
         for start in range(0, len(quilts), at_once):
@@ -202,41 +206,41 @@ class NetworkQuilts:
     @cached_property
     def _all_influences(self) -> tuple[FloatArray, FloatArray]:
         quilts, _, groups = self._patterns
-        p = self._potentials
         every, empty = np.full(len(quilts), np.inf), np.full(len(quilts), np.inf)
-        remote: dict[tuple[frozenset[int], tuple[int, ...]], Table | None] = {}
-        within = self._by_component
+        parts: dict[tuple[int, tuple[int, ...]], Table] = {}
         for pattern, members in groups.items():
             small = [j for j in members if self.has_influences(quilts[j].nodes[0])]
             for part, table in self._near_tables(pattern, small):
                 configurations = known_subsets(table.values, pattern[2])
                 for k, j in enumerate(part):
                     quilt = quilts[j]
-                    edge = quilt.nodes[quilt.inside :]
-                    key = (frozenset(quilt.nodes[: quilt.inside]), edge)
-                    if key not in remote:
-                        others = within[int(p.component[quilt.nodes[0]])].difference(quilt.tables)
-                        remote[key] = self._remote([p.tables[f] for f in sorted(others)], edge)
-                    outer = remote[key]
-                    if outer is not None:
-                        roundings = table.roundings + outer.roundings + outer.values.size + 2
-                        every[j], empty[j] = largest_influences(
-                            configurations[:, k], outer.values.reshape(-1), roundings
-                        )
+                    try:
+                        outer = self._remote(quilt, parts)
+                    except ArgumentError:
+                        continue
+                    roundings = table.roundings + outer.roundings + outer.values.size + 2
+                    every[j], empty[j] = largest_influences(configurations[:, k], outer.values.reshape(-1), roundings)
         return every, empty
 
-    def _remote(self, tables: list[Table], edge: tuple[int, ...]) -> Table | None:
-        try:
-            return eliminate(tables, edge, self._potentials.sizes)
-        except ArgumentError:
-            return None
-
-    @cached_property
-    def _by_component(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = defaultdict(set)
-        for position, table in enumerate(self._potentials.tables):
-            found[int(self._potentials.component[table.members[0]])].add(position)
-        return found
+    def _remote(self, quilt: _Quilt, parts: dict[tuple[int, tuple[int, ...]], Table]) -> Table:
+        """Return g of a quilt: a product over the components of the remote nodes, which many quilts share."""
+        p = self._potentials
+        edge = quilt.nodes[quilt.inside :]
+        done = set(quilt.nodes)
+        inner = {f for v in edge for f in p.factors_of[v] if all(u in edge for u in p.tables[f].members)}
+        tables = [p.tables[f] for f in sorted(inner)]
+        for start in (u for v in edge for u in p.neighbours[v]):
+            if start in done:
+                continue
+            beyond = nearby(p.neighbours, start, frozenset(edge)) | {start}
+            done |= beyond
+            ends = tuple(sorted(boundary(p.neighbours, beyond)))
+            key = (min(beyond), ends)
+            if key not in parts:
+                held = {f for v in beyond for f in p.factors_of[v]}
+                parts[key] = eliminate([p.tables[f] for f in sorted(held)], ends, p.sizes)
+            tables.append(parts[key])
+        return eliminate(tables, edge, p.sizes)
 
     def has_influences(self, node: int) -> bool:
         """Whether the component of a node is small enough for influences."""

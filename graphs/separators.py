@@ -45,10 +45,12 @@ class Search:
     @classmethod
     def of_size(cls, nodes: int) -> Search:
         """Return the search for a network of so many nodes: the larger, the fewer quilts per node."""
-        if nodes <= 400:
+        if nodes <= 60:
             return cls(8, 40, 4, True, 7, 1 << 14)
+        if nodes <= 600:
+            return cls(8, 16, 3, True, 5, 1 << 12)
         if nodes <= 5000:
-            return cls(7, 12, 2, False, 5, 1 << 12)
+            return cls(7, 8, 2, False, 4, 1 << 10)
         return cls(4, 2, 1, False, 3, 1 << 9)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import chain, combinations
+from fractions import Fraction
+from itertools import chain, combinations, permutations
 
+import mpmath
 import networkx as nx
 import numpy as np
 import pytest
@@ -104,6 +106,26 @@ def test_influences_are_those_of_the_joint_law(seed: int) -> None:
             if p.positive_components[p.component[node]]:
                 assert quilts.ranges(known)[j] == pytest.approx(spread, rel=1e-9, abs=1e-12)
                 assert spread <= 2 * influence + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ranges_and_influences_are_never_below_those_of_exact_arithmetic(seed: int) -> None:
+    """A path of three records with floats as weights, in rational arithmetic and 50-digit logarithms."""
+    rng = np.random.default_rng([14, seed])
+    first, second = np.exp(4 * rng.standard_normal((2, 3, 3)))
+    model = FactorGraph([3, 3, 3], [((0, 1), first), ((1, 2), second)])
+    row = model.quilts(0).set_index("quilt").loc[[(2,)]]
+    exact = [
+        [sum(Fraction(float(first[x, y])) * Fraction(float(second[y, z])) for y in range(3)) for z in range(3)]
+        for x in range(3)
+    ]
+    law = [[weight / sum(weights) for weight in weights] for weights in exact]
+    with mpmath.workdps(50):
+        logs = [[mpmath.log(mpmath.mpf(p.numerator) / p.denominator) for p in row] for row in law]
+        pairs = [[a - b for a, b in zip(u, v, strict=True)] for u, v in permutations(logs, 2)]
+        influence, spread = max(map(max, pairs)), max(max(pair) - min(pair) for pair in pairs)
+        for found, true in [(row.influence.iloc[0], influence), (row.spread.iloc[0], spread)]:
+            assert true <= mpmath.mpf(float(found)) <= true * (1 + mpmath.mpf("1e-11")) + mpmath.mpf("1e-12")
 
 
 def test_separation_is_conditional_independence() -> None:
