@@ -55,6 +55,28 @@ def test_marginals_are_those_of_pgmpy(seed: int) -> None:
     np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_bayesian_networks_answer_as_pgmpy_does(seed: int) -> None:
+    model = random_bayesian_network(np.random.default_rng([15, seed]), 9, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pgmpy.factors.discrete import TabularCPD
+        from pgmpy.inference import VariableElimination
+        from pgmpy.models import DiscreteBayesianNetwork
+
+        peer = DiscreteBayesianNetwork()
+        peer.add_nodes_from(model.nodes)
+        sizes = model.cardinalities
+        for factor in model._factors:
+            *above, node = factor.members
+            peer.add_edges_from((parent, node) for parent in above)
+            values = np.moveaxis(factor.values, -1, 0).reshape(sizes[node], -1)
+            peer.add_cpds(TabularCPD(node, sizes[node], values, above or None, [sizes[v] for v in above] or None))
+        answer = VariableElimination(peer).query([8, 0, 4], show_progress=False)
+        expected = answer.values.transpose([answer.variables.index(v) for v in [8, 0, 4]])
+    np.testing.assert_allclose(model.marginal([8, 0, 4]), expected, rtol=1e-12, atol=1e-15)
+
+
 def test_scales_far_beyond_floats_are_kept() -> None:
     """A product of 400 tables with entries around 1e-10: its total is 1e-4000 and known in closed form."""
     step = np.array([[3e-10, 1e-10], [1e-10, 3e-10]])

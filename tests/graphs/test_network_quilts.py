@@ -115,11 +115,9 @@ def test_ranges_and_influences_are_never_below_those_of_exact_arithmetic(seed: i
     first, second = np.exp(4 * rng.standard_normal((2, 3, 3)))
     model = FactorGraph([3, 3, 3], [((0, 1), first), ((1, 2), second)])
     row = model.quilts(0).set_index("quilt").loc[[(2,)]]
-    exact = [
-        [sum(Fraction(float(first[x, y])) * Fraction(float(second[y, z])) for y in range(3)) for z in range(3)]
-        for x in range(3)
-    ]
-    law = [[weight / sum(weights) for weight in weights] for weights in exact]
+    left, right = ([[Fraction(w) for w in line] for line in table.tolist()] for table in (first, second))
+    exact = [[sum((u[y] * right[y][z] for y in range(3)), Fraction(0)) for z in range(3)] for u in left]
+    law = [[weight / sum(weights, Fraction(0)) for weight in weights] for weights in exact]
     with mpmath.workdps(50):
         logs = [[mpmath.log(mpmath.mpf(p.numerator) / p.denominator) for p in row] for row in law]
         pairs = [[a - b for a, b in zip(u, v, strict=True)] for u, v in permutations(logs, 2)]
