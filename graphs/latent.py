@@ -88,15 +88,15 @@ class LatentModel(DependenceModel):
 
     def _state_budgets(self, own: float | FloatArray) -> float | FloatArray:
         """Return the sum of what the records of each state let through, as a float when all are the same."""
-        if isinstance(own, float):
-            if self._assignment is None:
+        if self._assignment is None:
+            if isinstance(own, float):
                 return own
-            sums = self._sizes * own
-        elif self._assignment is None:
             sums = own
+        elif isinstance(own, float):
+            sums = self._sizes.astype(np.float64) * own
         else:
             sums = np.bincount(self._assignment, weights=own, minlength=len(self._sizes)).astype(np.float64)
-        sums = np.where(self._sizes <= 1, sums, up(sums, self._sizes.astype(np.float64)))
+        sums = np.where(self._sizes <= 1, sums, up(sums, float(self._sizes.max())))
         return float(sums[0]) if (sums == sums[0]).all() else sums
 
     def _about_states(self, method: str, budgets: float | FloatArray, adversary: Adversary) -> Profile:

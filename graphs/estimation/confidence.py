@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, check_count, check_target
-from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.errors import ArgumentError
 from graphs.model import Adversary, DependenceModel
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ class BudgetInterval:
     budget, inflation : float
         Of the fitted model.
     budgets, inflations : ndarray of shape (draws,)
-        Of the models fitted to data drawn from it; a budget of 0 where a model leaves none or could not be fitted.
+        Of the models fitted to data drawn from it; epsilon / n and n where a model leaves no more or could not be
+        fitted, since these hold for all n records as one group.
     epsilon : float
         Target for the leakage, nats.
     confidence : float
@@ -75,9 +76,9 @@ class BudgetInterval:
         level = f"{100 * self.confidence:g}% interval"
         return (
             f"budget {self.budget:.4g} for a leakage of {self.epsilon:g} nats ({level} {self.low:.4g} to "
-            f"{self.high:.4g}), variance inflation {self.inflation:.4g} ({self.inflation_low:.4g} to "
-            f"{self.inflation_high:.4g}). The model is an estimate: what is computed from it holds for the fitted "
-            "law, and for the unknown one only as far as the two agree and the model is of the right kind."
+            f"{self.high:.4g}),\nvariance inflation {self.inflation:.4g} ({self.inflation_low:.4g} to "
+            f"{self.inflation_high:.4g}). The model is an estimate: what is computed from it holds for the fitted law,\n"
+            "and for the unknown one only as far as the two agree and the model is of the right kind."
         )
 
     def table(self) -> pd.DataFrame:
@@ -89,8 +90,7 @@ class BudgetInterval:
     def _ends(self, seen: float, drawn: FloatArray) -> tuple[float, float]:
         tail = (1 - self.confidence) / 2
         quantiles = np.quantile(drawn, [tail, 1 - tail], method="inverted_cdf")
-        with np.errstate(divide="ignore"):
-            ends = np.concatenate([quantiles, seen**2 / quantiles])
+        ends = np.concatenate([quantiles, seen**2 / quantiles])
         return min(float(ends.min()), seen), max(float(ends.max()), seen)
 
     def __str__(self) -> str:
@@ -133,15 +133,15 @@ def budget_interval(
     Raises
     ------
     ArgumentError
-        For arguments that cannot be used; RouteUnavailable when the fitted model itself leaves no budget.
+        For arguments that cannot be used.
 
     Notes
     -----
     Parametric bootstrap: data are drawn from the fitted model and the model is fitted to each anew. The interval
     covers two: the quantiles of the refitted budgets, and what follows when the ratio of a refitted budget to the
     fitted one is distributed as that of the fitted budget to the unknown one [Davison and Hinkley 1997, sections 5.2
-    and 5.3]. A draw to which no model can be fitted counts as a budget of 0 and an inflation of n. The level is
-    approximate, for a model of the right kind and data enough; it says nothing about a model of a wrong kind.
+    and 5.3]. A draw to which no model can be fitted counts as n records that are one group. The level is approximate, for
+    a model of the right kind and data enough; it says nothing about a model of a wrong kind.
 
     Examples
     --------
@@ -155,16 +155,15 @@ def budget_interval(
     if not 0 < confidence < 1:
         raise ArgumentError("confidence", repr(confidence), "a number between 0 and 1")
     rng = np.random.default_rng(seed)
-    budgets, inflations = np.zeros(check_count("draws", draws, 2)), np.full(draws, float(model.n))
+    budgets = np.full(check_count("draws", draws, 2), target / model.n * (1 - 2.0**-50))
+    inflations = np.full(draws, float(model.n))
     for draw in range(draws):
         try:
             again = fit(model.sample(rng))
-            inflations[draw] = again.variance_inflation()
-            budgets[draw] = again.budget(target, adversary=adversary)
-        except RouteUnavailable:
-            continue
         except ArgumentError:
-            inflations[draw] = float(model.n)
+            continue
+        inflations[draw] = again.variance_inflation()
+        budgets[draw] = max(budgets[draw], again.budget(target, adversary=adversary))
     return BudgetInterval(
         model.budget(target, adversary=adversary),
         model.variance_inflation(),

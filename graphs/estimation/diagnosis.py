@@ -109,7 +109,8 @@ class Diagnosis:
         )
         if sum(self.adjusted <= self.level) > 1:
             lines.append("Several structures matter at once: one model alone does not cover the others.")
-        lines.append("A fitted model is an estimate: see budget_interval for how far its budget may be off.")
+        if not isinstance(self.model, Groups | Independent):
+            lines.append("A fitted model is an estimate: see budget_interval for how far its budget may be off.")
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
