@@ -95,7 +95,7 @@ def plan(
         confidence=confidence,
         tolerance=tolerance,
     )
-    click.echo(chosen.recommendation)
+    click.echo(f"{chosen.records:,} records: {chosen.recommendation}")
     if chosen.mechanism == "thresholdout":
         grid = "none" if chosen.grid is None else f"{chosen.grid:g}"
         click.echo(f"threshold {chosen.threshold:.6g}, noise scale {chosen.noise_scale:.6g}, answer grid {grid}")

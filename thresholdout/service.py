@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["PredictionGuard", "read_table"]
 
 _DOCUMENT = "labels"
+_MOST_STATES = 100
 
 
 class PredictionGuard:
@@ -271,6 +272,9 @@ def _dependence(
     if chain is not None:
         from graphs import MarkovChain
 
+        kinds = train[label].nunique()
+        if kinds > _MOST_STATES:
+            raise InputError("chain", f"{kinds} different labels", f"labels of at most {_MOST_STATES} kinds")
         fitted = MarkovChain.fit(train[label].tolist(), n=len(holdout))
         return {"kind": "chain", "transition": np.asarray(fitted.transition).tolist()}
     if edges is not None:
