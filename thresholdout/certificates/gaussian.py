@@ -1,0 +1,335 @@
+"""Gaussian answers: how far answers to adaptive questions can be from the truth.
+
+The guard answers question j by ``q_j(X)`` and normal noise of standard deviation s_j, chosen from earlier answers. The
+certificate has two parts: what the noise does to an answer, and how far the analyst's expectation of *any* question can
+have moved from the truth, which depends on the information ``x = sum 1/(8 N s_j^2)`` given away so far. There is no
+union over questions, and the probability of failure enters by its logarithm. PROOFS.md, "Gaussian answers".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.certificates.grid_search import best_parameters
+from thresholdout.certificates.independent_blocks import IndependentBlocks
+from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
+from thresholdout.certificates.route import up
+
+__all__ = ["Drift", "GaussianWidths", "NoiseSchedule", "drift_bound", "one_scale", "scheduled_widths"]
+
+Floats = NDArray[np.float64]
+
+SHARES = (0.02, 0.98)
+"""Where to look for the share of beta that the noise takes."""
+
+STRETCHES = (1e-3, 1e2)
+"""Where to look for b."""
+
+
+def drift_bound(blocks: IndependentBlocks, stretch: Floats, failure: Floats, information: Floats) -> Floats:
+    """Bound how far the analyst's expectation of any question can be from the truth.
+
+    Parameters
+    ----------
+    blocks : IndependentBlocks
+        The records.
+    stretch : ndarray
+        b > 0, fixed before the first answer.
+    failure : ndarray
+        b2, probability with which this may ever be wrong, apart from the blocks' own exception.
+    information : ndarray
+        x, nats.
+
+    Returns
+    -------
+    ndarray
+        ``D(x) = sqrt((1+b) (x + (L + r)/b) / (N (2 - (1+b) x c))) + r``, ``L = ln(1/b2)``, r the root of the
+        exception and c the crowding of the blocks; ``inf`` where the denominator is not positive.
+
+    Examples
+    --------
+    >>> blocks = IndependentBlocks.of_records(100_000)
+    >>> float(drift_bound(blocks, np.array(0.1), np.array(0.01), np.array(500.0)))
+    0.05487773...
+    """
+    exception = math.sqrt(blocks.exception)
+    numerator = (1.0 + stretch) * (information + (exception - np.log(failure)) / stretch)
+    room = 2.0 - (1.0 + stretch) * information * blocks.crowding
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound: Floats = np.where(room > 0.0, np.sqrt(numerator / (blocks.effective * room)), np.inf) + exception
+    return bound
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """D as a function of the information given away: valid at all times at once, except with probability `failure`.
+
+    Parameters
+    ----------
+    blocks : IndependentBlocks
+        The records.
+    stretch : float
+        b > 0, fixed before the first answer; about ``sqrt(L/x)`` is good.
+    failure : float
+        b2, in (0, 1). The blocks' exception fails with a probability of its root on top.
+
+    Examples
+    --------
+    >>> drift = Drift(IndependentBlocks.of_records(100_000), 0.1, 0.01)
+    >>> round(drift(500.0), 12), drift.information(0.01)
+    (0.054877738357, 0.0125)
+    """
+
+    blocks: IndependentBlocks
+    stretch: float
+    failure: float
+
+    def __call__(self, information: float) -> float:
+        """Return ``D(x)``, rounded up."""
+        one = np.array(self.stretch), np.array(self.failure), np.array(information)
+        return up(float(drift_bound(self.blocks, *one)))
+
+    def information(self, scale: float) -> float:
+        """Return the information in one answer with this standard deviation, ``1/(8 N s^2)`` nats."""
+        return 1.0 / (8.0 * self.blocks.effective * scale**2)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseSchedule:
+    """Standard deviations of successive answers, as runs of equal ones.
+
+    Parameters
+    ----------
+    scales : tuple of float
+        In units of the range, positive.
+    runs : tuple of int
+        For how many answers each holds, at least 1.
+
+    Examples
+    --------
+    >>> schedule = NoiseSchedule((0.2, 0.1), (1, 3))
+    >>> schedule.answers, schedule.scale(1), schedule.scale(4)
+    (4, 0.2, 0.1)
+    >>> schedule.expand()
+    array([0.2, 0.1, 0.1, 0.1])
+    """
+
+    scales: tuple[float, ...]
+    runs: tuple[int, ...]
+
+    @classmethod
+    def constant(cls, scale: float, answers: int) -> NoiseSchedule:
+        """Return the same standard deviation for all answers."""
+        return cls((scale,), (answers,))
+
+    @classmethod
+    def of(cls, scales: Sequence[float] | Floats) -> NoiseSchedule:
+        """Return the schedule that holds these standard deviations, one for each answer."""
+        values = np.asarray(scales, dtype=np.float64)
+        starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
+        runs = np.diff(np.r_[starts, values.size])
+        return cls(tuple(values[starts].tolist()), tuple(runs.tolist()))
+
+    @property
+    def answers(self) -> int:
+        """How many answers there are."""
+        return sum(self.runs)
+
+    def expand(self) -> Floats:
+        """Return one standard deviation for each answer."""
+        return np.repeat(np.array(self.scales), np.array(self.runs))
+
+    def scale(self, answer: int) -> float:
+        """Return the standard deviation of an answer, counted from 1."""
+        return self.scales[int(np.searchsorted(np.cumsum(self.runs), answer))]
+
+
+class GaussianWidths:
+    """Half-widths of the answers of a Gaussian guard.
+
+    Parameters
+    ----------
+    drift : Drift
+        How far expectations can have moved.
+    schedule : NoiseSchedule
+        Standard deviations of the answers.
+    noise_failure : float
+        b1, probability that the noise may be worse; the whole certificate fails with at most b1 + b2 and the root of
+        the blocks' exception.
+    threshold : float
+        T of a threshold in front, where answers within T of the train value are replaced by it.
+    slack : float
+        What rounding adds to an answer's error.
+    declared : bool
+        Whether the schedule's length is the declared number of answers. Otherwise answers may go on for ever with the
+        schedule's last standard deviation, and the half-widths pay for it.
+
+    Examples
+    --------
+    >>> drift = Drift(IndependentBlocks.of_records(10_000), 0.3, 0.02)
+    >>> widths = GaussianWidths(drift, NoiseSchedule.constant(0.02, 100), noise_failure=0.03)
+    >>> round(widths.half_width(1, 0, "holdout"), 4), round(widths.half_width(100, 99, "holdout"), 4)
+    (0.1063, 0.1096)
+    """
+
+    def __init__(
+        self,
+        drift: Drift,
+        schedule: NoiseSchedule,
+        noise_failure: float,
+        *,
+        threshold: float = 0.0,
+        slack: float = 0.0,
+        declared: bool = True,
+    ) -> None:
+        self.drift = drift
+        self.schedule = schedule
+        self.noise_failure = noise_failure
+        self.threshold = threshold
+        self.slack = slack
+        self.declared = declared
+        runs = np.array(schedule.runs, dtype=np.float64)
+        self._ends = np.cumsum(np.array(schedule.runs, dtype=np.int64))
+        single = 1.0 / (8.0 * drift.blocks.effective * np.array(schedule.scales) ** 2)
+        self._single = single * (1.0 + (len(runs) + 16) * 2.0**-52)
+        self._totals = np.cumsum(runs * self._single)
+        self._constant = largest_normal_superquantile(schedule.answers, noise_failure) if declared else math.nan
+
+    def information(self, answer: int) -> float:
+        """Return x after an answer, counted from 1; rounded up."""
+        run = min(int(np.searchsorted(self._ends, answer)), len(self._ends) - 1)
+        return float(self._totals[run] - (int(self._ends[run]) - answer) * self._single[run]) * (1.0 + 2.0**-48)
+
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return what the answer to question ``query`` (from 1) is worth.
+
+        Every question draws noise, answered by the train value or not. ``inf`` beyond a declared number of answers.
+        """
+        if self.declared and query > self.schedule.answers:
+            return math.inf
+        constant = self._constant if self.declared else anytime_superquantile(query, self.noise_failure)
+        run = min(int(np.searchsorted(self._ends, query)), len(self._ends) - 1)
+        width = self.schedule.scales[run] * constant + self.drift(self.information(query)) + self.slack
+        return up(width + (self.threshold if source == "train" else 0.0))
+
+    def tolerance(self) -> float:
+        """Return the largest half-width of any answer; ``inf`` without a declared number."""
+        if not self.declared:
+            return math.inf
+        drift = self.drift
+        whole = self._totals * (1.0 + 2.0**-48)
+        far = drift_bound(drift.blocks, np.array(drift.stretch), np.array(drift.failure), whole)
+        widths = np.array(self.schedule.scales) * self._constant + far * (1.0 + 2.0**-40)
+        return up(float(widths.max()) + self.slack + self.threshold)
+
+
+def one_scale(
+    blocks: IndependentBlocks, answers: int, beta: float, *, slack: float = 0.0, threshold: float = 0.0
+) -> GaussianWidths:
+    """Choose one standard deviation for all answers such that the tolerance is smallest.
+
+    Parameters
+    ----------
+    blocks : IndependentBlocks
+        The records.
+    answers : int
+        k, declared number of answers.
+    beta : float
+        Probability of failure, in (0, 1), above the root of the blocks' exception.
+    slack, threshold : float
+        As in `GaussianWidths`.
+
+    Returns
+    -------
+    GaussianWidths
+        With the shares of beta, b and the standard deviation that were found.
+
+    Examples
+    --------
+    >>> widths = one_scale(IndependentBlocks.of_records(10_000), 318, 0.05)
+    >>> widths.tolerance() <= 0.1
+    True
+    """
+    available = beta - math.sqrt(blocks.exception)
+    unit = answers / (8.0 * blocks.effective)
+    knots = np.linspace(*SHARES, 65)
+    constants = np.array([largest_normal_superquantile(answers, float(share) * available) for share in knots])
+
+    def cost(share: Floats, log_stretch: Floats, log_information: Floats) -> Floats:
+        information = np.exp(log_information)
+        noise = np.sqrt(unit / information) * np.interp(share, knots, constants)
+        return noise + drift_bound(blocks, np.exp(log_stretch), (1.0 - share) * available, information)
+
+    boxes = [SHARES, _logs(STRETCHES), (math.log(1e-4), math.log(2.0 * blocks.effective))]
+    (share, log_stretch, log_information), _ = best_parameters(cost, boxes, points=15, rounds=10)
+    scale = math.sqrt(unit / math.exp(log_information))
+    drift = Drift(blocks, math.exp(log_stretch), (1.0 - share) * available)
+    schedule = NoiseSchedule.constant(scale, answers)
+    return GaussianWidths(drift, schedule, share * available, slack=slack, threshold=threshold)
+
+
+def scheduled_widths(
+    blocks: IndependentBlocks,
+    schedule: NoiseSchedule,
+    beta: float,
+    *,
+    slack: float = 0.0,
+    threshold: float = 0.0,
+    declared: bool = True,
+) -> GaussianWidths:
+    """Certify given standard deviations: the shares of beta and b are chosen, for the last answer's sake.
+
+    Parameters
+    ----------
+    blocks : IndependentBlocks
+        The records.
+    schedule : NoiseSchedule
+        Standard deviations of the answers.
+    beta : float
+        Probability of failure, in (0, 1), above the root of the blocks' exception.
+    slack, threshold, declared
+        As in `GaussianWidths`.
+
+    Returns
+    -------
+    GaussianWidths
+        With the smallest tolerance that was found, or, when the number of answers is not declared, the smallest
+        half-width at the end of the schedule.
+
+    Examples
+    --------
+    >>> schedule = NoiseSchedule.constant(0.02, 100)
+    >>> round(scheduled_widths(IndependentBlocks.of_records(10_000), schedule, 0.05).tolerance(), 4)
+    0.1034
+    """
+    available = beta - math.sqrt(blocks.exception)
+    scales, runs = np.array(schedule.scales), np.array(schedule.runs, dtype=np.float64)
+    totals = np.cumsum(runs / (8.0 * blocks.effective * scales**2))
+    kept = np.unique(np.linspace(0, len(runs) - 1, 200).astype(np.int64)) if declared else np.array([len(runs) - 1])
+    scales, totals = scales[kept], totals[kept]
+    knots = np.linspace(*SHARES, 65)
+    answers = schedule.answers
+    noise = largest_normal_superquantile if declared else anytime_superquantile
+    constants = np.array([noise(answers, float(share) * available) for share in knots])
+
+    def cost(share: Floats, log_stretch: Floats) -> Floats:
+        constant = np.interp(share, knots, constants)[..., None]
+        stretch, failure = np.exp(log_stretch)[..., None], ((1.0 - share) * available)[..., None]
+        widths: Floats = np.max(scales * constant + drift_bound(blocks, stretch, failure, totals), axis=-1)
+        return widths
+
+    (share, log_stretch), _ = best_parameters(cost, [SHARES, _logs(STRETCHES)], points=15, rounds=10)
+    drift = Drift(blocks, math.exp(log_stretch), (1.0 - share) * available)
+    return GaussianWidths(
+        drift, schedule, share * available, slack=slack, threshold=threshold, declared=declared
+    )
+
+
+def _logs(interval: tuple[float, float]) -> tuple[float, float]:
+    return math.log(interval[0]), math.log(interval[1])

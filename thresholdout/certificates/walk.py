@@ -1,0 +1,121 @@
+"""The walk: an analyst's beliefs about a record move by steps, and steps add up like a random walk.
+
+For B adaptive steps, each eps_0-differentially private, beliefs about an average record move by about ``0.76 eps_0
+sqrt(B)`` at most, instead of the ``0.25 eps_0 B`` of the posterior certificate. Independent records or groups only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.certificates.grid_search import best_parameters
+from thresholdout.certificates.independent_blocks import blocks_of
+from thresholdout.certificates.route import Route, up
+from thresholdout.certificates.setting import Setting
+from thresholdout.mechanisms import interaction_epsilon
+
+__all__ = ["walk", "walk_drift"]
+
+Floats = NDArray[np.float64]
+
+NAME = "walk"
+SOURCE = "PROOFS.md, 'Walk'"
+ASSUMES = "independent records or independent groups; questions are means of per-record values"
+
+_MOST_STEPS = 4096  # of the recursion; beyond it the slightly larger solution of a differential equation is used
+
+
+def walk_drift(step: float, steps: int, failure: float) -> float:
+    """Bound how far the analyst's expectation of any question is ever from the truth.
+
+    Parameters
+    ----------
+    step : float
+        eps_0, privacy of each step about one record or group, nats.
+    steps : int
+        B.
+    failure : float
+        b2, in (0, 1).
+
+    Returns
+    -------
+    float
+        ``min over lambda > 0 of sqrt((ln(1/b2) + (eps_0^2/8) sum_r lambda_r) / (2 lambda))``, at most 1, with
+        ``lambda_B = lambda``, ``lambda_{r-1} = lambda_r + lambda_r (1 + lambda_r) (e^{eps_0} - 1)^2/4``.
+
+    Examples
+    --------
+    >>> round(walk_drift(0.1, 10, math.exp(-3)), 5), round(walk_drift(0.01, 100, math.exp(-3)), 6)
+    (0.22795, 0.075565)
+    """
+    if not step < 30.0:
+        return 1.0
+    growth = math.expm1(step) ** 2 / 4.0
+
+    def cost(log_rate: Floats) -> Floats:
+        rate = np.exp(log_rate)
+        total = _sum_of_rates(rate, growth, steps)
+        bound: Floats = np.sqrt((step**2 / 8.0 * total - math.log(failure)) / (2.0 * rate))
+        return bound
+
+    centre = -math.log(growth * steps)
+    return min(1.0, up(best_parameters(cost, [(centre - 20.0, centre + 8.0)], points=41)[1]) * (1.0 + 1e-9))
+
+
+def _sum_of_rates(rate: Floats, growth: float, steps: int) -> Floats:
+    """Return ``sum lambda_r``, or for many steps the integral of the flow ``lambda' = growth lambda (1 + lambda)``."""
+    if steps > _MOST_STEPS:
+        share = rate / (1.0 + rate)
+        room = 1.0 - share * np.exp(growth * steps)
+        with np.errstate(all="ignore"):
+            return np.where(room > 0.0, (-np.log1p(rate) - np.log(room)) / growth, np.inf)
+    total, current = np.zeros_like(rate), rate
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(steps):
+            total = total + current
+            current = current + current * (1.0 + current) * growth
+    return np.where(np.isnan(total), np.inf, total)
+
+
+def walk(setting: Setting) -> Route:
+    """Certify by the walk of the analyst's beliefs: ``CVaR_{b1}(M)`` and the walk's drift at ``b2``.
+
+    Parameters
+    ----------
+    setting : Setting
+        Model, parameters and confidence; independent records or groups.
+
+    Returns
+    -------
+    Route
+        B steps, one for each threshold up to its hit, private as the largest group is.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> from thresholdout.mechanisms import ThresholdoutParameters
+    >>> parameters = ThresholdoutParameters(0.06, 0.0025, budget=100, queries=1000)
+    >>> round(walk(Setting(Independent(100_000), parameters, 0.95)).tolerance, 3)
+    0.167
+    """
+    blocks = blocks_of(setting.model)
+    why = setting.undeclared()
+    if blocks is None:
+        why = "the records are neither independent nor in independent groups"
+    if why or blocks is None:
+        return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
+    parameters, steps = setting.parameters, setting.budget
+    assert steps is not None
+    step = up(blocks.largest * interaction_epsilon(setting.n, parameters.noise_scale, 1, parameters.ratios))
+    scale = parameters.noise_scale
+    threshold, grid = parameters.threshold / scale, (parameters.grid or 0.0) / scale
+
+    def width(share: float) -> float:
+        noise = scale * setting.law.superquantile(share * setting.beta, threshold, grid)
+        return noise + walk_drift(step, steps, (1.0 - share) * setting.beta)
+
+    tolerance = min(map(width, np.linspace(0.05, 0.95, 10).tolist())) + setting.slack
+    return Route.constant(NAME, tolerance, sound=True, assumes=ASSUMES, source=SOURCE)
