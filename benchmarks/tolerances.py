@@ -104,7 +104,7 @@ def main() -> None:
     groups: list[tuple[str, DependenceModel]] = [
         (f"{n:,} in groups of 5", Groups([record // 5 for record in range(n)])) for n in (10_000, 100_000)
     ]
-    chains = [
+    chains: list[tuple[str, DependenceModel]] = [
         (f"{n:,}, chain {eigenvalue}", chain(n, eigenvalue)) for n in (10_000, 100_000) for eigenvalue in (0.5, 0.9)
     ]
     print_table("Dependent records", groups + chains)

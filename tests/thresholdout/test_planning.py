@@ -232,4 +232,4 @@ def test_monotone(n: int, queries: int, budget: int, confidence: float, factor: 
     for worse in others:
         if worse is not None:
             assert here is not None
-            assert here.tolerance <= worse.tolerance * (1 + 2e-3)
+            assert here.tolerance <= worse.tolerance * (1 + 1e-2)  # grid and shares of beta come in steps
