@@ -9,8 +9,8 @@ import argparse
 
 import networkx as nx
 
+from graphs import MarkovField
 from graphs.estimation import budget_interval, diagnose, fit_ising
-from graphs.field import MarkovField
 from graphs.plotting import plot_graph
 
 EPSILON = 0.5

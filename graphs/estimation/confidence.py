@@ -77,8 +77,8 @@ class BudgetInterval:
         return (
             f"budget {self.budget:.4g} for a leakage of {self.epsilon:g} nats ({level} {self.low:.4g} to "
             f"{self.high:.4g}),\nvariance inflation {self.inflation:.4g} ({self.inflation_low:.4g} to "
-            f"{self.inflation_high:.4g}). The model is an estimate: what is computed from it holds for the fitted law,\n"
-            "and for the unknown one only as far as the two agree and the model is of the right kind."
+            f"{self.inflation_high:.4g}). The model is an estimate: what is computed from it holds for the fitted "
+            "law,\nand for the unknown one only as far as the two agree and the model is of the right kind."
         )
 
     def table(self) -> pd.DataFrame:
@@ -140,8 +140,8 @@ def budget_interval(
     Parametric bootstrap: data are drawn from the fitted model and the model is fitted to each anew. The interval
     covers two: the quantiles of the refitted budgets, and what follows when the ratio of a refitted budget to the
     fitted one is distributed as that of the fitted budget to the unknown one [Davison and Hinkley 1997, sections 5.2
-    and 5.3]. A draw to which no model can be fitted counts as n records that are one group. The level is approximate, for
-    a model of the right kind and data enough; it says nothing about a model of a wrong kind.
+    and 5.3]. A draw to which no model can be fitted counts as n records that are one group. The level is approximate,
+    for a model of the right kind and data enough; it says nothing about a model of a wrong kind.
 
     Examples
     --------
