@@ -180,7 +180,8 @@ def _normalised(argument: str, array: FloatArray) -> FloatArray:
         where = tuple(int(k) for k in np.argwhere(bad)[0])
         place = f"entry {where[0] if ndim == 1 else where} is {array[where]:.6g}"
         raise ArgumentError(argument, place, "finite entries that are not negative")
-    sums = array.sum(axis=-1, keepdims=True)
+    # summed exactly, so that a model is the same on every platform
+    sums = np.array([[math.fsum(row)] for row in np.atleast_2d(array).tolist()]).reshape(*array.shape[:-1], 1)
     off = np.abs(sums - 1) > SUM_TOLERANCE
     if off.any():
         row = int(np.argwhere(off)[0][0])

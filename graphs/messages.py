@@ -293,7 +293,7 @@ def _side(length: int, maps: _Steps, limit: float, best: int, starts: int) -> tu
     have diameters of their own (left end only).
     """
     longest = int(maps.steps[-1])
-    explicit = min(length, EXPLICIT + 2 * (starts + longest))
+    explicit = min(length, EXPLICIT + starts + longest)
     values = np.zeros(explicit)
     count = 0
     for k in range(1, explicit):

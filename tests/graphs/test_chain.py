@@ -1,0 +1,260 @@
+"""The chain itself: what it accepts, its law, fitting and sampling."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from graphs import ArgumentError, MarkovChain, RouteUnavailable
+from graphs.spectral import period, stationary_law
+from tests.oracles.chains import chain_table
+
+MATRIX = [[0.9, 0.1], [0.2, 0.8]]
+
+
+def test_law_of_the_worked_chain() -> None:
+    model = MarkovChain(MATRIX, 5)
+    assert model.stationary == pytest.approx([2 / 3, 1 / 3], abs=1e-15)
+    assert model.spectral_gap == pytest.approx(0.3, abs=1e-12)
+    assert model.is_reversible
+    assert model.is_stationary
+    assert model.states == (0, 1)
+    assert model.describe() == "Markov chain of 5 records over 2 states, stationary"
+    assert not model.transition.flags.writeable
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_stationary_law_against_fractions(seed: int) -> None:
+    """Exact elimination in rational numbers, over many orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    states = 5
+    matrix = 10.0 ** rng.uniform(-12, 0, (states, states))
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    law, error = stationary_law(matrix)
+    exact = [[Fraction(float(p)) for p in row] for row in matrix]
+    for i in range(states):
+        exact[i][i] = Fraction(0)
+    for last in range(states - 1, 0, -1):
+        total = sum(exact[last][:last], start=Fraction(0))
+        for i in range(last):
+            exact[i][last] /= total
+            for j in range(last):
+                exact[i][j] += exact[i][last] * exact[last][j] if i != j else 0
+    truth = [Fraction(1)]
+    for state in range(1, states):
+        truth.append(sum((truth[i] * exact[i][state] for i in range(state)), start=Fraction(0)))
+    total = sum(truth, start=Fraction(0))
+    for found, value in zip(law, truth, strict=True):
+        assert abs(Fraction(float(found)) / (value / total) - 1) <= error
+
+
+@pytest.mark.parametrize(
+    ("matrix", "expected"),
+    [
+        ([[0.5, 0.5], [0.5, 0.5]], 1),
+        ([[0, 1], [1, 0]], 2),
+        ([[0, 1, 0], [0, 0, 1], [1, 0, 0]], 3),
+        ([[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]], 2),
+        ([[1, 0], [0, 1]], 0),
+        ([[0.5, 0.5], [0, 1]], 0),
+        ([[1.0]], 1),
+    ],
+)
+def test_period(matrix: list[list[float]], expected: int) -> None:
+    assert period(np.array(matrix, dtype=float)) == expected
+
+
+def test_joint_and_sampling_agree_with_enumeration() -> None:
+    for initial in (None, [1.0, 0.0]):
+        model = MarkovChain(MATRIX, 4, initial)
+        assert model.joint() == pytest.approx(chain_table(MATRIX, model.initial, 4), abs=1e-15)
+        assert model.joint().sum() == pytest.approx(1)
+
+
+def frequencies(model: MarkovChain, draws: int, seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    counts = np.zeros((2, 2, 2))
+    for _ in range(draws):
+        counts[tuple(model.sample(rng))] += 1
+    return counts
+
+
+@pytest.mark.statistical
+def test_sample_frequencies() -> None:
+    """Every frequency of three records within its binomial limits, error rate 1e-9; a transposed kernel is caught."""
+    draws = 20_000
+    counts = frequencies(MarkovChain(MATRIX, 3), draws, 11)
+
+    def inside(table: Any) -> bool:
+        level = 1e-9 / (2 * table.size)
+        low, high = stats.binom.ppf(level, draws, table), stats.binom.isf(level, draws, table)
+        return bool(((counts >= low) & (counts <= high)).all())
+
+    assert inside(chain_table(MATRIX, [2 / 3, 1 / 3], 3))
+    assert not inside(chain_table(MATRIX, [0.6, 0.4], 3))
+    assert not inside(chain_table([[0.88, 0.12], [0.24, 0.76]], [2 / 3, 1 / 3], 3))
+
+
+def test_sampling_is_reproducible_and_names_states() -> None:
+    model = MarkovChain(MATRIX, 50, states=["low", "high"])
+    first, second = (model.sample(np.random.default_rng(3)) for _ in range(2))
+    assert first.tolist() == second.tolist()
+    assert set(first.tolist()) <= {"low", "high"}
+    assert MarkovChain(MATRIX, 50).sample(np.random.default_rng(3)).dtype.kind == "i"
+    assert MarkovChain(MATRIX, 3, states=[(0, 1), None]).sample(np.random.default_rng(0)).dtype == object
+
+
+def test_fit_counts_inside_sequences() -> None:
+    model = MarkovChain.fit("aab", "bba", n=10)
+    assert model.states == ("a", "b")
+    assert model.transition == pytest.approx(np.array([[0.5, 0.5], [0.5, 0.5]]))
+    assert model.n == 10
+    assert MarkovChain.fit([1, 2, 1, 1, 2]).n == 5
+
+
+def test_fit_takes_any_hashable_and_smooths() -> None:
+    path = [("x", 1), None.__class__, ("x", 1), ("x", 1), None.__class__]
+    model = MarkovChain.fit(path)
+    assert list(model.states) == [("x", 1), type(None)]
+    assert model.transition == pytest.approx(np.array([[1 / 3, 2 / 3], [1.0, 0.0]]))
+    smooth = MarkovChain.fit("abab", smoothing=1.0)
+    assert smooth.transition == pytest.approx(np.array([[1 / 4, 3 / 4], [2 / 3, 1 / 3]]))
+    assert MarkovChain.fit(np.array([0, 1, 1, 0, 0])).states == (0, 1)
+
+
+def test_fit_recovers_a_chain() -> None:
+    model = MarkovChain(MATRIX, 200_000)
+    fitted = MarkovChain.fit(model.sample(np.random.default_rng(5)))
+    assert fitted.transition == pytest.approx(np.array(MATRIX), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "options", "message"),
+    [
+        ((), {}, "sequences: none"),
+        (("a",), {}, "fewer than two records"),
+        ((3,), {}, "sequences: sequence 0 is 3"),
+        (("ab",), {}, "'b' is never followed"),
+        (("abab", "ba"), {}, "n: left out with several sequences"),
+        (([1, math.nan, 1],), {}, "record 1 of sequence 0 is missing"),
+        ((["a", None, "a"],), {}, "record 1 of sequence 0 is missing"),
+        (([[1], [2]],), {}, "is of type list"),
+        (("abab",), {"smoothing": -1}, "smoothing: -1"),
+        (("abab",), {"smoothing": math.nan}, "smoothing: nan"),
+        (("abab",), {"smoothing": math.inf}, "smoothing: inf"),
+        (("abab",), {"smoothing": True}, "smoothing: True"),
+        (("abab",), {"n": 0}, "n: 0"),
+        (("abab",), {}, "initial: left out for a chain that is periodic"),
+    ],
+)
+def test_fit_refuses(sequences: tuple[Any, ...], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        MarkovChain.fit(*sequences, **options)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "n", "initial", "message"),
+    [
+        ([[0.9, 0.1], [0.2, 0.77]], 5, None, r"transition: row 1 sums to 0\.97; expected: each row must sum to 1"),
+        ([[1.1, -0.1], [0.2, 0.8]], 5, None, r"transition: entry \(0, 1\) is -0\.1"),
+        ([[math.nan, 1.0], [0.2, 0.8]], 5, None, "transition: entry"),
+        ([[math.inf, 1.0], [0.2, 0.8]], 5, None, "transition: entry"),
+        ([[0.5, 0.5]], 5, None, r"transition: an array of shape \(1, 2\)"),
+        ([0.5, 0.5], 5, None, r"transition: an array of shape \(2,\)"),
+        ([], 5, None, "transition: an array of shape"),
+        ([[0.5, 0.5], [1.0]], 5, None, "transition: rows of different lengths"),
+        ([["a", "b"], ["c", "d"]], 5, None, "transition: values of type"),
+        ([[0.5 + 0j, 0.5], [0.5, 0.5]], 5, None, "transition: values of type complex"),
+        (np.array([[0.5, 0.5], [0.5, 0.5]], dtype=object), 5, None, "transition: values of type object"),
+        (MATRIX, 0, None, "n: 0; expected: an integer of at least 1"),
+        (MATRIX, 2.5, None, r"n: 2\.5"),
+        (MATRIX, True, None, "n: True"),
+        (MATRIX, 5, [0.5, 0.6], r"initial: sums to 1\.1"),
+        (MATRIX, 5, [1.0], "initial: 1 probabilities; expected: 2 probabilities"),
+        (MATRIX, 5, [-0.5, 1.5], r"initial: entry 0 is -0\.5"),
+        ([[0.0, 1.0], [1.0, 0.0]], 5, None, r"initial: left out for a chain that is periodic \(2\)"),
+        ([[0.5, 0.5], [0.0, 1.0]], 5, None, "initial: left out for a chain that is reducible"),
+    ],
+)
+def test_refuses(matrix: Any, n: Any, initial: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message) as caught:
+        MarkovChain(matrix, n, initial)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.argument in ("transition", "n", "initial")
+
+
+def test_refuses_names_that_do_not_match() -> None:
+    for names in (["a"], ["a", "a"], []):
+        with pytest.raises(ArgumentError, match="states"):
+            MarkovChain(MATRIX, 5, states=names)
+
+
+def test_refuses_questions_without_an_answer() -> None:
+    reducible = MarkovChain([[0.5, 0.5], [0.0, 1.0]], 5, [1, 0])
+    with pytest.raises(ArgumentError, match="reducible"):
+        _ = reducible.stationary
+    with pytest.raises(ArgumentError, match="period 2"):
+        _ = MarkovChain([[0.0, 1.0], [1.0, 0.0]], 5, [1, 0]).spectral_gap
+    with pytest.raises(ArgumentError, match="not reversible"):
+        _ = MarkovChain([[0, 0.9, 0.1], [0.1, 0, 0.9], [0.9, 0.1, 0]], 5).spectral_gap
+    with pytest.raises(ArgumentError, match="joint states"):
+        MarkovChain(MATRIX, 40).joint()
+    with pytest.raises(RouteUnavailable):
+        reducible.variance_inflation("spectral")
+
+
+def test_rows_within_rounding_are_normalised() -> None:
+    model = MarkovChain([[0.9, 0.1 + 5e-10], [0.2, 0.8]], 5)
+    assert model.transition.sum(axis=1) == pytest.approx(1, abs=1e-15)
+
+
+def test_an_initial_law_that_is_the_stationary_one() -> None:
+    model = MarkovChain(MATRIX, 5, [2 / 3, 1 / 3])
+    assert model.is_stationary
+    assert model.fingerprint() == MarkovChain(MATRIX, 5).fingerprint()
+    assert not MarkovChain(MATRIX, 5, [0.6667, 0.3333]).is_stationary
+
+
+def test_one_record_and_one_state() -> None:
+    single = MarkovChain(MATRIX, 1)
+    for method in ("best", "group", "quilt", "quilt-contracted", "messages", "long-edges", "blanket-published"):
+        assert single.leakage(0.3, method) == pytest.approx([0.3], abs=1e-12)
+    assert single.variance_inflation() == 1.0
+    constant = MarkovChain([[1.0]], 4)
+    assert constant.leakage(0.3) == pytest.approx(np.full(4, 0.3), abs=1e-12)
+    assert constant.sample(np.random.default_rng(0)).tolist() == [0] * 4
+
+
+def test_extremes() -> None:
+    """Tiny and huge entries, budgets and lengths give finite numbers at most the group bound, or infinity."""
+    for matrix in ([[1 - 1e-300, 1e-300], [1e-300, 1 - 1e-300]], [[1 - 1e-12, 1e-12], [0.5, 0.5]]):
+        model = MarkovChain(matrix, 1000, [0.5, 0.5])
+        for epsilon in (1e-200, 1e-9, 1.0, 600.0):
+            found = model.leakage(epsilon)
+            assert (found >= epsilon).all()
+            assert (found <= 1000 * epsilon * (1 + 1e-9)).all()
+    assert MarkovChain(MATRIX, 10).leakage(0.0).tolist() == [0.0] * 10
+    assert MarkovChain(MATRIX, 10).leakage(np.zeros(10)).tolist() == [0.0] * 10
+
+
+def test_pickles_with_what_it_has_computed() -> None:
+    model = MarkovChain(MATRIX, 30, states=["a", "b"])
+    before = model.leakage(0.2)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.leakage(0.2).tolist() == before.tolist()
+    assert again.fingerprint() == model.fingerprint()
+
+
+def test_import_is_light() -> None:
+    heavy = ("pandas", "scipy.optimize", "networkx", "sklearn", "matplotlib", "scipy.stats")
+    code = f"import sys, graphs; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
