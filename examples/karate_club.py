@@ -32,6 +32,9 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"\nFitted: {fitted.describe()}; largest diameter of an edge {fitted.diameters.max():.3g}.")
     print(budget_interval(fitted, lambda drawn: fit_ising(club, drawn), EPSILON, draws=20))
 
+    if fitted.budget(EPSILON) < 1.01 * EPSILON / fitted.n:
+        print(f"So strong a field leaves what one group of all {fitted.n} members leaves, {EPSILON} / {fitted.n}.")
+
     print("\nWhat a weaker field would leave, for a leakage of 0.5 nats:")
     for coupling in (0.02, 0.05, 0.1):
         field = MarkovField.ising(club, coupling=coupling)
@@ -39,9 +42,8 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"  coupling {coupling:<5} budget {budget:.4f}  variance inflation {inflation:5.2f}")
 
     if options.picture:
-        budget = fitted.budget(EPSILON)
-        ax = plot_graph(club, fitted.leakage(budget))
-        ax.set_title(f"leakage about each member at budget {budget:.3g}")
+        ax = plot_graph(club, field.leakage(budget))
+        ax.set_title(f"coupling {coupling}: leakage about each member at budget {budget:.3g}")
         ax.figure.savefig(options.picture)
         print(f"Picture: {options.picture}")
 

@@ -23,10 +23,10 @@ BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 
 #: Colour and width of the lines of sound routes: thinner ones come on top, so that equal routes can all be seen.
 SOUND = [
-    ("#0b6fa4", 5.0),
-    ("#d95f02", 4.2),
-    ("#1b9e77", 3.4),
-    ("#7b3294", 2.8),
+    ("#0b6fa4", 3.8),
+    ("#d95f02", 3.4),
+    ("#1b9e77", 3.0),
+    ("#7b3294", 2.6),
     ("#e6ab02", 1.4),
     ("#e7298a", 1.0),
 ]
