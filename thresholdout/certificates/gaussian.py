@@ -264,7 +264,8 @@ def one_scale(
     def cost(share: Floats, log_stretch: Floats, log_information: Floats) -> Floats:
         information = np.exp(log_information)
         noise = np.sqrt(unit / information) * np.interp(share, knots, constants)
-        return noise + drift_bound(blocks, np.exp(log_stretch), (1.0 - share) * available, information)
+        width: Floats = noise + drift_bound(blocks, np.exp(log_stretch), (1.0 - share) * available, information)
+        return width
 
     boxes = [SHARES, _logs(STRETCHES), (math.log(1e-4), math.log(2.0 * blocks.effective))]
     (share, log_stretch, log_information), _ = best_parameters(cost, boxes, points=15, rounds=10)
@@ -326,9 +327,7 @@ def scheduled_widths(
 
     (share, log_stretch), _ = best_parameters(cost, [SHARES, _logs(STRETCHES)], points=15, rounds=10)
     drift = Drift(blocks, math.exp(log_stretch), (1.0 - share) * available)
-    return GaussianWidths(
-        drift, schedule, share * available, slack=slack, threshold=threshold, declared=declared
-    )
+    return GaussianWidths(drift, schedule, share * available, slack=slack, threshold=threshold, declared=declared)
 
 
 def _logs(interval: tuple[float, float]) -> tuple[float, float]:

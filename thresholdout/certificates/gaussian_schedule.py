@@ -27,7 +27,7 @@ from thresholdout.certificates.grid_search import best_parameters
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import largest_normal_superquantile
 
-__all__ = ["most_answers", "schedule_within", "tightest_schedule"]
+__all__ = ["is_possible", "most_answers", "schedule_within", "tightest_schedule"]
 
 Floats = NDArray[np.float64]
 
@@ -246,6 +246,34 @@ def most_answers(blocks: IndependentBlocks, tolerance: float, beta: float) -> Ga
         found = fits(middle)
         low, high, schedule = (low, middle, schedule) if found is None else (middle, high, found)
     return None if schedule is None else GaussianWidths(drift, schedule, failure)
+
+
+def is_possible(blocks: IndependentBlocks, answers: int, tolerance: float, beta: float) -> bool:
+    """Whether all of k answers can be within tau of the truth; ``False`` may be wrong within a part in a thousand.
+
+    Parameters
+    ----------
+    blocks : IndependentBlocks
+        The records.
+    answers : int
+        k, declared number of answers.
+    tolerance : float
+        tau, less what rounding and a threshold in front add.
+    beta : float
+        Probability of failure, in (0, 1).
+
+    Examples
+    --------
+    >>> blocks = IndependentBlocks.of_records(10_000)
+    >>> is_possible(blocks, 700, 0.1, 0.05), is_possible(blocks, 800, 0.1, 0.05)
+    (True, False)
+    """
+    available = beta - math.sqrt(blocks.exception)
+    if available <= 0.0:
+        return False
+    share, stretch, _ = _best_split(blocks, answers, tolerance * _DOWN, available)
+    drift = Drift(blocks, stretch, (1.0 - share) * available)
+    return schedule_within(blocks, answers, tolerance, drift, share * available) is not None
 
 
 def _best_split(

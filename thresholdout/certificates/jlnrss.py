@@ -57,7 +57,8 @@ def posterior_sensitivity_width(n: int, answers: int, beta: float) -> float:
         inside = np.maximum(np.log(np.sqrt(np.pi * total) / delta), 0.0)
         epsilon = total + 2.0 * np.sqrt(total * inside)
         failing = (np.sqrt(noise) + np.sqrt(2.0 * delta)) ** 2 / beta
-        return scale * largest_normal_quantiles(answers, noise) + np.expm1(epsilon) + failing
+        width: Floats = scale * largest_normal_quantiles(answers, noise) + np.expm1(epsilon) + failing
+        return width
 
     small = math.log(beta)
     boxes = [(-25.0, 2.0), (small - 25.0, small), (small - 30.0, small)]

@@ -146,7 +146,7 @@ class LargestError:
         Examples
         --------
         >>> round(LargestError(budget=1).second_moment(18.859) ** 0.5, 2)
-        20.36
+        20.15
         """
         scale = max(self.ratios)
         start = max(threshold, grid / 2.0)

@@ -108,9 +108,7 @@ def redraw_blocks(n: int, redraw: float, exception: float) -> IndependentBlocks:
     return IndependentBlocks(n, min(float(lengths[-1]), value), float(lengths[-1]), exception)
 
 
-def _inflation(
-    n: int, redraw: float, exception: float, lengths: Floats, log_weights: Floats, theta: float
-) -> float:
+def _inflation(n: int, redraw: float, exception: float, lengths: Floats, log_weights: Floats, theta: float) -> float:
     """``(n ln r + ln(sum_l (w_l/e) e^{theta l^2} r^-l) + ln(2/eta)) / (theta n)``, with r rounded up."""
     exponents = log_weights + theta * lengths**2
 

@@ -65,7 +65,7 @@ def worst_question_deviation(effective: float, information: Floats, failure: Flo
     Examples
     --------
     >>> round(float(worst_question_deviation(10_000, np.array(0.1), np.array(0.025))), 4)
-    0.0214
+    0.0216
     """
     entropy = -failure * np.log(failure) - (1.0 - failure) * np.log1p(-failure)
     deviation: Floats = np.sqrt((math.log(2.0) + (information + entropy) / failure) / (2.0 * effective))
@@ -118,7 +118,7 @@ def divergence_width(effective: float, answers: int, beta: float) -> float:
 
     Examples
     --------
-    >>> divergence_width(10_000, 28, 0.05) <= 0.1 < divergence_width(10_000, 29, 0.05)
+    >>> divergence_width(10_000, 29, 0.05) <= 0.1 < divergence_width(10_000, 30, 0.05)
     True
     """
 
@@ -206,7 +206,7 @@ def mutual_information(setting: Setting) -> Route:
     >>> from thresholdout.mechanisms import ThresholdoutParameters
     >>> parameters = ThresholdoutParameters(0.03, 0.002, budget=1, queries=1000)
     >>> round(mutual_information(Setting(Independent(10_000), parameters, 0.95)).tolerance, 3)
-    0.118
+    0.184
     """
     return _route(setting, "mutual information", SOURCE, _divergence_tolerance)
 
@@ -230,7 +230,7 @@ def second_moment(setting: Setting) -> Route:
     >>> from thresholdout.mechanisms import ThresholdoutParameters
     >>> parameters = ThresholdoutParameters(0.03, 0.002, budget=1, queries=1000)
     >>> round(second_moment(Setting(Independent(10_000), parameters, 0.95)).tolerance, 3)
-    0.199
+    0.281
     """
     return _route(setting, "second moment", SECOND_MOMENT_SOURCE, _moment_tolerance)
 

@@ -8,7 +8,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["anytime_superquantile", "largest_normal_quantile", "largest_normal_quantiles", "largest_normal_superquantile"]
+__all__ = [
+    "anytime_superquantile",
+    "largest_normal_quantile",
+    "largest_normal_quantiles",
+    "largest_normal_superquantile",
+]
 
 Floats = NDArray[np.float64]
 

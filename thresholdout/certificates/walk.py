@@ -99,7 +99,7 @@ def walk(setting: Setting) -> Route:
     >>> from thresholdout.mechanisms import ThresholdoutParameters
     >>> parameters = ThresholdoutParameters(0.06, 0.0025, budget=100, queries=1000)
     >>> round(walk(Setting(Independent(100_000), parameters, 0.95)).tolerance, 3)
-    0.167
+    0.18
     """
     blocks = blocks_of(setting.model)
     why = setting.undeclared()
