@@ -1,0 +1,139 @@
+"""How long messages take on networks of up to a million edges, beside the conversion from networkx.
+
+Run with ``python -m benchmarks.propagation``. Every network runs in a process of its own, so that its peak memory is
+its own. "preparing" is done once for a network, "messages" once for every privacy budget. All of it runs on one core;
+seconds are processor time, so that other work on the machine does not count.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+
+from graphs import MarkovField
+from graphs.layout import read_graph
+from graphs.propagation import Incidence, Propagation
+
+#: Coupling and privacy budget of every record. On the sparse networks this coupling is close to where leakages stop
+#: being of the order of the budget, which takes the most updates.
+COUPLING = 0.2
+EPSILON = 0.01
+
+#: Networks whose time is fitted as a power of the number of edges.
+FITTED = ("tree", "sparse")
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+
+Edges = tuple[np.ndarray, int]
+
+
+def tree(edges: int) -> Edges:
+    """Return a random recursive tree."""
+    rng = np.random.default_rng(0)
+    later = np.arange(1, edges + 1)
+    return np.stack([later, (rng.random(edges) * later).astype(np.int64)], axis=1), edges + 1
+
+
+def uniform_tree(edges: int) -> Edges:
+    """Return a uniformly random labelled tree, some thousand levels deep for a million nodes (Aldous and Broder)."""
+    rng, n = np.random.default_rng(0), edges + 1
+    seen, here = np.zeros(n, dtype=np.bool_), 0
+    found: list[tuple[int, int]] = []
+    seen[0] = True
+    while len(found) < edges:
+        for there in rng.integers(0, n, 1 << 16).tolist():
+            if not seen[there]:
+                seen[there] = True
+                found.append((here, there))
+            here = there
+    return np.array(found), n
+
+
+def path(edges: int) -> Edges:
+    """Return a path, the deepest of all trees."""
+    return np.stack([np.arange(edges), np.arange(1, edges + 1)], axis=1), edges + 1
+
+
+def sparse(edges: int) -> Edges:
+    """Return a random graph with five edges for two nodes."""
+    rng, n = np.random.default_rng(0), edges * 2 // 5
+    pairs = rng.integers(0, n, (edges + edges // 5 + 100, 2))
+    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+    keys = np.unique(pairs @ [n, 1])
+    kept = rng.choice(keys, edges, replace=False)
+    return np.stack([kept // n, kept % n], axis=1), n
+
+
+def attachment(edges: int) -> Edges:
+    """Return a preferential-attachment graph with three edges for each new node."""
+    n = edges // 3 + 3
+    return np.array(list(nx.barabasi_albert_graph(n, 3, seed=0).edges)), n
+
+
+NETWORKS: dict[str, Callable[[int], Edges]] = {
+    "tree": tree,
+    "uniform tree": uniform_tree,
+    "path": path,
+    "sparse": sparse,
+    "attachment": attachment,
+}
+
+RUNS = [
+    *((name, edges) for name in FITTED for edges in SIZES),
+    ("uniform tree", 999_999),
+    ("path", 999_999),
+    ("sparse", 250_000),
+    ("attachment", 300_000),
+    ("attachment", 1_000_000),
+]
+
+
+def measure(name: str, edges: int) -> list[float]:
+    """Return seconds for preparing, messages and conversion, the mean leakage over the budget, and peak megabytes."""
+    table, n = NETWORKS[name](edges)
+    Propagation(Incidence.pairwise(sparse(50)[0], np.ones(50), 20))  # so that no import is measured
+    start = time.process_time()
+    diameters = MarkovField.ising((table, n), COUPLING).diameters
+    propagation = Propagation(Incidence.pairwise(table, diameters, n))
+    prepared = time.process_time()
+    leakages = propagation.leakages(np.full(n, EPSILON))
+    done = time.process_time()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    graph: nx.Graph[int] = nx.empty_graph(n)
+    graph.add_edges_from(map(tuple, table.tolist()))
+    begun = time.process_time()
+    read_graph(graph)
+    converted = time.process_time() - begun
+    return [prepared - start, done - prepared, converted, float(leakages.mean()) / EPSILON, peak]
+
+
+def main() -> None:
+    """Print the table and the fits."""
+    print(f"Ising fields, coupling {COUPLING}, eps' = {EPSILON}; seconds of one core")
+    print(
+        f"{'network':14}{'edges':>10}{'preparing':>11}{'messages':>10}{'from networkx':>15}{'leakage/eps':>13}{'MB':>7}"
+    )
+    times: dict[str, list[tuple[int, float]]] = {name: [] for name in FITTED}
+    for name, edges in RUNS:
+        command = [sys.executable, "-m", "benchmarks.propagation", name, str(edges)]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        preparing, messages, converting, ratio, peak = map(float, output.split())
+        if name in times:
+            times[name].append((edges, preparing + messages))
+        print(f"{name:14}{edges:>10,}{preparing:>11.3f}{messages:>10.3f}{converting:>15.2f}{ratio:>13.3f}{peak:>7.0f}")
+    for name, points in times.items():
+        counts, seconds = np.log(np.array(points)).T
+        power = np.polyfit(counts, seconds, 1)[0]
+        print(f"{name}: seconds grow like edges^{power:.2f} from {SIZES[0]:,} to {SIZES[-1]:,} edges")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        print(*measure(sys.argv[1], int(sys.argv[2])))
+    else:
+        main()
