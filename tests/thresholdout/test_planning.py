@@ -56,7 +56,7 @@ def test_noise_takes_its_share_and_the_plan_says_what_it_costs() -> None:
     for share in (0.02, 0.1, 0.3):
         planned = plan(n=10_000, queries=1000, budget=1, noise_share=share)
         bare = plan(n=10_000, queries=1000, budget=1, noise_share=1e-6).tolerance
-        assert 0.9 * bare < planned.tolerance * (1 - share) <= bare * (1 + 1e-4)
+        assert planned.tolerance * (1 - share) == pytest.approx(bare, rel=1e-4)
         assert f"The noise takes {share:.0%}" in planned.recommendation
         assert f"{bare:.3g}" in planned.recommendation
 
@@ -212,7 +212,7 @@ def test_repr() -> None:
     assert repr(plan(n=10_000, queries=100, budget=2)).startswith("<Plan: thresholdout, ±")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(2000, 10**7), st.integers(1, 5000), st.integers(1, 20), st.floats(0.5, 0.999), st.floats(1.01, 5.0))
 def test_monotone(n: int, queries: int, budget: int, confidence: float, factor: float) -> None:
     def planned(**changes: object) -> Plan | None:
@@ -232,4 +232,4 @@ def test_monotone(n: int, queries: int, budget: int, confidence: float, factor: 
     for worse in others:
         if worse is not None:
             assert here is not None
-            assert here.tolerance <= worse.tolerance * (1 + 1e-2)  # grid and shares of beta come in steps
+            assert here.tolerance <= worse.tolerance * (1 + 2e-3)

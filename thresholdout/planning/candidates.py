@@ -10,10 +10,11 @@ from thresholdout.certificates.splitting import splitting_width
 from thresholdout.certificates.transcript import ANSWER_SHARE, SHARES, Radius, transcript
 from thresholdout.planning.use import Alternative, Use
 
-__all__ = ["by_posterior", "by_transcript", "guard_of", "splitting"]
+__all__ = ["by_posterior", "by_transcript", "guard_of", "splitting", "transcript_tolerance"]
 
 _FINEST = 20  # answer grids down to 2**-20
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-11, 1e3
+_ROUNDING = 1e-9
 _CLOSE = 0.02  # relative step of the noise scale at which the search stops; the tolerance is flat there
 _MOST_STEPS = 12
 
@@ -36,28 +37,71 @@ def by_transcript(use: Use, noise_share: float | None = None) -> Alternative:
     Notes
     -----
     The radius does not depend on the noise, and grows as the grid gets finer; the error of an answer from the holdout
-    contains half a step. For each grid ``2**-k`` the noise scale follows from the share; the best grid is taken, the
-    finest one among equals.
+    contains half a step. The smallest tolerance without noise, over all grids, is divided by one minus the noise's
+    share; then grid and noise scale are those with the most noise within that, the finest grid among equals.
     """
     if not use.concentrates:
         return Alternative("thresholdout", "transcript", math.inf)
     kept = use.target.noise_share if noise_share is None else noise_share
-    best = math.inf, 0.0, 1.0
-    for share in SHARES:
+    radii = _radii(use)
+    tolerance = _smallest(use, radii) / (1.0 - kept)
+    best = -math.inf, 1.0
+    for (share, grid), radius in radii.items():
         spared = use.beta * (1.0 - share)
         train = use.quiet + use.law.surprise_quantile(spared * (1.0 - ANSWER_SHARE))
         holdout = use.law.answer_quantile(spared * ANSWER_SHARE)
-        for bits in range(_FINEST, 0, -1):
-            grid = 2.0**-bits
-            beta = use.beta * share
-            radius = Radius(use.n, use.inflation, 2**bits + 1, beta, use.queries, use.hits).largest()
-            bare = max(use.margin, grid / 2) + radius
-            spare = bare / (1.0 - kept) - radius
-            scale = _clipped(min((spare - use.margin) / train, (spare - grid / 2) / holdout))
-            best = min(best, (max(use.margin + scale * train, grid / 2 + scale * holdout) + radius, scale, grid))
-    _, scale, grid = best
-    setting = use.setting(scale, grid)
-    return guard_of(setting, "transcript", transcript(setting).tolerance)
+        scale = min((tolerance - radius - use.margin) / train, (tolerance - radius - grid / 2) / holdout)
+        if scale > best[0]:
+            best = scale, grid
+    return _loudest(use, *best, tolerance)
+
+
+def transcript_tolerance(use: Use, noise_share: float | None = None) -> float:
+    """Return the tolerance of `by_transcript`, without looking for its parameters; never below it.
+
+    Parameters
+    ----------
+    use, noise_share
+        As in `by_transcript`.
+    """
+    if not use.concentrates:
+        return math.inf
+    kept = use.target.noise_share if noise_share is None else noise_share
+    return _smallest(use, _radii(use)) / (1.0 - kept) * (1.0 + _ROUNDING)
+
+
+def _radii(use: Use) -> dict[tuple[float, float], float]:
+    """Largest radius for each share of beta and each grid."""
+    grids = [2.0**-bits for bits in range(_FINEST, 0, -1)]
+    return {(share, grid): _radius(use, share, grid) for share in SHARES for grid in grids}
+
+
+def _smallest(use: Use, radii: dict[tuple[float, float], float]) -> float:
+    """Return the smallest tolerance without noise."""
+    return min(max(use.margin, grid / 2) + radius for (_, grid), radius in radii.items())
+
+
+def _radius(use: Use, share: float, grid: float) -> float:
+    levels = round(1.0 / grid) + 1
+    return Radius(use.n, use.inflation, levels, use.beta * share, use.queries, use.hits).largest()
+
+
+def _loudest(use: Use, scale: float, grid: float, tolerance: float) -> Alternative:
+    """Raise the noise scale as far as the certificate allows; it may be better than the estimate behind the scale."""
+
+    def guard(candidate: float) -> Alternative:
+        setting = use.setting(_clipped(candidate), grid)
+        return guard_of(setting, "transcript", transcript(setting).tolerance)
+
+    best, low, high = guard(scale), scale, 2.0 * scale
+    while high > low * (1.0 + _ROUNDING):
+        middle = (low + high) / 2.0
+        louder = guard(middle)
+        if louder.tolerance <= tolerance:
+            best, low = louder, middle
+        else:
+            high = middle
+    return best
 
 
 def by_posterior(use: Use) -> Alternative:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from thresholdout.certificates import Certificate, certify
 from thresholdout.certificates.published import theorem_2_tolerance
 from thresholdout.errors import PlanError
-from thresholdout.planning.candidates import by_posterior, by_transcript, guard_of, splitting
+from thresholdout.planning.candidates import by_posterior, by_transcript, guard_of, splitting, transcript_tolerance
 from thresholdout.planning.search import fewest_records, largest_budget
 from thresholdout.planning.use import Alternative, MechanismName, Target, Use, independent
 
@@ -141,9 +141,9 @@ def plan(
     >>> p.mechanism, p.certificate.route, round(p.tolerance, 3)
     ('thresholdout', 'transcript', 0.051)
     >>> plan(queries=1000, budget=10, tolerance=0.05).records
-    42735
+    43350
     >>> plan(n=100_000, queries=1000, tolerance=0.05).budget
-    34
+    31
     >>> plan(n=1000, queries=2, budget=2).recommendation[:54]
     'Split the holdout: with a fresh part of 500 records fo'
     """
@@ -238,7 +238,7 @@ def _recommendation(use: Use, mechanism: MechanismName, certificate: Certificate
     if split < math.inf:
         words.append(f"Splitting it into {use.queries} parts would reach {split:.3g}.")
     if certificate.route == "transcript":
-        bare = by_transcript(use, 0.0).tolerance
+        bare = transcript_tolerance(use, 0.0)
         share = use.target.noise_share
         words.append(f"The noise takes {share:.0%} of the tolerance; with next to none it would be {bare:.3g}.")
     words.append(_margin_in_words(use))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from thresholdout.errors import PlanError
-from thresholdout.planning.candidates import by_posterior, by_transcript, splitting
-from thresholdout.planning.use import Alternative, Target, Use, independent
+from thresholdout.planning.candidates import by_posterior, splitting, transcript_tolerance
+from thresholdout.planning.use import Target, Use, independent
 
 __all__ = ["fewest_records", "largest_budget"]
 
@@ -22,10 +22,11 @@ def fewest_records(target: Target) -> int:
         When no number does.
     """
 
-    def reaches(option: Callable[[Use], Alternative]) -> Callable[[int], bool]:
-        return lambda records: _within(option(target.use(model=independent(records))), target)
+    def reaches(option: Callable[[Use], float]) -> Callable[[int], bool]:
+        return lambda records: option(target.use(model=independent(records))) <= limit
 
-    found = _earliest([reaches(by_transcript), reaches(splitting), reaches(by_posterior)], _MOST_RECORDS)
+    limit = _limit(target)
+    found = _earliest([reaches(transcript_tolerance), reaches(_splitting), reaches(_posterior)], _MOST_RECORDS)
     if found is None:
         raise PlanError(
             f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {target.tolerance:g}; take a "
@@ -42,17 +43,17 @@ def largest_budget(target: Target) -> int:
     PlanError
         When nothing reaches the tolerance.
     """
-    queries = target.queries
+    queries, limit = target.queries, _limit(target)
 
-    def keeps(option: Callable[[Use], Alternative]) -> Callable[[int], bool]:
-        return lambda spare: _within(option(target.use(budget=queries - spare)), target)
+    def keeps(option: Callable[[Use], float]) -> Callable[[int], bool]:
+        return lambda spare: option(target.use(budget=queries - spare)) <= limit
 
-    spare = _earliest([keeps(by_transcript), keeps(by_posterior)], queries - 1, first=0)
+    spare = _earliest([keeps(transcript_tolerance), keeps(_posterior)], queries - 1, first=0)
     if spare is not None:
         return queries - spare
     use = target.use(budget=1)
-    if not _within(splitting(use), target):
-        reached = min(by_transcript(use).tolerance, by_posterior(use).tolerance)
+    if _splitting(use) > limit:
+        reached = min(transcript_tolerance(use), _posterior(use))
         raise PlanError(
             f"{use.n} records allow no answer from the holdout within {target.tolerance:g}: a budget of 1 has the "
             f"tolerance {reached:.3g}. Ask fewer questions, lower the confidence or the quiet margin "
@@ -61,9 +62,17 @@ def largest_budget(target: Target) -> int:
     return 1
 
 
-def _within(option: Alternative, target: Target) -> bool:
+def _limit(target: Target) -> float:
     assert target.tolerance is not None
-    return option.tolerance <= target.tolerance
+    return target.tolerance
+
+
+def _posterior(use: Use) -> float:
+    return by_posterior(use).tolerance
+
+
+def _splitting(use: Use) -> float:
+    return splitting(use).tolerance
 
 
 def _earliest(conditions: Iterable[Callable[[int], bool]], most: int, first: int = 1) -> int | None:

@@ -83,7 +83,7 @@ def test_surprise_and_answer_quantiles_by_hand() -> None:
 def test_below_the_law_in_which_every_question_has_its_own_luck(
     queries: int, budget: int, beta: float, worked: float
 ) -> None:
-    """The cruder law, M = max(T + max (-gamma_i) + max delta_j, X), has the worked CVaR; ours is a fifth to a third smaller."""
+    """The cruder law, M = max(T + max (-gamma_i) + max delta_j, X), has the worked CVaR; ours is smaller."""
     table = quiet_law(queries, budget, beta)
     threshold = table.quantile(beta)
     points = np.arange(threshold, threshold + 150, 1 / 256)
