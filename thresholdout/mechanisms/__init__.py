@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from thresholdout.mechanisms.base import Mechanism, MechanismState, Outcome
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
+from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
+from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
 from thresholdout.mechanisms.precision import mean_error
+from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState
 from thresholdout.mechanisms.thresholdout import (
     DWORK_RATIOS,
     ZHAO_RATIOS,
@@ -27,12 +30,21 @@ __all__ = [
     "GaussianGuard",
     "GaussianParameters",
     "GaussianState",
+    "GuessAndCheck",
+    "GuessAndCheckParameters",
+    "GuessAndCheckState",
+    "Ladder",
+    "LadderParameters",
+    "LadderState",
     "Mechanism",
     "MechanismState",
     "NoiseRatios",
     "NoiseSchedule",
     "Outcome",
     "SparseVector",
+    "Splitting",
+    "SplittingParameters",
+    "SplittingState",
     "ThresholdoutParameters",
     "ThresholdoutState",
     "interaction_epsilon",

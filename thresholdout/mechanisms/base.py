@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from thresholdout.noise import NoiseSource
 
-__all__ = ["Mechanism", "MechanismState", "Outcome"]
+__all__ = ["Mechanism", "MechanismState", "Outcome", "Source"]
 
 
 class MechanismState(Protocol):
@@ -21,6 +21,9 @@ class MechanismState(Protocol):
 
 StateT = TypeVar("StateT", bound=MechanismState)
 ValuesT = TypeVar("ValuesT")
+
+Source = Literal["train", "holdout"]
+"""Where an answer comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Outcome:
     """
 
     value: float
-    source: Literal["train", "holdout"]
+    source: Source
     hits: int
     asked: int
     half_width: float | None = None

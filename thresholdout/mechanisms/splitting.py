@@ -1,0 +1,191 @@
+"""Splitting: a fresh part of the records for every question.
+
+Nothing adapts to a part that is used once, so no noise is needed and nothing has to be kept secret afterwards. With few
+records per question this is the honest answer, and with more it is what a guard has to beat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.mechanisms.base import Mechanism, Outcome
+from thresholdout.mechanisms.parts import group_numbers, shuffled
+from thresholdout.mechanisms.precision import check_count
+from thresholdout.noise import NoiseSource
+from thresholdout.queries import UnitRecords, record_rounding, unit_records
+
+__all__ = ["Splitting", "SplittingParameters", "SplittingState"]
+
+_FORMAT = "splitting/1"
+
+
+@dataclass(frozen=True, slots=True)
+class SplittingParameters:
+    """Public parameters of `Splitting`.
+
+    Parameters
+    ----------
+    queries : int
+        k: questions in all, each with a part of its own.
+
+    Raises
+    ------
+    InputError
+        When there is no question.
+    InputTypeError
+        When it is not an integer.
+    """
+
+    queries: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queries", check_count("queries", self.queries))
+
+
+@dataclass(frozen=True, slots=True)
+class SplittingState:
+    """State of `Splitting`; nothing in it is secret.
+
+    Attributes
+    ----------
+    asked : int
+        Questions so far, hence parts that are used up.
+
+    Examples
+    --------
+    >>> SplittingState.from_text(SplittingState(asked=3).to_text())
+    SplittingState(asked=3)
+    """
+
+    asked: int
+
+    def to_text(self) -> str:
+        """Return the state as one line of text, for a ledger."""
+        return f"{_FORMAT} {self.asked}"
+
+    @classmethod
+    def from_text(cls, text: str) -> SplittingState:
+        """Read what `to_text` wrote.
+
+        Raises
+        ------
+        InputError
+            When the text is something else.
+        """
+        try:
+            tag, word = text.split(" ")
+            asked = int(word)
+            if tag != _FORMAT or asked < 0:
+                raise ValueError
+        except ValueError:
+            raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
+        return cls(asked)
+
+
+class Splitting(Mechanism[SplittingState, UnitRecords]):
+    """The mean of a fresh part of the records.
+
+    Parameters
+    ----------
+    parameters : SplittingParameters
+        Number of questions.
+    n : int
+        Number of records.
+    labels : array-like of shape (n,), optional
+        Groups of the records: arbitrary dependence inside a group, none across. Groups go to parts whole.
+
+    Attributes
+    ----------
+    parameters : SplittingParameters
+        As given.
+
+    Raises
+    ------
+    InputError
+        When there are fewer records, or groups, than questions.
+
+    Notes
+    -----
+    *Guarantee.* Question j is a function of answers about other records, so it is fixed as far as its own part is
+    concerned, and the bound for one fixed question with a k-th of the failure probability holds for all:
+    `thresholdout.certificates.splitting.splitting_width`; PROOFS.md, "Splitting". It is about the mean over the part,
+    so records (or groups of them) have to be independent and identically distributed for it to be about the holdout.
+
+    Single records: every part has ``floor(n/k)`` of them, in a fixed order that looks random. Groups are sorted by
+    decreasing size and dealt out in turn.
+
+    Examples
+    --------
+    >>> from thresholdout.noise import SeededNoise
+    >>> mechanism, noise = Splitting(SplittingParameters(10), n=1000), SeededNoise(0)
+    >>> values = mechanism.read([True] * 1000, 1000, (0, 1), "holdout_values")
+    >>> mechanism.step(mechanism.start(noise), 0.5, values, noise)[1].value
+    1.0
+    """
+
+    name: ClassVar[str] = "splitting"
+
+    def __init__(self, parameters: SplittingParameters, n: int, labels: ArrayLike | None = None) -> None:
+        self.parameters = parameters
+        self._n = check_count("n", n)
+        groups = None if labels is None else group_numbers(labels, n)
+        most = n if groups is None else int(groups.max()) + 1
+        if parameters.queries > most:
+            things = "records" if groups is None else "independent groups"
+            raise InputError("queries", parameters.queries, f"at most {most}, as many as there are {things}")
+        self._parts = _single(n, parameters.queries) if groups is None else _dealt(groups, parameters.queries)
+
+    def start(self, noise: NoiseSource) -> SplittingState:
+        """Return the state before the first question; nothing is drawn."""
+        return SplittingState(0)
+
+    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> UnitRecords:
+        """Check per-record values and keep them, rounded to the grid on which their sums are exact."""
+        return unit_records(values, n, bounds, argument)
+
+    def step(
+        self, state: SplittingState, train: float, holdout: UnitRecords, noise: NoiseSource
+    ) -> tuple[SplittingState, Outcome]:
+        """Answer one query from its own part; see `Mechanism.step`. The train value is not used."""
+        queries = self.parameters.queries
+        if state.asked >= queries:
+            raise BudgetExhausted("queries", state.asked, queries)
+        if not 0.0 <= train <= 1.0:
+            raise InputError("train", train, "a number in [0, 1]")
+        if len(holdout) != self._n:
+            raise InputError("holdout", f"{len(holdout)} records", f"{self._n}, as declared")
+        value = holdout.part(self._parts[state.asked]).mean()
+        return SplittingState(state.asked + 1), Outcome(value, "holdout", state.asked, state.asked + 1)
+
+    def restore(self, text: str) -> SplittingState:
+        """Return the state that `SplittingState.to_text` wrote."""
+        return SplittingState.from_text(text)
+
+    def remaining(self, state: SplittingState) -> int | None:
+        """Return how many parts are left."""
+        return self.parameters.queries - state.asked
+
+    def noise_slack(self, n: int) -> float:
+        """Bound what rounding values to the grid of records adds to an error."""
+        return record_rounding(n) + 2.0**-52
+
+
+def _single(n: int, queries: int) -> list[NDArray[np.intp]]:
+    size = n // queries
+    return list(shuffled(n)[: size * queries].reshape(queries, size))
+
+
+def _dealt(groups: NDArray[np.intp], queries: int) -> list[NDArray[np.intp]]:
+    """Deal groups out by decreasing size; ties in a fixed order that looks random."""
+    order = shuffled(int(groups.max()) + 1)
+    order = order[np.argsort(-np.bincount(groups)[order], kind="stable")]
+    owner = np.empty(order.size, dtype=np.intp)
+    owner[order] = np.arange(order.size) % queries
+    owners = owner[groups]
+    records = np.argsort(owners, kind="stable")
+    return np.split(records, np.cumsum(np.bincount(owners, minlength=queries))[:-1])
