@@ -1,0 +1,144 @@
+"""What every mechanism has to keep: pure steps, limits that hold, states that survive as text, nothing secret shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.mechanisms import (
+    GaussianGuard,
+    GaussianParameters,
+    GuessAndCheck,
+    GuessAndCheckParameters,
+    Ladder,
+    LadderParameters,
+    Mechanism,
+    SparseVector,
+    Splitting,
+    SplittingParameters,
+    ThresholdoutParameters,
+)
+from thresholdout.noise import SeededNoise
+
+N = 400
+AnyMechanism = Mechanism[Any, Any]
+
+MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
+    "sparse vector": lambda: SparseVector(ThresholdoutParameters(0.1, 0.01, budget=3, queries=12)),
+    "gaussian": lambda: GaussianGuard(GaussianParameters([0.2, 0.1, 0.1, 0.05, 0.05, 0.02])),
+    "gaussian with threshold": lambda: GaussianGuard(GaussianParameters(0.05, 9, threshold=0.1, grid=0.01)),
+    "noisy guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.4, queries=15), N),
+    "gaussian guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.4, guess=GaussianParameters(0.05, 9)), N),
+    "thresholdout guess": lambda: GuessAndCheck(
+        GuessAndCheckParameters(0.4, guess=ThresholdoutParameters(0.1, 0.01, 4, 30)), N
+    ),
+    "train guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.25, guess="train", inflation=1.5), N),
+    "ladder": lambda: Ladder(LadderParameters(queries=8), N),
+    "splitting": lambda: Splitting(SplittingParameters(7), N),
+}
+
+every = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHANISMS.keys())
+questions = st.lists(st.tuples(st.floats(0, 1), st.integers(0, N)), max_size=20)
+
+
+def read(mechanism: AnyMechanism, ones: int) -> Any:
+    values = np.zeros(N)
+    values[:ones] = 1.0
+    return mechanism.read(values, N, (0.0, 1.0), "holdout_values")
+
+
+@every
+@given(questions, st.integers(0, 2**32))
+@settings(deadline=None, max_examples=40)
+def test_an_interaction(make: Callable[[], AnyMechanism], asked: list[tuple[float, int]], seed: int) -> None:
+    mechanism, noise = make(), SeededNoise(seed)
+    state = mechanism.start(noise)
+    for number, (train, ones) in enumerate(asked, start=1):
+        before, left, values = state.to_text(), mechanism.remaining(state), read(mechanism, ones)
+        restored = mechanism.restore(before)
+        assert restored == state
+        try:
+            state, outcome = mechanism.step(restored, train, values, noise)
+        except BudgetExhausted:
+            with pytest.raises(BudgetExhausted):
+                mechanism.step(mechanism.restore(before), train, values, noise)
+            return
+        # The state that went in is what it was, and what is left never grows.
+        assert restored.to_text() == before
+        remaining = mechanism.remaining(state)
+        assert left is None or (remaining is not None and 0 <= remaining <= left)
+        assert outcome.asked == number
+        assert 0 <= outcome.hits < number
+        assert 0.0 <= outcome.value <= 1.0
+        assert outcome.half_width is None or 0.0 < outcome.half_width <= 1.0
+        assert (outcome.about == "best") == isinstance(mechanism, Ladder)
+        if outcome.source == "train":
+            assert outcome.value == train
+
+
+@every
+def test_the_same_noise_gives_the_same_outcome(make: Callable[[], AnyMechanism]) -> None:
+    def run() -> list[object]:
+        mechanism, noise, seen = make(), SeededNoise(3), list[object]()
+        state = mechanism.start(noise)
+        for ones in (200, 220, 390, 10):
+            state, outcome = mechanism.step(state, 0.5, read(mechanism, ones), noise)
+            seen += [state, outcome]
+        return seen
+
+    assert run() == run()
+
+
+@every
+def test_a_refusal_draws_nothing_and_shows_nothing(make: Callable[[], AnyMechanism]) -> None:
+    class Silent:
+        for_release = False
+
+        def laplace(self, scale: object) -> int:
+            raise AssertionError("drawn")
+
+        def rounded_gaussian(self, centre: object, scale: object) -> int:
+            raise AssertionError("drawn")
+
+    mechanism, noise = make(), SeededNoise(1)
+    state = mechanism.start(noise)
+    values = read(mechanism, 123)
+    for train in (-0.1, 1.1, float("nan")):
+        with pytest.raises(InputError, match="train"):
+            mechanism.step(state, train, values, Silent())
+    for wrong, error in (([0.5] * (N - 1), InputError), ([2.0] * N, InputError), (["a"] * N, InputTypeError)):
+        with pytest.raises(error, match=r"^holdout_values:"):
+            mechanism.read(wrong, N, (0.0, 1.0), "holdout_values")
+    assert "123" not in repr(values) or isinstance(values, float)
+
+
+@every
+def test_states_of_another_form_are_refused(make: Callable[[], AnyMechanism]) -> None:
+    mechanism = make()
+    text = mechanism.start(SeededNoise(1)).to_text()
+    assert "\n" not in text
+    for wrong in (
+        "",
+        "x",
+        text.replace("/1", "/2", 1),
+        text.split(" ")[0],
+        "gaussian/1 2 5",
+        "splitting/1 -1",
+        f"y {text}",
+    ):
+        with pytest.raises(InputError, match=r"^state: a text of another form"):
+            mechanism.restore(wrong)
+
+
+@every
+def test_what_the_base_promises(make: Callable[[], AnyMechanism]) -> None:
+    mechanism = make()
+    assert mechanism.epsilon(N) > 0
+    assert 0.0 <= mechanism.noise_slack(N) < 1e-9
+    assert mechanism.name
