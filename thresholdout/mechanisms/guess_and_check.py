@@ -105,8 +105,7 @@ class GuessAndCheckParameters:
         fix("confidence", check_number("confidence", self.confidence, 0.0, below, "a number in (0, 1)"))
         fix("share", check_number("share", self.share, 0.0, below, "a number in (0, 1)"))
         fix("queries", None if self.queries is None else check_count("queries", self.queries))
-        intervals = math.ceil(16.0 / self.tolerance) if self.grid is None else check_grid(self.grid)
-        fix("grid", 1.0 / check_grid(1.0 / intervals))
+        fix("grid", 1.0 / self.intervals)
         least = math.nextafter(1.0, 0.0)
         fix("inflation", check_number("inflation", self.inflation, least, 1e12, "a number of at least 1"))
         guess: object = self.guess
@@ -117,6 +116,11 @@ class GuessAndCheckParameters:
             raise InputTypeError("guess", f"a {type(guess).__name__}", expected)
         if guess != "train" and self.inflation != 1.0:
             raise InputError("inflation", self.inflation, "1 when a part of the records guesses; give groups by labels")
+
+    @property
+    def intervals(self) -> int:
+        """Steps of the grid of answers after a failed check, from 0 to 1."""
+        return math.ceil(16.0 / self.tolerance) if self.grid is None else check_grid(self.grid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +245,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
             inflation = max(inflation, float(np.sum(sizes.astype(np.float64) ** 2)) / self.checking * (1.0 + 1e-12))
         self._bounds = FixedQuestion(self.checking, 1.0 - parameters.confidence, inflation)
         self._rounding = record_rounding(n) + 2.0**-51
-        assert parameters.grid is not None
-        self._intervals = check_grid(parameters.grid)
+        self._intervals = parameters.intervals
         self._queries = math.inf if parameters.queries is None else parameters.queries
         if not self._affordable(self._nats(_FRESH)):
             least = self._bounds.radius(self._nats(_FRESH))
