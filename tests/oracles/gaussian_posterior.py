@@ -33,7 +33,7 @@ class SmallModel:
     def prior(self) -> Floats:
         """Probability of each joint state."""
         columns = [law[self.states[:, g]] for g, law in enumerate(self.laws)]
-        return np.prod(np.array(columns), axis=0)
+        return np.asarray(np.prod(np.array(columns), axis=0))
 
     @property
     def n(self) -> float:
@@ -52,7 +52,7 @@ class SmallModel:
         parts = [
             size * value[self.states[:, g]] for g, (size, value) in enumerate(zip(self.sizes, values, strict=True))
         ]
-        return np.sum(np.array(parts), axis=0) / self.n
+        return np.asarray(np.sum(np.array(parts), axis=0) / self.n)
 
     def variations(self, posterior: Floats) -> Floats:
         """Total variation between posterior and prior of each group."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 from thresholdout.certificates.information import max_information_route
 from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
+from thresholdout.certificates.mutual_information import mutual_information, second_moment
 from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.published import published
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.transcript import transcript
+from thresholdout.certificates.walk import walk
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import NoiseRatios, ThresholdoutParameters
 
@@ -199,9 +201,12 @@ def certify(
     compared = (
         transcript(setting),
         posterior(setting),
+        walk(setting),
+        mutual_information(setting),
+        second_moment(setting),
         max_information_route(setting),
         published(setting),
-        *splitting_routes(setting),
+        *splitting_routes(model, setting.queries, setting.beta),
     )
     chosen = min((route for route in compared if route.eligible), key=lambda route: route.tolerance, default=None)
     return Certificate(setting.confidence, compared, chosen, model.describe())

@@ -21,7 +21,7 @@ from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
 from thresholdout.certificates.route import up
 
-__all__ = ["Drift", "GaussianWidths", "NoiseSchedule", "drift_bound", "one_scale", "scheduled_widths"]
+__all__ = ["Drift", "GaussianWidths", "NoiseRuns", "drift_bound", "one_scale", "scheduled_widths"]
 
 Floats = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseSchedule:
+class NoiseRuns:
     """Standard deviations of successive answers, as runs of equal ones.
 
     Parameters
@@ -113,7 +113,7 @@ class NoiseSchedule:
 
     Examples
     --------
-    >>> schedule = NoiseSchedule((0.2, 0.1), (1, 3))
+    >>> schedule = NoiseRuns((0.2, 0.1), (1, 3))
     >>> schedule.answers, schedule.scale(1), schedule.scale(4)
     (4, 0.2, 0.1)
     >>> schedule.expand()
@@ -124,12 +124,12 @@ class NoiseSchedule:
     runs: tuple[int, ...]
 
     @classmethod
-    def constant(cls, scale: float, answers: int) -> NoiseSchedule:
+    def constant(cls, scale: float, answers: int) -> NoiseRuns:
         """Return the same standard deviation for all answers."""
         return cls((scale,), (answers,))
 
     @classmethod
-    def of(cls, scales: Sequence[float] | Floats) -> NoiseSchedule:
+    def of(cls, scales: Sequence[float] | Floats) -> NoiseRuns:
         """Return the schedule that holds these standard deviations, one for each answer."""
         values = np.asarray(scales, dtype=np.float64)
         starts = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])
@@ -157,7 +157,7 @@ class GaussianWidths:
     ----------
     drift : Drift
         How far expectations can have moved.
-    schedule : NoiseSchedule
+    schedule : NoiseRuns
         Standard deviations of the answers.
     noise_failure : float
         b1, probability that the noise may be worse; the whole certificate fails with at most b1 + b2 and the root of
@@ -173,7 +173,7 @@ class GaussianWidths:
     Examples
     --------
     >>> drift = Drift(IndependentBlocks.of_records(10_000), 0.3, 0.02)
-    >>> widths = GaussianWidths(drift, NoiseSchedule.constant(0.02, 100), noise_failure=0.03)
+    >>> widths = GaussianWidths(drift, NoiseRuns.constant(0.02, 100), noise_failure=0.03)
     >>> round(widths.half_width(1, 0, "holdout"), 4), round(widths.half_width(100, 99, "holdout"), 4)
     (0.1063, 0.1096)
     """
@@ -181,7 +181,7 @@ class GaussianWidths:
     def __init__(
         self,
         drift: Drift,
-        schedule: NoiseSchedule,
+        schedule: NoiseRuns,
         noise_failure: float,
         *,
         threshold: float = 0.0,
@@ -271,13 +271,13 @@ def one_scale(
     (share, log_stretch, log_information), _ = best_parameters(cost, boxes, points=15, rounds=10)
     scale = math.sqrt(unit / math.exp(log_information))
     drift = Drift(blocks, math.exp(log_stretch), (1.0 - share) * available)
-    schedule = NoiseSchedule.constant(scale, answers)
+    schedule = NoiseRuns.constant(scale, answers)
     return GaussianWidths(drift, schedule, share * available, slack=slack, threshold=threshold)
 
 
 def scheduled_widths(
     blocks: IndependentBlocks,
-    schedule: NoiseSchedule,
+    schedule: NoiseRuns,
     beta: float,
     *,
     slack: float = 0.0,
@@ -290,7 +290,7 @@ def scheduled_widths(
     ----------
     blocks : IndependentBlocks
         The records.
-    schedule : NoiseSchedule
+    schedule : NoiseRuns
         Standard deviations of the answers.
     beta : float
         Probability of failure, in (0, 1), above the root of the blocks' exception.
@@ -305,7 +305,7 @@ def scheduled_widths(
 
     Examples
     --------
-    >>> schedule = NoiseSchedule.constant(0.02, 100)
+    >>> schedule = NoiseRuns.constant(0.02, 100)
     >>> round(scheduled_widths(IndependentBlocks.of_records(10_000), schedule, 0.05).tolerance(), 4)
     0.1034
     """

@@ -20,7 +20,7 @@ from thresholdout.certificates.gaussian import (
     STRETCHES,
     Drift,
     GaussianWidths,
-    NoiseSchedule,
+    NoiseRuns,
     one_scale,
 )
 from thresholdout.certificates.grid_search import best_parameters
@@ -89,7 +89,7 @@ class _Backward:
 
 def schedule_within(
     blocks: IndependentBlocks, answers: int, tolerance: float, drift: Drift, noise_failure: float
-) -> NoiseSchedule | None:
+) -> NoiseRuns | None:
     """Return the standard deviations at which all of k answers have a half-width of at most tau.
 
     Parameters
@@ -107,7 +107,7 @@ def schedule_within(
 
     Returns
     -------
-    NoiseSchedule or None
+    NoiseRuns or None
         For k answers; ``None`` when fewer are possible. More than 20,000 answers come in runs of equal noise.
 
     Examples
@@ -140,7 +140,7 @@ def schedule_within(
         scales.append(gap / constant)
         runs.append(size)
         left -= size
-    return NoiseSchedule(tuple(scales[::-1]), tuple(runs[::-1]))
+    return NoiseRuns(tuple(scales[::-1]), tuple(runs[::-1]))
 
 
 @lru_cache(maxsize=256)
@@ -231,7 +231,7 @@ def most_answers(blocks: IndependentBlocks, tolerance: float, beta: float) -> Ga
             break
     drift, failure = Drift(blocks, stretch, (1.0 - share) * available), share * available
 
-    def fits(answers: int) -> NoiseSchedule | None:
+    def fits(answers: int) -> NoiseRuns | None:
         return schedule_within(blocks, answers, tolerance, drift, failure)
 
     low = int(0.98 * count)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from graphs import DependenceModel
 from thresholdout.certificates.route import ConstantWidth, Route, up
-from thresholdout.certificates.setting import Setting
 
 __all__ = [
     "bernoulli_holds",
@@ -256,20 +255,26 @@ def splitting_width(model: DependenceModel, queries: int, beta: float, *, binary
     return min(1.0, up(math.sqrt(_worst_part(sizes, queries) * math.log(2.0 * queries / beta) / 2.0)))
 
 
-def splitting_routes(setting: Setting) -> tuple[Route, Route]:
-    """Return the baseline for values in [0, 1] and for values in {0, 1}; neither is about the guard."""
-    return _baseline(setting, binary=False), _baseline(setting, binary=True)
+def splitting_routes(model: DependenceModel, queries: int | None, beta: float) -> tuple[Route, Route]:
+    """Return the baseline for values in [0, 1] and for values in {0, 1}; neither is about the guard.
+
+    Parameters
+    ----------
+    model, queries, beta
+        As in `splitting_width`; without a limit for the queries there is no baseline.
+    """
+    return _baseline(model, queries, beta, binary=False), _baseline(model, queries, beta, binary=True)
 
 
-def _baseline(setting: Setting, *, binary: bool) -> Route:
+def _baseline(model: DependenceModel, queries: int | None, beta: float, *, binary: bool) -> Route:
     name = "splitting, values 0 or 1" if binary else "splitting"
-    if setting.queries is None:
+    if queries is None:
         why = "no limit is declared for queries"
         return Route.missing(name, why, sound=True, assumes=ASSUMES, source=SOURCE, guards=False)
-    width = splitting_width(setting.model, setting.queries, setting.beta, binary=binary)
+    width = splitting_width(model, queries, beta, binary=binary)
     if width == math.inf:
         why = "the records are not independent, nor in as many independent groups as there are questions"
-        if binary and setting.model.independent_groups() is not None:
+        if binary and model.independent_groups() is not None:
             why = "records in groups have means that are not those of independent values 0 or 1"
         return Route.missing(name, why, sound=True, assumes=ASSUMES, source=SOURCE, guards=False)
     return Route(name, width, True, ASSUMES, SOURCE, guards=False, widths=ConstantWidth(width))

@@ -25,7 +25,7 @@ NAME = "walk"
 SOURCE = "PROOFS.md, 'Walk'"
 ASSUMES = "independent records or independent groups; questions are means of per-record values"
 
-_MOST_STEPS = 4096  # of the recursion; beyond it the slightly larger solution of a differential equation is used
+_MOST_STEPS = 128  # of the recursion; beyond it the slightly larger solution of a differential equation is used
 
 
 def walk_drift(step: float, steps: int, failure: float) -> float:
@@ -62,7 +62,7 @@ def walk_drift(step: float, steps: int, failure: float) -> float:
         return bound
 
     centre = -math.log(growth * steps)
-    return min(1.0, up(best_parameters(cost, [(centre - 20.0, centre + 8.0)], points=41)[1]) * (1.0 + 1e-9))
+    return min(1.0, up(best_parameters(cost, [(centre - 20.0, centre + 8.0)], points=33, rounds=5)[1]) * (1.0 + 1e-9))
 
 
 def _sum_of_rates(rate: Floats, growth: float, steps: int) -> Floats:

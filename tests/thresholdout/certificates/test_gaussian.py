@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, HiddenMarkov, Independent, MarkovChain, MovingWindow
-from thresholdout.certificates.gaussian import Drift, GaussianWidths, NoiseSchedule, one_scale, scheduled_widths
+from thresholdout.certificates.gaussian import Drift, GaussianWidths, NoiseRuns, one_scale, scheduled_widths
 from thresholdout.certificates.gaussian_schedule import is_possible, most_answers, schedule_within, tightest_schedule
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.latent_groups import (
@@ -176,7 +176,7 @@ def test_unequal_groups_by_hand() -> None:
 
 
 def test_threshold_and_rounding_add_to_the_half_width() -> None:
-    drift, schedule = Drift(records(10_000), 0.3, 0.02), NoiseSchedule.constant(0.02, 100)
+    drift, schedule = Drift(records(10_000), 0.3, 0.02), NoiseRuns.constant(0.02, 100)
     plain = GaussianWidths(drift, schedule, 0.03)
     front = GaussianWidths(drift, schedule, 0.03, threshold=0.05, slack=0.001)
     assert front.half_width(7, 6, "holdout") == pytest.approx(plain.half_width(7, 6, "holdout") + 0.001)
@@ -186,18 +186,18 @@ def test_threshold_and_rounding_add_to_the_half_width() -> None:
 
 
 def test_anytime_half_widths_go_on_and_grow() -> None:
-    widths = scheduled_widths(records(100_000), NoiseSchedule.constant(0.01, 1000), 0.05, declared=False)
+    widths = scheduled_widths(records(100_000), NoiseRuns.constant(0.01, 1000), 0.05, declared=False)
     values = [widths.half_width(j, j - 1, "holdout") for j in (1, 2, 10, 1000, 2000, 100_000)]
     assert values == sorted(values)
     assert widths.tolerance() == math.inf
     assert widths.information(2000) == pytest.approx(2000 / (8 * 100_000 * 0.01**2))
-    declared = scheduled_widths(records(100_000), NoiseSchedule.constant(0.01, 1000), 0.05)
+    declared = scheduled_widths(records(100_000), NoiseRuns.constant(0.01, 1000), 0.05)
     assert declared.tolerance() < values[3] < 1.3 * declared.tolerance()
 
 
 def test_schedules() -> None:
-    assert NoiseSchedule.of([0.3, 0.2, 0.2, 0.1]) == NoiseSchedule((0.3, 0.2, 0.1), (1, 2, 1))
-    widths = GaussianWidths(Drift(records(1000), 1.0, 0.01), NoiseSchedule.of([0.3, 0.2, 0.2, 0.1]), 0.04)
+    assert NoiseRuns.of([0.3, 0.2, 0.2, 0.1]) == NoiseRuns((0.3, 0.2, 0.1), (1, 2, 1))
+    widths = GaussianWidths(Drift(records(1000), 1.0, 0.01), NoiseRuns.of([0.3, 0.2, 0.2, 0.1]), 0.04)
     singles = np.cumsum([1 / (8 * 1000 * s**2) for s in (0.3, 0.2, 0.2, 0.1)])
     assert [widths.information(j) for j in (1, 2, 3, 4)] == pytest.approx(singles.tolist())
     assert schedule_within(records(1000), 50, 0.1, Drift(records(1000), 1.0, 0.01), 0.04) is None

@@ -48,9 +48,7 @@ def test_lower_bound_at_the_worst_transcripts_that_can_be_found() -> None:
 
         def relative(point: Floats, model: SmallModel = model, queries: Floats = queries, k: int = count) -> float:
             noise, a = np.exp(np.clip(point[k : 2 * k], -4, 3)), 1 + math.exp(min(max(point[2 * k], -5), 3))
-            return model.slack(queries, noise, np.clip(point[:k], -20, 20), a) / (
-                (a**2 - 1) * model.information(noise)
-            )
+            return model.slack(queries, noise, np.clip(point[:k], -20, 20), a) / ((a**2 - 1) * model.information(noise))
 
         start = np.r_[answers, np.log(scales), math.log(dilation - 1)]
         smallest = min(smallest, minimize(relative, start, method="Nelder-Mead", options={"maxfev": 500}).fun)

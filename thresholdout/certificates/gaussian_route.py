@@ -1,0 +1,109 @@
+"""`certify_gaussian`: what the answers of a Gaussian guard are worth."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from thresholdout.certificates.certificate import Certificate
+from thresholdout.certificates.gaussian import GaussianWidths, NoiseRuns, scheduled_widths
+from thresholdout.certificates.latent_groups import best_blocks
+from thresholdout.certificates.route import Route
+from thresholdout.certificates.setting import check_confidence, check_model
+from thresholdout.certificates.splitting import splitting_routes
+from thresholdout.mechanisms import GaussianGuard, GaussianParameters
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+
+__all__ = ["certify_gaussian", "gaussian_route"]
+
+NAME = "gaussian"
+SOURCE = "PROOFS.md, 'Gaussian answers'"
+LATENT_SOURCE = "PROOFS.md, 'Latent groups'"
+ASSUMES = "independent records or groups, declared or given unseen redraws; questions are means of per-record values"
+
+_ANYTIME = 1000  # answers for which the half-widths are smallest when their number is not declared
+
+
+def certify_gaussian(model: DependenceModel, parameters: GaussianParameters, confidence: float = 0.95) -> Certificate:
+    """Say what the answers of a Gaussian guard with these public parameters are worth.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other, given what the analyst knows at the start.
+    parameters : GaussianParameters
+        Noise schedule, number of questions, threshold and answer grid.
+    confidence : float
+        Probability with which all half-widths hold at once, in (0, 1).
+
+    Returns
+    -------
+    Certificate
+        Resting on `gaussian_route`; the baseline of splitting is listed beside it.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> certificate = certify_gaussian(Independent(10_000), GaussianParameters(0.018, queries=100))
+    >>> certificate.route, round(certificate.tolerance, 3)
+    ('gaussian', 0.097)
+    """
+    check_model(model)
+    beta = 1.0 - check_confidence(confidence)
+    route = gaussian_route(model, parameters, beta)
+    compared = (route, *splitting_routes(model, parameters.queries, beta))
+    return Certificate(confidence, compared, route if route.eligible else None, model.describe())
+
+
+def gaussian_route(model: DependenceModel, parameters: GaussianParameters, beta: float) -> Route:
+    """Certify a Gaussian guard by the information that its answers give away.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    parameters : GaussianParameters
+        Noise schedule, number of questions, threshold and answer grid.
+    beta : float
+        Probability of failure, in (0, 1).
+
+    Returns
+    -------
+    Route
+        With `GaussianWidths` as half-widths: they grow with the number of the question, whether it was answered by the
+        train value or not. Without a declared number of questions they grow for ever, and the tolerance is infinite.
+
+    Examples
+    --------
+    >>> from graphs import Independent, MovingWindow
+    >>> parameters = GaussianParameters(0.02, threshold=0.05)
+    >>> route = gaussian_route(Independent(10_000), parameters, 0.05)
+    >>> route.tolerance, round(route.widths.half_width(100, 20, "holdout"), 3)
+    (inf, 0.126)
+    >>> gaussian_route(MovingWindow(100, 3), parameters, 0.05).why_not
+    'the records form no independent groups, declared or given unseen redraws'
+    """
+    declared = parameters.queries is not None
+    answers = parameters.queries if parameters.queries is not None else _ANYTIME
+    blocks = best_blocks(model, answers, beta)
+    if blocks is None:
+        why = "the records form no independent groups, declared or given unseen redraws"
+        return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
+    slack = GaussianGuard(parameters).noise_slack(model.n) + (parameters.grid or 0.0) / 2.0
+    widths: GaussianWidths = scheduled_widths(
+        blocks,
+        NoiseRuns.of(parameters.schedule.scales(answers)),
+        beta,
+        slack=slack,
+        threshold=parameters.threshold or 0.0,
+        declared=declared,
+    )
+    tolerance = widths.tolerance()
+    why = "" if declared else "no limit is declared for queries"
+    if declared and math.isinf(tolerance):
+        why = "so many answers with so little noise give away too much"
+        return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
+    source = LATENT_SOURCE if blocks.exception else SOURCE
+    return Route(NAME, tolerance, True, ASSUMES, source, why, widths=widths)
