@@ -1,0 +1,201 @@
+"""Coverage of the mechanisms that state half-widths, of splitting, and of the Gaussian guard's program.
+
+Every record is a row of fair signs, so every attribute, and every majority of attributes, is right about half of the
+records in truth. The analyst adapts: she asks about attributes, and then for the majority of the attributes turned by
+what she saw. A run is broken when any answer is off by more than its half-width. At confidence 1 - beta more than
+``binom.isf(1e-9, runs, beta)`` broken runs reject a mechanism; a valid one is rejected with probability at most 1e-9.
+Each mechanism has a deliberately broken twin that must be rejected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from thresholdout.certificates.splitting import bernoulli_width
+from thresholdout.errors import BudgetExhausted
+from thresholdout.mechanisms import (
+    GaussianGuard,
+    GaussianParameters,
+    GuessAndCheck,
+    GuessAndCheckParameters,
+    GuessAndCheckState,
+    Ladder,
+    LadderParameters,
+    LadderState,
+    Mechanism,
+    Outcome,
+    Splitting,
+    SplittingParameters,
+)
+from thresholdout.noise import SeededNoise
+
+pytestmark = pytest.mark.statistical
+
+RATE = 1e-9
+RUNS = 150
+BETA = 0.1
+N = 2000
+
+Signs = NDArray[np.int64]
+AnyMechanism = Mechanism[Any, Any]
+HalfWidth = Callable[[Outcome], float]
+
+
+def stated(outcome: Outcome) -> float:
+    assert outcome.half_width is not None
+    return outcome.half_width
+
+
+class Analyst:
+    """Sums attributes up, turned by the answers, and asks for the sign of the sum after each of them."""
+
+    def __init__(self, rng: np.random.Generator, records: int, often: int) -> None:
+        self.rng = rng
+        self.total = np.zeros(records)
+        self.often = often
+
+    def broken(self, mechanism: AnyMechanism, half_width: HalfWidth, questions: int, seed: int) -> bool:
+        """Run one interaction; whether any answer was off by more than its half-width."""
+        noise, n = SeededNoise(seed), self.total.size
+        state = mechanism.start(noise)
+        for question in range(questions):
+            asks_for_all = question % self.often == self.often - 1
+            fresh = 2 * self.rng.integers(0, 2, n) - 1
+            signs = np.where(self.total == 0, fresh, np.sign(self.total)) if asks_for_all else fresh
+            # Forces an answer from the records, then invites a confirmation of a value that is too large.
+            train = 0.62 if asks_for_all else 0.0
+            try:
+                state, outcome = mechanism.step(state, train, mechanism.read(signs > 0, n, (0.0, 1.0), "v"), noise)
+            except BudgetExhausted:
+                return False
+            if abs(outcome.value - 0.5) > half_width(outcome):
+                return True
+            if not asks_for_all:
+                self.total += np.clip(outcome.value - 0.5, -0.05, 0.05) * signs
+        return False
+
+
+class Climber:
+    """Shows small changes of her best question to a leaderboard, and keeps those that were shown as better."""
+
+    def __init__(self, rng: np.random.Generator, records: int, often: int) -> None:
+        self.rng = rng
+        self.total = np.zeros(records)
+
+    def broken(self, mechanism: AnyMechanism, half_width: HalfWidth, questions: int, seed: int) -> bool:
+        """Run one interaction; whether the best score was ever off by more than its half-width."""
+        noise, n, best = SeededNoise(seed), self.total.size, -1.0
+        state = mechanism.start(noise)
+        for _ in range(questions):
+            fresh = self.total + self.rng.normal(size=n)
+            state, outcome = mechanism.step(state, 0.5, mechanism.read(fresh > 0, n, (0.0, 1.0), "v"), noise)
+            if abs(outcome.value - 0.5) > half_width(outcome):
+                return True
+            if outcome.value > best:
+                best, self.total = outcome.value, fresh
+        return False
+
+
+def breaks(
+    mechanism: AnyMechanism,
+    half_width: HalfWidth,
+    questions: int,
+    often: int = 10,
+    attack: type[Analyst] | type[Climber] = Analyst,
+    runs: int = RUNS,
+) -> int:
+    """Count broken runs."""
+    rng = np.random.default_rng(1)
+    return sum(attack(rng, N, often).broken(mechanism, half_width, questions, seed) for seed in range(runs))
+
+
+LIMIT = int(binom.isf(RATE, RUNS, BETA))
+
+
+class TestGuessAndCheck:
+    @pytest.mark.parametrize("guess", ["noisy", "train", GaussianParameters(0.02)])
+    def test_half_widths_hold(self, guess: Any) -> None:
+        mechanism = GuessAndCheck(GuessAndCheckParameters(0.12, 1 - BETA, guess), N)
+        assert breaks(mechanism, stated, 60) <= LIMIT
+
+    def test_free_histories_are_rejected(self) -> None:
+        """Without paying for what was told, the check lets an overfitted majority pass."""
+
+        class Free(GuessAndCheck):
+            def _nats(self, state: GuessAndCheckState) -> float:
+                return 0.0
+
+        mechanism = Free(GuessAndCheckParameters(0.1, 1 - BETA, "train"), N)
+        assert breaks(mechanism, stated, 400, often=200) > LIMIT
+
+
+class TestLadder:
+    def test_half_widths_hold(self) -> None:
+        mechanism = Ladder(LadderParameters(1 - BETA), N)
+        assert breaks(mechanism, stated, 100, attack=Climber) <= LIMIT
+
+    def test_a_heuristic_step_is_rejected(self) -> None:
+        """Half a standard deviation of one score as step, twice that as claim: as if nothing had been adapted."""
+
+        class Heuristic(Ladder):
+            def _radius(self, state: LadderState) -> float:
+                return 0.5 * math.sqrt(0.25 / N)
+
+        mechanism = Heuristic(LadderParameters(1 - BETA), N)
+        assert breaks(mechanism, stated, 100, attack=Climber) > LIMIT
+
+
+class TestSplitting:
+    @staticmethod
+    def claimed(questions: int) -> HalfWidth:
+        width = bernoulli_width(N // questions, BETA / questions)
+        return lambda outcome: width
+
+    def test_half_widths_hold(self) -> None:
+        assert breaks(Splitting(SplittingParameters(20), N), self.claimed(20), 20) <= LIMIT
+
+    def test_a_part_that_is_used_again_is_rejected(self) -> None:
+        mechanism = Splitting(SplittingParameters(20), N)
+        mechanism._parts = mechanism._parts[:1] * 20
+        assert breaks(mechanism, self.claimed(20), 20, often=20) > LIMIT
+
+
+class TestGaussianGuard:
+    """One scale; the bound of the posterior mean and the superquantile of the largest noise, in the plainest form."""
+
+    questions, scale = 200, 0.03
+
+    def widths(self, *, posterior: bool) -> float:
+        k, s, share = self.questions, self.scale, BETA / 2
+        z = math.sqrt(2 * math.log(2 * k / share))
+        noise = s * (z + 1 / (z * z * math.sqrt(2 * math.pi)))  # at least the superquantile of the maximum
+        x, log = k / (8 * N * s * s), math.log(1 / share)
+        b = math.sqrt(log / x)
+        learnt = math.sqrt((1 + b) * (x + log / b) / (N * (2 - (1 + b) * x / N)))
+        return noise + (learnt if posterior else 0.0)
+
+    def test_half_widths_hold(self) -> None:
+        mechanism = GaussianGuard(GaussianParameters(self.scale, self.questions))
+        width = self.widths(posterior=True)
+        assert width < 0.3
+        assert breaks(mechanism, lambda outcome: width, self.questions, often=self.questions) <= LIMIT
+
+    def test_a_threshold_in_front_adds_itself(self) -> None:
+        mechanism = GaussianGuard(GaussianParameters(self.scale, self.questions, threshold=0.1))
+        width = self.widths(posterior=True) + 0.1
+        assert breaks(mechanism, lambda outcome: width, self.questions, often=20) <= LIMIT
+
+    def test_noise_that_hides_too_little_is_rejected(self) -> None:
+        """A thirtieth of the noise, with the bound for all of it: the majority of 200 attributes overfits by 0.12."""
+        mechanism = GaussianGuard(GaussianParameters(self.scale / 30, self.questions))
+        k, s = self.questions, self.scale / 30
+        claimed = s * math.sqrt(2 * math.log(4 * k / BETA)) + self.widths(posterior=True) - self.widths(posterior=False)
+        assert claimed < 0.12
+        assert breaks(mechanism, lambda outcome: claimed, self.questions, often=self.questions) > LIMIT
