@@ -1,4 +1,4 @@
-"""Every example runs, and says something."""
+"""Every example runs as a user would run it, is short, and draws its picture if it has one."""
 
 import os
 import subprocess
@@ -13,8 +13,13 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_example(script: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    result = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-    )
+    picture = tmp_path / "picture.png"
+    draws = "--picture" in script.read_text()
+    command = [sys.executable, str(script), *(["--picture", str(picture)] if draws else [])]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.strip()
+    lines = result.stdout.splitlines()
+    assert 2 < len(lines) < 40
+    assert max(map(len, lines[:-1])) <= 120
+    assert picture.exists() == draws
+    assert not draws or picture.read_bytes().startswith(b"\x89PNG")
