@@ -259,7 +259,7 @@ def _divergence_tolerance(setting: Setting, blocks: IndependentBlocks, informati
         failure = np.array((1.0 - share) * setting.beta)
         return error + float(worst_question_deviation(blocks.effective, np.array(information), failure))
 
-    return min(map(width, np.linspace(0.02, 0.98, 17).tolist()))
+    return min(map(width, np.linspace(0.02, 0.5, 9).tolist()))
 
 
 def _moment_tolerance(setting: Setting, blocks: IndependentBlocks, information: float) -> float:

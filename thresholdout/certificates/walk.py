@@ -117,5 +117,5 @@ def walk(setting: Setting) -> Route:
         noise = scale * setting.law.superquantile(share * setting.beta, threshold, grid)
         return noise + walk_drift(step, steps, (1.0 - share) * setting.beta)
 
-    tolerance = min(map(width, np.linspace(0.05, 0.95, 10).tolist())) + setting.slack
+    tolerance = min(map(width, np.linspace(0.1, 0.9, 7).tolist())) + setting.slack
     return Route.constant(NAME, tolerance, sound=True, assumes=ASSUMES, source=SOURCE)
