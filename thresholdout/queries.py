@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 __all__ = [
     "BLOCK",
     "WHOLE",
+    "ExactMean",
     "UnitRecords",
     "check_bounds",
     "record_bits",
     "record_rounding",
     "unit_mean",
     "unit_records",
+    "unit_total",
 ]
 
 WHOLE = 1 << 20
@@ -38,6 +40,8 @@ WHOLE = 1 << 20
 
 BLOCK = 1 << 17
 """Values in a block, where there are more than `WHOLE`."""
+
+_SLICE = 1 << 14  # values that are rounded and added at once, in the nearest cache
 
 _ONE = np.uint64(np.array(1.0).view(np.uint64))
 
@@ -111,6 +115,45 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     return min(1.0, max(0.0, _sum(_unit(array, bounds, argument)) / size))
 
 
+class ExactMean:
+    """The mean of n per-record values that were rounded to a grid, as a fraction. Secret: it shows n only.
+
+    Parameters
+    ----------
+    total : int
+        Sum of the rounded values, in units of ``2**-bits``.
+    n : int
+        Number of records.
+    bits : int
+        Digits of the grid.
+
+    Attributes
+    ----------
+    total, n, bits : int
+        As given.
+
+    Examples
+    --------
+    >>> exact = unit_total([0.25, 0.5, 1.0, 1.0], 4, (0, 1), "holdout_values")
+    >>> exact, exact.mean()
+    (<ExactMean n=4>, 0.6875)
+    """
+
+    __slots__ = ("bits", "n", "total")
+
+    def __init__(self, total: int, n: int, bits: int) -> None:
+        self.total = total
+        self.n = n
+        self.bits = bits
+
+    def __repr__(self) -> str:
+        return f"<ExactMean n={self.n}>"
+
+    def mean(self) -> float:
+        """Return the mean, rounded once."""
+        return self.total / (self.n << self.bits)
+
+
 class UnitRecords:
     """Per-record values in units of the range, rounded to a grid that is so coarse that sums of them are exact.
 
@@ -134,10 +177,8 @@ class UnitRecords:
     Examples
     --------
     >>> records = unit_records([0.25, 0.5, 1.0, 1.0], 4, (0, 1), "holdout_values")
-    >>> records, records.mean()
-    (<UnitRecords n=4>, 0.6875)
-    >>> records.part(slice(0, 2)).total() == 3 * 2 ** (records.bits - 2)
-    True
+    >>> records, records.exact_mean().mean(), records.part(slice(0, 2)).exact_mean().mean()
+    (<UnitRecords n=4>, 0.6875, 0.375)
     """
 
     __slots__ = ("_steps", "bits")
@@ -152,15 +193,11 @@ class UnitRecords:
     def __repr__(self) -> str:
         return f"<UnitRecords n={len(self)}>"
 
-    def total(self) -> int:
-        """Return the exact sum, in units of ``2**-bits``."""
+    def exact_mean(self) -> ExactMean:
+        """Return the mean as a fraction."""
         if self._steps.dtype == np.bool_:
-            return int(np.count_nonzero(self._steps)) << self.bits
-        return int(np.einsum("i->", self._steps))
-
-    def mean(self) -> float:
-        """Return the mean, rounded once."""
-        return self.total() / (len(self) << self.bits)
+            return ExactMean(int(np.count_nonzero(self._steps)) << self.bits, len(self), self.bits)
+        return ExactMean(int(np.einsum("i->", self._steps)), len(self), self.bits)
 
     def variance(self) -> float:
         """Return the sample variance, divided by n - 1; at least two records."""
@@ -189,7 +226,7 @@ def unit_records(values: object, n: int | None, bounds: tuple[float, float], arg
 
     Examples
     --------
-    >>> unit_records([True, False, True, True], None, (0, 1), "holdout_values").mean()
+    >>> unit_records([True, False, True, True], None, (0, 1), "holdout_values").exact_mean().mean()
     0.75
     """
     array = _checked(values, n, argument)
@@ -198,6 +235,39 @@ def unit_records(values: object, n: int | None, bounds: tuple[float, float], arg
         return UnitRecords(array.copy(), bits)
     steps = _unit(array, bounds, argument) * 2.0**bits
     return UnitRecords(np.rint(steps, out=steps), bits)
+
+
+def unit_total(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> ExactMean:
+    """Check per-record values like `unit_mean`, and return their exact mean on the grid of `UnitRecords`.
+
+    Parameters
+    ----------
+    values, n, bounds, argument
+        As for `unit_mean`.
+
+    Raises
+    ------
+    InputError
+        When the length is wrong, or a value is missing, infinite or out of range.
+    InputTypeError
+        When the values are not real numbers.
+
+    Examples
+    --------
+    >>> unit_total([1, 2, 3, 4], 4, (0, 10), "holdout_values").mean()
+    0.25
+    """
+    array = _checked(values, n, argument)
+    size, bits = array.size, record_bits(array.size)
+    if array.dtype.kind == "b" and bounds == (0.0, 1.0):
+        return ExactMean(int(np.count_nonzero(array)) << bits, size, bits)
+    total, scale = 0, 2.0**bits
+    buffer = np.empty(min(size, _SLICE))
+    for start in range(0, size, _SLICE):
+        part = array[start : start + _SLICE]
+        steps = np.multiply(_unit(part, bounds, argument, start), scale, out=buffer[: part.size])
+        total += int(np.einsum("i->", np.rint(steps, out=steps)))
+    return ExactMean(total, size, bits)
 
 
 def record_bits(n: int) -> int:
@@ -236,13 +306,15 @@ def _checked(values: object, n: int | None, argument: str) -> NDArray[Any]:
     return array
 
 
-def _unit(array: NDArray[Any], bounds: tuple[float, float], argument: str) -> NDArray[np.float64]:
-    """Check the range and return the values in units of it."""
+def _unit(array: NDArray[Any], bounds: tuple[float, float], argument: str, position: int = 0) -> NDArray[np.float64]:
+    """Check the range and return the values in units of it; ``position`` is that of the first one."""
     floats = np.ascontiguousarray(array, dtype=np.float64)
-    _check_range(floats, bounds, argument)
     lower, upper = bounds
     if bounds == (0.0, 1.0):
+        if floats.view(np.uint64).max() > _ONE:
+            _check_range(floats, bounds, argument, position)
         return floats
+    _check_range(floats, bounds, argument, position)
     return (floats - lower) / (upper - lower)
 
 
@@ -270,7 +342,7 @@ def _sum(array: NDArray[np.float64]) -> float:
     return math.fsum(float(np.einsum("i->", array[k : k + BLOCK])) for k in range(0, size, BLOCK))
 
 
-def _check_range(array: NDArray[np.float64], bounds: tuple[float, float], argument: str) -> None:
+def _check_range(array: NDArray[np.float64], bounds: tuple[float, float], argument: str, position: int = 0) -> None:
     """Name the first value that is not in the range."""
     lower, upper = bounds
     wrong = ~((array >= lower) & (array <= upper))
@@ -280,6 +352,6 @@ def _check_range(array: NDArray[np.float64], bounds: tuple[float, float], argume
         more = f" (and {count - 1} more)" if count > 1 else ""
         raise InputError(
             argument,
-            f"{array[where]:g} at position {where}{more}",
+            f"{array[where]:g} at position {position + where}{more}",
             f"values in [{lower:g}, {upper:g}]; name another range with bounds=(lower, upper)",
         )

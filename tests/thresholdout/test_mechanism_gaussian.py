@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.noise import SeededNoise
-from thresholdout.queries import UnitRecords, record_bits, record_rounding, unit_records
+from thresholdout.queries import ExactMean, UnitRecords, record_bits, record_rounding, unit_records, unit_total
 
 UNIT = (0.0, 1.0)
 
@@ -149,38 +149,53 @@ class TestSteps:
 class TestRecords:
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
     def test_sums_are_exact_in_any_order(self, values: list[float]) -> None:
-        records = unit_records(values, None, UNIT, "v")
-        bits = records.bits
-        exact = sum(Fraction(round(Fraction(value) * 2**bits)) for value in values)
-        assert records.total() == exact
-        moved = abs(Fraction(records.total(), len(values) << bits) - mean(values))
+        records, once = unit_records(values, None, UNIT, "v"), unit_total(values, None, UNIT, "v")
+        exact = sum(round(Fraction(value) * 2**records.bits) for value in values)
+        assert records.exact_mean().total == once.total == exact
+        moved = abs(Fraction(exact, len(values) << records.bits) - mean(values))
         assert moved <= Fraction(record_rounding(len(values)))
-        assert records.part(slice(None, None, -1)).total() == exact
+        assert records.part(slice(None, None, -1)).exact_mean().total == exact
 
     @pytest.mark.parametrize("n", [1, 2, 3, 8191, 8192, 8193, 10**6, 10**8, 2**43])
     def test_the_grid_leaves_room_for_the_sum(self, n: int) -> None:
         assert n * 2 ** record_bits(n) <= 2**53
         assert record_bits(n) == 40 or n * 2 ** (record_bits(n) + 1) > 2**53
 
-    def test_the_largest_sum(self) -> None:
+    def test_many_values(self) -> None:
         n = 100_000
-        records = unit_records(np.nextafter(np.ones(n), 0.0), n, UNIT, "v")
-        assert records.total() == n << records.bits
+        array = np.random.default_rng(1).random(n)
+        array[:50_000] = np.nextafter(1.0, 0.0)
+        bits = record_bits(n)
+        exact = sum(round(value * 2**bits) for value in array.tolist())
+        for total in (unit_total(array, n, UNIT, "v"), unit_records(array, n, UNIT, "v").exact_mean()):
+            assert (total.total, total.n, total.bits) == (exact, n, bits)
+
+    def test_a_wrong_value_is_named_where_it_is(self) -> None:
+        array = np.full(100_000, 0.5)
+        array[70_001] = np.nan
+        for read in (unit_total, unit_records):
+            with pytest.raises(InputError, match="v: nan at position 70001; expected"):
+                read(array, 100_000, UNIT, "v")
+        array[70_001] = -0.0
+        assert unit_total(array, None, UNIT, "v").mean() == 0.499995
 
     @given(st.lists(st.floats(-3, 7), min_size=1, max_size=30))
     def test_other_ranges(self, values: list[float]) -> None:
-        records = unit_records(values, len(values), (-3.0, 7.0), "v")
-        moved = abs(Fraction(records.total(), len(values) << records.bits) - (mean(values) + 3) / 10)
+        total = unit_total(values, len(values), (-3.0, 7.0), "v")
+        assert unit_records(values, len(values), (-3.0, 7.0), "v").exact_mean().total == total.total
+        moved = abs(Fraction(total.total, len(values) << total.bits) - (mean(values) + 3) / 10)
         assert moved <= Fraction(record_rounding(len(values)))
 
     def test_booleans_count(self) -> None:
         values = np.array([True, False, True])
         records = unit_records(values, 3, UNIT, "v")
+        assert unit_total(values, 3, UNIT, "v").total == 2 << records.bits
         values[:] = False
-        assert records.total() == 2 << records.bits
-        assert records.mean() == 2 / 3
+        assert records.exact_mean().total == 2 << records.bits
+        assert records.exact_mean().mean() == 2 / 3
         assert records.variance() == pytest.approx(1 / 3)
         assert unit_records([0.0, 1.0, 1.0], 3, UNIT, "v").variance() == pytest.approx(1 / 3)
 
     def test_nothing_is_shown(self) -> None:
         assert repr(UnitRecords(np.array([True]), 40)) == "<UnitRecords n=1>"
+        assert repr(ExactMean(123, 1, 40)) == "<ExactMean n=1>"

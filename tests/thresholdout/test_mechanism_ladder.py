@@ -119,4 +119,4 @@ def test_limits_and_lengths() -> None:
     with pytest.raises(BudgetExhausted):
         mechanism.step(state, 0.5, values, noise)
     with pytest.raises(InputError, match="records"):
-        mechanism.step(mechanism.start(noise), 0.5, values.part(slice(0, 5)), noise)
+        mechanism.step(mechanism.start(noise), 0.5, mechanism.read(np.zeros(5), 5, (0.0, 1.0), "v"), noise)

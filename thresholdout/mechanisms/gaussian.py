@@ -33,7 +33,7 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import Mechanism, Outcome
 from thresholdout.mechanisms.precision import check_count, check_grid, check_number
 from thresholdout.noise import NoiseSource
-from thresholdout.queries import UnitRecords, record_rounding, unit_records
+from thresholdout.queries import ExactMean, record_rounding, unit_total
 
 __all__ = ["GaussianGuard", "GaussianParameters", "GaussianState", "NoiseSchedule"]
 
@@ -249,7 +249,7 @@ class GaussianState:
         return cls(asked, hits)
 
 
-class GaussianGuard(Mechanism[GaussianState, UnitRecords]):
+class GaussianGuard(Mechanism[GaussianState, ExactMean]):
     """Every question answered with exact rounded Gaussian noise, with or without a threshold in front.
 
     Parameters
@@ -268,7 +268,7 @@ class GaussianGuard(Mechanism[GaussianState, UnitRecords]):
     noise schedule alone, for all answers at once and every adaptive analyst; the posterior mean of *every* query stays
     within D(x_t) of its truth, ``x_t = sum_{j<=t} 1/(8 n s_j^2)``. The theorem needs the answered query to be exactly a
     mean of numbers in [0, 1], one for each record, and the noise to be exactly Gaussian: values are rounded to a grid
-    on which sums are exact (`thresholdout.queries.UnitRecords`), and what is drawn is the rounded value of ``h + s g``,
+    on which sums are exact (`thresholdout.queries.unit_total`), and what is drawn is the rounded value of ``h + s g``,
     not a discrete noise on a rounded h. PROOFS.md, "Gaussian guard: from the program to the theorem".
 
     There is no finite epsilon, and no certificate for dependence beyond groups and mixtures of groups.
@@ -295,12 +295,12 @@ class GaussianGuard(Mechanism[GaussianState, UnitRecords]):
         """Return the state before the first question; nothing is drawn."""
         return GaussianState(0, 0)
 
-    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> UnitRecords:
-        """Check per-record values and round them to the grid on which their sum is exact."""
-        return unit_records(values, n, bounds, argument)
+    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> ExactMean:
+        """Check per-record values and return their exact mean; see `thresholdout.queries.unit_total`."""
+        return unit_total(values, n, bounds, argument)
 
     def step(
-        self, state: GaussianState, train: float, holdout: UnitRecords, noise: NoiseSource
+        self, state: GaussianState, train: float, holdout: ExactMean, noise: NoiseSource
     ) -> tuple[GaussianState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
         if state.asked >= self._queries:
@@ -308,7 +308,7 @@ class GaussianGuard(Mechanism[GaussianState, UnitRecords]):
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
         asked, intervals = state.asked + 1, self._intervals
-        centre = Fraction(holdout.total() * intervals, len(holdout) << holdout.bits)
+        centre = Fraction(holdout.total * intervals, holdout.n << holdout.bits)
         noisy = noise.rounded_gaussian(centre, Fraction(self.parameters.schedule.scale(asked)) * intervals)
         value = min(max(noisy, 0), intervals) / intervals
         threshold = self.parameters.threshold

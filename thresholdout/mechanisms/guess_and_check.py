@@ -277,7 +277,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
         guess, source, guess_state = self._make_guess(state.guess, train, holdout, nats, noise)
         checking = holdout if self._checkers is None else holdout.part(self._checkers)
         asked, reach = state.asked + 1, self.parameters.tolerance - self._rounding
-        mean = checking.mean()
+        mean = checking.exact_mean().mean()
         if self._bounds.within(mean, nats, guess, reach, checking.variance):
             after = GuessAndCheckState(asked, state.failures, state.nats, guess_state)
             return after, Outcome(guess, source, state.failures, asked, self.parameters.tolerance)
@@ -332,9 +332,9 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
     ) -> tuple[float, Source, str]:
         if self._guessers is None:
             return train, "train", text
-        part = holdout.part(self._guessers)
+        part = holdout.part(self._guessers).exact_mean()
         if self._guess is None:
-            centre = Fraction(part.total() * _ONE, len(part) << part.bits)
+            centre = Fraction(part.total * _ONE, part.n << part.bits)
             noisy = noise.rounded_gaussian(centre, Fraction(self._affordable_noise(nats)) * _ONE)
             return min(max(noisy, 0), _ONE) / _ONE, "holdout", text
         if isinstance(self._guess, GaussianGuard):

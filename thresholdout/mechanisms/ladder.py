@@ -28,7 +28,7 @@ from thresholdout.mechanisms.base import Mechanism, Outcome
 from thresholdout.mechanisms.description import FixedQuestion, choice_nats, index_nats
 from thresholdout.mechanisms.precision import check_count, check_number
 from thresholdout.noise import NoiseSource
-from thresholdout.queries import UnitRecords, record_rounding, unit_records
+from thresholdout.queries import ExactMean, record_rounding, unit_total
 
 __all__ = ["Ladder", "LadderParameters", "LadderState"]
 
@@ -131,7 +131,7 @@ class LadderState:
         return cls(asked, releases, best, widest)
 
 
-class Ladder(Mechanism[LadderState, UnitRecords]):
+class Ladder(Mechanism[LadderState, ExactMean]):
     """The best score so far, and how far it can be from the best truth.
 
     Parameters
@@ -186,20 +186,20 @@ class Ladder(Mechanism[LadderState, UnitRecords]):
         """Return the state before the first question; nothing is drawn."""
         return LadderState(0, 0, 0, 0.0)
 
-    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> UnitRecords:
-        """Check per-record values and round them to the grid on which their sum is exact."""
-        return unit_records(values, n, bounds, argument)
+    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> ExactMean:
+        """Check per-record values and return their exact mean; see `thresholdout.queries.unit_total`."""
+        return unit_total(values, n, bounds, argument)
 
     def step(
-        self, state: LadderState, train: float, holdout: UnitRecords, noise: NoiseSource
+        self, state: LadderState, train: float, holdout: ExactMean, noise: NoiseSource
     ) -> tuple[LadderState, Outcome]:
         """Answer one query with the best score; see `Mechanism.step`. The train value is not used."""
         if state.asked >= self._queries:
             raise BudgetExhausted("queries", state.asked, int(self._queries))
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
-        if len(holdout) != self._n:
-            raise InputError("holdout", f"{len(holdout)} records", f"{self._n}, as declared")
+        if holdout.n != self._n:
+            raise InputError("holdout", f"{holdout.n} records", f"{self._n}, as declared")
         maximize = self.parameters.direction == "maximize"
         mean = holdout.mean()
         score = mean if maximize else 1.0 - mean

@@ -159,7 +159,7 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
             raise InputError("train", train, "a number in [0, 1]")
         if len(holdout) != self._n:
             raise InputError("holdout", f"{len(holdout)} records", f"{self._n}, as declared")
-        value = holdout.part(self._parts[state.asked]).mean()
+        value = holdout.part(self._parts[state.asked]).exact_mean().mean()
         return SplittingState(state.asked + 1), Outcome(value, "holdout", state.asked, state.asked + 1)
 
     def restore(self, text: str) -> SplittingState:
