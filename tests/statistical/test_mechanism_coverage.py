@@ -53,13 +53,22 @@ def stated(outcome: Outcome) -> float:
     return outcome.half_width
 
 
+GROUP = 20
+
+
+def signs_of(rng: np.random.Generator, records: int, group: int) -> Signs:
+    """One attribute: a fair sign for every group of records."""
+    return np.repeat(2 * rng.integers(0, 2, records // group) - 1, group)
+
+
 class Analyst:
     """Sums attributes up, turned by the answers, and asks for the sign of the sum after each of them."""
 
-    def __init__(self, rng: np.random.Generator, records: int, often: int) -> None:
+    def __init__(self, rng: np.random.Generator, records: int, often: int, group: int) -> None:
         self.rng = rng
         self.total = np.zeros(records)
         self.often = often
+        self.group = group
 
     def broken(self, mechanism: AnyMechanism, half_width: HalfWidth, questions: int, seed: int) -> bool:
         """Run one interaction; whether any answer was off by more than its half-width."""
@@ -67,7 +76,7 @@ class Analyst:
         state = mechanism.start(noise)
         for question in range(questions):
             asks_for_all = question % self.often == self.often - 1
-            fresh = 2 * self.rng.integers(0, 2, n) - 1
+            fresh = signs_of(self.rng, n, self.group)
             signs = np.where(self.total == 0, fresh, np.sign(self.total)) if asks_for_all else fresh
             # Forces an answer from the records, then invites a confirmation of a value that is too large.
             train = 0.62 if asks_for_all else 0.0
@@ -85,7 +94,7 @@ class Analyst:
 class Climber:
     """Shows small changes of her best question to a leaderboard, and keeps those that were shown as better."""
 
-    def __init__(self, rng: np.random.Generator, records: int, often: int) -> None:
+    def __init__(self, rng: np.random.Generator, records: int, often: int, group: int) -> None:
         self.rng = rng
         self.total = np.zeros(records)
 
@@ -109,11 +118,11 @@ def breaks(
     questions: int,
     often: int = 10,
     attack: type[Analyst] | type[Climber] = Analyst,
-    runs: int = RUNS,
+    group: int = 1,
 ) -> int:
     """Count broken runs."""
     rng = np.random.default_rng(1)
-    return sum(attack(rng, N, often).broken(mechanism, half_width, questions, seed) for seed in range(runs))
+    return sum(attack(rng, N, often, group).broken(mechanism, half_width, questions, seed) for seed in range(RUNS))
 
 
 LIMIT = int(binom.isf(RATE, RUNS, BETA))
@@ -124,6 +133,16 @@ class TestGuessAndCheck:
     def test_half_widths_hold(self, guess: Any) -> None:
         mechanism = GuessAndCheck(GuessAndCheckParameters(0.12, 1 - BETA, guess), N)
         assert breaks(mechanism, stated, 60) <= LIMIT
+
+    @pytest.mark.parametrize("guess", ["noisy", "train"])
+    def test_groups_that_are_declared_are_covered(self, guess: Any) -> None:
+        labels = np.repeat(np.arange(N // GROUP), GROUP)
+        mechanism = GuessAndCheck(GuessAndCheckParameters(0.4, 1 - BETA, guess), N, labels)
+        assert breaks(mechanism, stated, 60, group=GROUP) <= LIMIT
+
+    def test_groups_that_are_not_declared_are_rejected(self) -> None:
+        mechanism = GuessAndCheck(GuessAndCheckParameters(0.12, 1 - BETA, "train"), N)
+        assert breaks(mechanism, stated, 60, group=GROUP) > LIMIT
 
     def test_free_histories_are_rejected(self) -> None:
         """Without paying for what was told, the check lets an overfitted majority pass."""

@@ -154,6 +154,17 @@ class TestSteps:
             mechanism.step(state, 0.0, values, noise)
         assert 2 <= state.failures == rounds <= least
 
+    @pytest.mark.parametrize("queries", [None, 3, 1000])
+    def test_what_remains_counts_cheapest_failures(self, queries: int | None) -> None:
+        mechanism = made(guess="train", queries=queries)
+        state, count = GuessAndCheckState(5, 2, 8.0, ""), 0 if queries is None or queries > 5 else -3
+        expected = mechanism.remaining(state)
+        least = min(mechanism._level_nats(level, 0, 40.0) for level in range(mechanism._intervals + 1))
+        while count >= 0 and mechanism._affordable(mechanism._nats(state)):
+            state = GuessAndCheckState(state.asked + 1, state.failures + 1, state.nats + least, "")
+            count += 1
+        assert expected == max(count, 0)
+
     def test_declared_questions(self) -> None:
         mechanism, noise = made(queries=2), SeededNoise(1)
         values = mechanism.read([0.5] * 1000, 1000, UNIT, "v")

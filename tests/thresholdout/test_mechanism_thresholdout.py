@@ -332,7 +332,7 @@ class TestEpsilon:
 
     def test_ratios(self) -> None:
         """[D15]: 2, 4, 1 cost 1/2 + 2/4 + 1 = 2 instead of 9/4."""
-        assert DWORK_RATIOS == NoiseRatios(2, 4, 1)
+        assert NoiseRatios(2, 4, 1) == DWORK_RATIOS
         ratio = interaction_epsilon(100, 0.01, 3, DWORK_RATIOS) / interaction_epsilon(100, 0.01, 3)
         assert ratio == pytest.approx(8 / 9, rel=1e-12)
 

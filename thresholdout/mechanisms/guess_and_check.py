@@ -293,13 +293,25 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
         return GuessAndCheckState.from_text(text)
 
     def remaining(self, state: GuessAndCheckState) -> int | None:
-        """Return how many more checks may fail in a row before the guard stops, if each costs as little as it can."""
-        failures = 0
-        while state.asked < self._queries and self._affordable(self._nats(state)):
-            least = state.nats - math.log(_UNIFORM / (self._intervals + 1) + (1.0 - _UNIFORM) / 4.0)
-            state = GuessAndCheckState(state.asked + 1, state.failures + 1, least, "")
-            failures += 1
-        return failures
+        """Return how many more checks may fail in a row before the guard stops, if each costs as little as it can.
+
+        The code length grows with every failure, so the number is found by bisection.
+        """
+        least = -math.log(_UNIFORM / (self._intervals + 1) + (1.0 - _UNIFORM) / 4.0)
+
+        def allowed(failures: int) -> bool:
+            """Whether a question may follow after so many more failures."""
+            asked, failed = state.asked + failures, state.failures + failures
+            told = GuessAndCheckState(asked, failed, state.nats + failures * least, "")
+            return asked < self._queries and self._affordable(self._nats(told))
+
+        low, high = -1, 1
+        while allowed(high):
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if allowed(middle) else (low, middle)
+        return low + 1
 
     def _nats(self, state: GuessAndCheckState) -> float:
         """Code length of the next question: its number, which checks failed, and what was answered then."""
