@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 EXCEPTIONS = tuple(10.0**-power for power in range(4, 17, 2))
 """Probabilities with which the runs may be longer than assumed, among which the best is picked."""
 
-_FEWEST = 1e-4  # below this probability of a redraw, runs are too long to be worth their tables
+_FEWEST = 1e-3  # below this probability of a redraw, runs are too long to be worth their tables
 
 
 def redraw_probability(model: DependenceModel) -> float:
@@ -109,21 +109,23 @@ def redraw_blocks(n: int, redraw: float, exception: float) -> IndependentBlocks:
 
 
 def _inflation(n: int, redraw: float, exception: float, lengths: Floats, log_weights: Floats, theta: float) -> float:
-    """``(n ln r + ln(sum_l (w_l/e) e^{theta l^2} r^-l) + ln(2/eta)) / (theta n)``, with r rounded up."""
-    exponents = log_weights + theta * lengths**2
+    """``(n ln r + ln(sum_l (w_l/e) e^{theta l^2} r^-l) + ln(2/eta)) / (theta n)``, with r rounded up.
 
-    def log_sum(log_root: float) -> float:
+    The logarithm of the sum is convex and decreasing in ln r, so Newton's iteration from 0 stays below the root.
+    """
+    exponents = log_weights + theta * lengths**2
+    log_root, excess = 0.0, math.inf
+    for _ in range(100):
         terms = exponents - log_root * lengths
         peak = float(terms.max())
-        return peak + math.log(float(np.exp(terms - peak).sum())) + 1e-12 * (1.0 + abs(peak))
-
-    low, high = 0.0, theta
-    while log_sum(high) > 0.0:
-        low, high = high, 2.0 * high
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if log_sum(middle) > 0.0 else (low, middle)
-    total = n * high + log_sum(high) - math.log(redraw) + math.log(2.0 / exception)
+        weights = np.exp(terms - peak)
+        mass = float(weights.sum())
+        excess = peak + math.log(mass) + 1e-12 * (1.0 + abs(peak))
+        if excess <= 1e-11:
+            break
+        log_root += excess * mass / float(weights @ lengths)
+    log_root += max(excess, 0.0)  # runs have at least one record, so this takes the sum to 1 or below
+    total = n * log_root - math.log(redraw) + math.log(2.0 / exception)
     return total / (theta * n) * (1.0 + 1e-9)
 
 
