@@ -353,7 +353,7 @@ class MarkovChain(DependenceModel):
                 break
             count *= 2
         useful = (edges.steps - 1) * least < best
-        useful &= np.isfinite(edges.diameters) | np.isfinite(edges.head).any(axis=0)
+        useful &= np.isfinite(edges.diameters) | (edges.steps <= len(edges.head))
         useful[0] = True
         return edges.keep(np.flatnonzero(useful))
 

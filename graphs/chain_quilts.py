@@ -10,7 +10,7 @@ from graphs.arguments import FloatArray
 from graphs.influence import BoolArray, Kernels
 from graphs.profile import Profile
 from graphs.quilts import Penalty, QuiltTable
-from graphs.rounding import up
+from graphs.rounding import UNIT, up
 from graphs.supports import Supports
 
 __all__ = ["ChainQuilts"]
@@ -165,7 +165,8 @@ class ChainQuilts:
             if kind == "influence":
                 assert self._stationary is not None
                 law, error = self._stationary
-                backward = raw + (np.log(law) - np.log(law)[:, None]) + 2.1 * error
+                logs = np.log(law)
+                backward = raw + (logs - logs[:, None]) + 2.1 * error + _rounding(logs)
             right = forward if kind == "diameter" else largest
             states = np.flatnonzero(self._possible)
             inside = np.ix_(np.arange(count), states, states)
@@ -188,7 +189,7 @@ class ChainQuilts:
         for i in range(n):
             states = np.flatnonzero(self._supports.at(i))
             weights = np.log(law[states])
-            slack = 2.1 * (i + 1) * (len(law) + 4) * 2.0**-53
+            slack = 2.1 * (i + 1) * (len(law) + 4) * UNIT + _rounding(weights)
             backward = np.full((count, len(states), len(states)), np.inf)
             for j in range(min(i, count)):
                 before = logs[j][np.flatnonzero(self._supports.at(i - j - 1))][:, states]
@@ -201,3 +202,8 @@ class ChainQuilts:
             )
             law = law @ self._transition
         return tables
+
+
+def _rounding(logs: FloatArray) -> float:
+    """Return a bound on the rounding of a difference of two logarithms."""
+    return 32 * UNIT * float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0))

@@ -26,6 +26,9 @@ EXPLICIT = 2048
 #: Records that one power of a map jumps over when a recursion is continued in bulk.
 STRETCH = 256
 
+#: Values that are computed, about, when records have different budgets.
+SWEPT = 100_000_000
+
 #: Relative distance to the fixed point at which the recursion counts as converged.
 CONVERGED = 2.0**-44
 
@@ -326,8 +329,8 @@ def _head_gains(maps: _Steps, k: int, count: int, starts: int) -> tuple[FloatArr
 def _continued(values: FloatArray, length: int, maps: _Steps, best: int, limit: float) -> FloatArray:
     """Continue a slowly converging recursion in bulk, with powers of the map that is best in the long run.
 
-    Any choice of the step length is valid, so one may be repeated; short stretches keep close to the best choice. Products of matrices with positive entries have
-    small relative errors entry by entry; their number is charged.
+    Any choice of the step length is valid, so one may be repeated; short stretches keep close to the best choice.
+    Products of matrices with positive entries have small relative errors entry by entry; their number is charged.
     """
     step = int(maps.steps[best])
     repeats = max(STRETCH // step, 1)
@@ -393,6 +396,7 @@ def _nats(value: FloatArray) -> FloatArray:
 def _per_record(n: int, epsilon: FloatArray, edges: Edges, known: npt.NDArray[np.bool_] | None) -> Profile:
     """Return the leakages when the records have different budgets."""
     amounts, unit = charges(epsilon)
+    edges = _few(edges, float(epsilon.mean()), n)
     spans = [(int(m), edges.of(j, n - int(m))) for j, m in enumerate(edges.steps) if m < n]
     if known is not None:
         spans = [(m, np.where(known[:-m] | known[m:], 0.0, diameters)) for m, diameters in spans]
@@ -408,17 +412,36 @@ def _messages(amounts: IntArray, unit: float, spans: list[tuple[int, FloatArray]
         return np.zeros(1)
     sums = np.r_[0, np.cumsum(amounts)]
     budgets = up(amounts.astype(np.float64) * unit, 1)
-    caps = up((sums[n] - sums[1:]).astype(np.float64) * unit, 2)
-    rho: FloatArray = np.minimum(_single_steps(budgets, spans[0][1]), caps)
-    for _ in range(60 if len(spans) > 1 else 0):
-        before = rho.copy()
-        for m, diameters in spans:
+    rho: FloatArray = np.minimum(
+        _single_steps(budgets, spans[0][1]), up((sums[n] - sums[1:]).astype(np.float64) * unit, 2)
+    )
+    maps = []
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        for m, diameters in spans if len(spans) > 1 else []:
             between = up((sums[m:n] - sums[1 : n - m + 1]).astype(np.float64) * unit, 2)
-            behind = up(between + budgets[m:] + rho[m:], 2)
-            rho[: n - m] = np.minimum(rho[: n - m], up(between + phi(diameters, behind), 1))
-        if (rho >= before * (1 - 1e-13)).all():
-            break
-    return rho
+            before, after = up(np.expm1(up(between + budgets[m:], 1) / 2)), up(np.expm1(between / 2))
+            maps.append((m, before, after, *gain(diameters)))
+        values = up(np.expm1(rho / 2))
+        for _ in range(int(np.clip(SWEPT / (n * len(spans)), 12, 500)) if maps else 0):
+            last = values.copy()
+            for m, f, g, t, r in maps:
+                moved = t / (1 / (values[m:] * (1 + f) + f) + r)
+                values[: n - m] = np.fmin(values[: n - m], up(moved * (1 + g) + g, 16))
+            if (values >= last * (1 - 1e-13)).all():
+                break
+    return np.minimum(rho, _nats(values))
+
+
+def _few(edges: Edges, epsilon: float, n: int) -> Edges:
+    """Return a selection of the edge lengths that is small enough for sweeps over all records."""
+    count = max(SWEPT // (400 * n), 8)
+    if len(edges.steps) <= count:
+        return edges
+    maps = _Steps(epsilon, edges.keep(np.flatnonzero(edges.steps * epsilon < 1000)))
+    best = maps.limit()[1]
+    first = int(np.flatnonzero(np.isfinite(edges.diameters))[0]) if np.isfinite(edges.diameters).any() else 0
+    spread = np.geomspace(first + 1, max(best, first) + 1, count - 1).astype(np.int64) - 1
+    return edges.keep(np.unique(np.r_[0, spread, best]))
 
 
 def _single_steps(epsilon: FloatArray, diameters: FloatArray) -> FloatArray:

@@ -20,6 +20,9 @@ from graphs.rounding import charges, up
 
 __all__ = ["Penalty", "QuiltTable"]
 
+#: Quilts that are tried when records have different budgets, times the number of records.
+TRIED = 50_000_000
+
 #: From influence (or diameter) to leakage, and whether the quilt has two ends.
 Penalty: TypeAlias = Callable[[FloatArray, bool], FloatArray]
 
@@ -107,34 +110,31 @@ class QuiltTable:
     def leakages_of(self, epsilon: FloatArray, penalty: Penalty) -> Profile:
         """Return the smallest leakage over all quilts of a selection, for records with different budgets.
 
-        The near records of a quilt are counted with their own budgets. Of the quilts with two ends, the ones of
-        least influence among those of the same size are considered.
+        The near records of a quilt are counted with their own budgets. In long chains those quilts are tried that
+        cost least for the mean budget.
         """
         n = len(epsilon)
         amounts, unit = charges(epsilon)
         sums = np.r_[0, np.cumsum(amounts)]
-        at = np.arange(n)
         found = np.full(n, float(sums[n]))
-        penalties = [(0, int(b), c) for b, c in zip(self.lengths, penalty(self.right, False), strict=True)]
-        penalties += [(int(a), 0, c) for a, c in zip(self.lengths, penalty(self.left, False), strict=True)]
-        cost = penalty(self.both, True)
-        penalties += [(int(self.lengths[i]), int(self.lengths[j]), cost[i, j]) for i, j in self._selection()]
-        for a, b, extra in penalties:
-            low = np.maximum(at - a + 1, 0) if a else np.zeros(n, dtype=np.int64)
-            high = np.minimum(at + b, n) if b else np.full(n, n)
-            fits = (at - a >= 0) & (at + b < n)
-            near = np.where(fits, (sums[high] - sums[low]) + extra / unit, np.inf)
-            found = np.minimum(found, near)
+        costs = self.lengths.astype(np.float64) * float(epsilon.mean())
+        for j, extra in _cheapest(costs, penalty(self.right, False), n):
+            b = int(self.lengths[j])
+            found[: n - b] = np.minimum(found[: n - b], sums[b:n] + extra / unit)
+        for i, extra in _cheapest(costs, penalty(self.left, False), n):
+            a = int(self.lengths[i])
+            found[a:] = np.minimum(found[a:], sums[n] - sums[1 : n - a + 1] + extra / unit)
+        pairs = (costs[:, None] + costs).ravel()
+        for position, extra in _cheapest(pairs, penalty(self.both, True).ravel(), n):
+            a, b = (int(self.lengths[k]) for k in divmod(position, len(self.lengths)))
+            if a + b < n:
+                near = sums[a + b : n] - sums[1 : n - a - b + 1]
+                found[a : n - b] = np.minimum(found[a : n - b], near + extra / unit)
         return Profile.of(up(found * unit, 4))
 
-    def _selection(self) -> list[tuple[int, int]]:
-        """Return pairs of positions, one for each size of the near set: those of least influence."""
-        sizes = self.lengths[:, None] + self.lengths
-        order = np.lexsort((self.both.ravel(), sizes.ravel()))
-        first = np.unique(sizes.ravel()[order], return_index=True)[1]
-        useful, lowest = [], np.inf
-        for position in order[first]:
-            if self.both.flat[position] < lowest:
-                lowest = float(self.both.flat[position])
-                useful.append(divmod(int(position), len(self.lengths)))
-        return useful
+
+def _cheapest(sizes: FloatArray, penalties: FloatArray, n: int) -> list[tuple[int, float]]:
+    """Return positions and penalties of the quilts that cost least: all of them for few records."""
+    most = max(TRIED // n, 64)
+    order = np.argsort(sizes + penalties, kind="stable")[:most]
+    return [(int(k), float(penalties[k])) for k in order if np.isfinite(penalties[k])]

@@ -115,7 +115,7 @@ def distances_from(
             ratio = np.log(current / law)
         rounding = 2.1 * error + 2.1 * (step + 1) * (len(law) + 4) * UNIT + 32 * UNIT * float(np.abs(np.log(law)).max())
         spread = float(ratio.max() - ratio.min()) + rounding
-        if step > 8 and spread >= found[-1] * (1 - 1e-6):
+        if found and np.isfinite(spread) and spread >= found[-1]:
             break
         found.append(spread)
         current = current @ transition
