@@ -18,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from benchmarks.guess_and_check import interact
 from thresholdout.certificates.splitting import bernoulli_width
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import (
@@ -218,3 +219,12 @@ class TestGaussianGuard:
         claimed = s * math.sqrt(2 * math.log(4 * k / BETA)) + self.widths(posterior=True) - self.widths(posterior=False)
         assert claimed < 0.12
         assert breaks(mechanism, lambda outcome: claimed, self.questions, often=self.questions) > LIMIT
+
+
+@pytest.mark.parametrize(("records", "published"), [(5_000, 42), (20_000, 1569)])
+def test_guess_and_check_answers_what_was_published(records: int, published: int) -> None:
+    """The quadratic-adaptive analyst of Rogers et al. (2020), tolerance 0.1, half the records to check."""
+    mechanism = GuessAndCheck(GuessAndCheckParameters(0.1), records)
+    result = interact(mechanism, records, seed=0, limit=published)
+    assert result.answered == published
+    assert result.largest_error < 0.1

@@ -8,6 +8,12 @@ stored.
 from __future__ import annotations
 
 from thresholdout.mechanisms.base import Mechanism, MechanismState, Outcome
+from thresholdout.mechanisms.catalogue import (
+    Parameters,
+    build_mechanism,
+    parameters_from_json,
+    parameters_to_json,
+)
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
@@ -41,13 +47,17 @@ __all__ = [
     "NoiseRatios",
     "NoiseSchedule",
     "Outcome",
+    "Parameters",
     "SparseVector",
     "Splitting",
     "SplittingParameters",
     "SplittingState",
     "ThresholdoutParameters",
     "ThresholdoutState",
+    "build_mechanism",
     "interaction_epsilon",
     "mean_error",
     "noise_slack",
+    "parameters_from_json",
+    "parameters_to_json",
 ]

@@ -1,0 +1,117 @@
+"""All mechanisms: build one from its parameters, and keep parameters in a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.base import Mechanism
+from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, NoiseSchedule
+from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters
+from thresholdout.mechanisms.ladder import Ladder, LadderParameters
+from thresholdout.mechanisms.splitting import Splitting, SplittingParameters
+from thresholdout.mechanisms.thresholdout import NoiseRatios, SparseVector, ThresholdoutParameters
+
+__all__ = ["Parameters", "build_mechanism", "parameters_from_json", "parameters_to_json"]
+
+Parameters = (
+    ThresholdoutParameters | GaussianParameters | GuessAndCheckParameters | LadderParameters | SplittingParameters
+)
+"""Public parameters of any mechanism."""
+
+_KINDS: dict[str, type[Parameters]] = {
+    SparseVector.name: ThresholdoutParameters,
+    GaussianGuard.name: GaussianParameters,
+    GuessAndCheck.name: GuessAndCheckParameters,
+    Ladder.name: LadderParameters,
+    Splitting.name: SplittingParameters,
+}
+
+
+def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = None) -> Mechanism[Any, Any]:
+    """Return the mechanism of some parameters.
+
+    Parameters
+    ----------
+    parameters
+        The class says which mechanism.
+    n : int
+        Number of records.
+    labels : array-like of shape (n,), optional
+        Groups of the records, for mechanisms that part them: guess and check, and splitting.
+
+    Raises
+    ------
+    InputError
+        When the parameters do not fit the records.
+
+    Examples
+    --------
+    >>> build_mechanism(SplittingParameters(10), 1000).name
+    'splitting'
+    """
+    match parameters:
+        case ThresholdoutParameters():
+            return SparseVector(parameters)
+        case GaussianParameters():
+            return GaussianGuard(parameters)
+        case GuessAndCheckParameters():
+            return GuessAndCheck(parameters, n, labels)
+        case LadderParameters():
+            return Ladder(parameters, n)
+        case SplittingParameters():
+            return Splitting(parameters, n, labels)
+
+
+def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
+    """Return parameters for a ledger: everything, with the mechanism's name under "mechanism".
+
+    Examples
+    --------
+    >>> parameters_to_json(SplittingParameters(10))
+    {'mechanism': 'splitting', 'queries': 10}
+    """
+    name = next(name for name, kind in _KINDS.items() if isinstance(parameters, kind))
+    return {"mechanism": name} | {item.name: _plain(getattr(parameters, item.name)) for item in fields(parameters)}
+
+
+def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
+    """Return the parameters that `parameters_to_json` wrote: the same ones on every platform.
+
+    Raises
+    ------
+    InputError
+        When it is something else.
+
+    Examples
+    --------
+    >>> parameters_from_json({"mechanism": "splitting", "queries": 10})
+    SplittingParameters(queries=10)
+    """
+    values = dict(stored)
+    kind = _KINDS.get(values.pop("mechanism", None))
+    if kind is None:
+        raise InputError("mechanism", repr(stored.get("mechanism")), f"one of {', '.join(map(repr, _KINDS))}")
+    if isinstance(values.get("guess"), Mapping):
+        values["guess"] = parameters_from_json(values["guess"])
+    if "schedule" in values:
+        values["schedule"] = NoiseSchedule.from_json(values["schedule"])
+    if "ratios" in values:
+        values["ratios"] = NoiseRatios(*values["ratios"])
+    try:
+        return kind(**values)
+    except TypeError:
+        raise InputError("parameters", f"{sorted(values)}", f"those of {stored['mechanism']}") from None
+
+
+def _plain(value: object) -> object:
+    """Return a parameter as JSON knows it."""
+    if isinstance(value, NoiseSchedule):
+        return value.to_json()
+    if isinstance(value, (ThresholdoutParameters, GaussianParameters)):
+        return parameters_to_json(value)
+    return list(value) if isinstance(value, NoiseRatios) else value
