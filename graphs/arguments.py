@@ -115,7 +115,27 @@ def check_epsilon(value: Any, n: int) -> float | FloatArray:
 
 
 def check_target(value: Any) -> float:
-    """Return a leakage to be met: a positive, finite number."""
+    """Return a leakage to be met.
+
+    Parameters
+    ----------
+    value : float
+        Nats, positive and finite.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ArgumentError
+        For anything else.
+
+    Examples
+    --------
+    >>> check_target(1)
+    1.0
+    """
     expected = "one positive, finite number"
     array = real_array("epsilon", value, expected)
     if array.ndim or not math.isfinite(float(array)) or float(array) <= 0:

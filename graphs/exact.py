@@ -46,6 +46,8 @@ def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: int
     ------
     ArgumentError
         For arguments that cannot be used, a model whose law is not stated, or one with more than 100,000 joint states.
+    ArithmeticError
+        When the solver gives up.
 
     Notes
     -----

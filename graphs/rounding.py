@@ -51,12 +51,47 @@ def up(value: float | FloatArray, operations: float = FUNCTION_ULPS) -> float | 
 
 
 def down(value: FloatArray, operations: float = FUNCTION_ULPS) -> FloatArray:
-    """Reduce a non-negative number that is off by `operations` relative rounding errors."""
+    """Reduce a non-negative number that is off by `operations` relative rounding errors.
+
+    Parameters
+    ----------
+    value : ndarray
+        As in `up`.
+    operations : float
+        As in `up`.
+
+    Returns
+    -------
+    ndarray
+        Not above the exact value.
+
+    Examples
+    --------
+    >>> bool(down(np.array(1.0)) < 1.0)
+    True
+    """
     return value * (1 - 2 * (operations + 2) * UNIT)
 
 
 def upward_sum(values: FloatArray, counts: IntArray | None = None) -> float:
-    """Return an upper bound on the sum of non-negative `values`, each counted `counts` times."""
+    """Return an upper bound on a sum of non-negative numbers.
+
+    Parameters
+    ----------
+    values : ndarray of shape (k,)
+        Not negative.
+    counts : ndarray of shape (k,), optional
+        How often each is counted; once when left out.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> 0.3 <= upward_sum(np.array([0.1, 0.2])) < 0.3000001
+    True
+    """
     terms = values if counts is None else values * counts
     return up(float(terms.sum()), len(values) + 2)
 
