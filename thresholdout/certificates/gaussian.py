@@ -204,7 +204,8 @@ class GaussianWidths:
     def information(self, answer: int) -> float:
         """Return x after an answer, counted from 1; rounded up."""
         run = min(int(np.searchsorted(self._ends, answer)), len(self._ends) - 1)
-        return float(self._totals[run] - (int(self._ends[run]) - answer) * self._single[run]) * (1.0 + 2.0**-48)
+        before, done = (float(self._totals[run - 1]), int(self._ends[run - 1])) if run else (0.0, 0)
+        return (before + (answer - done) * float(self._single[run])) * (1.0 + 2.0**-48)
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
         """Return what the answer to question ``query`` (from 1) is worth.

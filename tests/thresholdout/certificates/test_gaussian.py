@@ -200,6 +200,11 @@ def test_schedules() -> None:
     widths = GaussianWidths(Drift(records(1000), 1.0, 0.01), NoiseRuns.of([0.3, 0.2, 0.2, 0.1]), 0.04)
     singles = np.cumsum([1 / (8 * 1000 * s**2) for s in (0.3, 0.2, 0.2, 0.1)])
     assert [widths.information(j) for j in (1, 2, 3, 4)] == pytest.approx(singles.tolist())
+    many = GaussianWidths(Drift(records(1000), 1.0, 0.01), NoiseRuns.constant(100.0, 10**9), 0.04)
+    with mpmath.workdps(30):
+        for answer in (1, 7, 10**9):
+            exact = answer / (8 * mpmath.mpf(1000) * mpmath.mpf(100) ** 2)
+            assert exact <= many.information(answer) <= exact * (1 + mpmath.mpf("1e-13"))
     assert schedule_within(records(1000), 50, 0.1, Drift(records(1000), 1.0, 0.01), 0.04) is None
 
 
