@@ -1,5 +1,6 @@
 """Certificates of Gaussian answers: worked values, high precision, certified counts, and the order of things."""
 
+import itertools
 import math
 
 import mpmath
@@ -260,6 +261,26 @@ def test_runs_are_monotone(n: int, redraw: float, eta: float) -> None:
     assert redraw_blocks(n, redraw, eta / 10).inflation >= here.inflation * (1 - 1e-3)
     assert redraw_blocks(n, redraw * 1.1, eta).inflation <= here.inflation * (1 + 1e-3)
     assert 1 <= here.inflation <= here.largest <= n
+
+
+def test_a_chain_is_a_mixture_of_independent_runs() -> None:
+    """All coins and all states of five records: the mixture is the chain, and given coins every record has its law."""
+    rows = np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.2, 0.6]])
+    chain = MarkovChain(rows, n=5)
+    law, redraw = chain.stationary, redraw_probability(chain)
+    rest = (rows - redraw * law) / (1 - redraw)
+    mixture = np.zeros((3,) * 5)
+    for coins in itertools.product((0, 1), repeat=4):
+        weight = redraw ** sum(coins) * (1 - redraw) ** (4 - sum(coins))
+        joint = law
+        for coin in coins:
+            kernel = np.broadcast_to(law, (3, 3)) if coin else rest
+            joint = joint[..., None] * kernel
+        for record in range(5):
+            marginal = joint.sum(axis=tuple(axis for axis in range(5) if axis != record))
+            assert marginal == pytest.approx(law)
+        mixture += weight * joint
+    assert mixture == pytest.approx(chain.joint())
 
 
 def test_redraw_probability() -> None:

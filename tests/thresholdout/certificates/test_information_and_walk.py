@@ -25,6 +25,7 @@ from thresholdout.certificates.mutual_information import (
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.walk import walk, walk_drift
 from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.planning.use import Target
 
 Width = Callable[[float, int, float], float]
 
@@ -193,3 +194,13 @@ def test_routes_are_monotone() -> None:
         assert route(setting(Independent(50_000), budget=20)).tolerance > here
         unequal = Groups([0, 1] + [2 + record // 2 for record in range(49_998)])
         assert route(setting(unequal)).tolerance > here
+
+
+@pytest.mark.parametrize(
+    ("n", "budget", "expected"), [(10_000, 1, 0.0958), (100_000, 10, 0.1002), (100_000, 100, 0.195)]
+)
+def test_walk_orders_of_magnitude(n: int, budget: int, expected: float) -> None:
+    """Worked tolerances rest on the cruder law of the largest error, without which they are up to a fifth smaller."""
+    target = Target.checked(Independent(n), None, 1000, budget, 0.95, None, 0.0, 0.1)
+    best = min(walk(target.use().setting(scale, None)).tolerance for scale in np.geomspace(1e-3, 3e-3, 9))
+    assert 0.8 * expected < best < expected
