@@ -105,6 +105,17 @@ class Groups(DependenceModel):
         super().__init__(len(self._index))
         self._sizes: IntArray = np.bincount(self._index).astype(np.int64)
 
+    @property
+    def groups(self) -> IntArray:
+        """Number of each record's group, shape (n,), from 0, in the order in which groups first occur.
+
+        Examples
+        --------
+        >>> Groups(["b", "a", "b"]).groups
+        array([0, 1, 0])
+        """
+        return self._index.copy()
+
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         if isinstance(epsilon, float):
             values = np.where(self._sizes == 1, epsilon, up(self._sizes.astype(np.float64) * epsilon, 1))
