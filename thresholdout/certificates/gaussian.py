@@ -21,7 +21,7 @@ from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
 from thresholdout.certificates.route import up
 
-__all__ = ["Drift", "GaussianWidths", "NoiseRuns", "drift_bound", "one_scale", "scheduled_widths"]
+__all__ = ["AnytimeDrift", "Drift", "GaussianWidths", "NoiseRuns", "drift_bound", "one_scale", "scheduled_widths"]
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,8 @@ SHARES = (0.02, 0.98)
 
 STRETCHES = (1e-3, 1e2)
 """Where to look for b."""
+
+_ANYTIME_STRETCHES = np.geomspace(0.02, 10.0, 8)
 
 
 def drift_bound(blocks: IndependentBlocks, stretch: Floats, failure: Floats, information: Floats) -> Floats:
@@ -92,12 +94,52 @@ class Drift:
 
     def __call__(self, information: float) -> float:
         """Return ``D(x)``, rounded up."""
-        one = np.array(self.stretch), np.array(self.failure), np.array(information)
-        return up(float(drift_bound(self.blocks, *one)))
+        return float(self.bound(np.array(information)))
+
+    def bound(self, information: Floats) -> Floats:
+        """Return ``D(x)`` for many x, rounded up."""
+        one = np.array(self.stretch), np.array(self.failure)
+        return drift_bound(self.blocks, *one, information) * up(1.0)
 
     def information(self, scale: float) -> float:
         """Return the information in one answer with this standard deviation, ``1/(8 N s^2)`` nats."""
         return 1.0 / (8.0 * self.blocks.effective * scale**2)
+
+
+@dataclass(frozen=True, slots=True)
+class AnytimeDrift:
+    """The smallest of several D, one for each b, that share the probability of failure: good early and late.
+
+    Parameters
+    ----------
+    blocks : IndependentBlocks
+        The records.
+    failure : float
+        b2, in (0, 1); each b has an equal share. The blocks' exception fails with a probability of its root on top.
+
+    Examples
+    --------
+    >>> blocks = IndependentBlocks.of_records(100_000)
+    >>> anytime, late = AnytimeDrift(blocks, 0.01), Drift(blocks, 0.1, 0.01)
+    >>> round(anytime(0.5), 4), round(late(0.5), 4)
+    (0.0074, 0.016)
+    >>> round(anytime(500.0), 4), round(late(500.0), 4)
+    (0.0559, 0.0549)
+    """
+
+    blocks: IndependentBlocks
+    failure: float
+
+    def __call__(self, information: float) -> float:
+        """Return the smallest ``D(x)``, rounded up."""
+        return float(self.bound(np.array(information)))
+
+    def bound(self, information: Floats) -> Floats:
+        """Return the smallest ``D(x)`` for many x, rounded up."""
+        share = np.array(self.failure / len(_ANYTIME_STRETCHES))
+        every = [drift_bound(self.blocks, stretch, share, information) for stretch in _ANYTIME_STRETCHES]
+        smallest: Floats = np.min(every, axis=0) * up(1.0)
+        return smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +197,7 @@ class GaussianWidths:
 
     Parameters
     ----------
-    drift : Drift
+    drift : Drift or AnytimeDrift
         How far expectations can have moved.
     schedule : NoiseRuns
         Standard deviations of the answers.
@@ -180,7 +222,7 @@ class GaussianWidths:
 
     def __init__(
         self,
-        drift: Drift,
+        drift: Drift | AnytimeDrift,
         schedule: NoiseRuns,
         noise_failure: float,
         *,
@@ -223,10 +265,8 @@ class GaussianWidths:
         """Return the largest half-width of any answer; ``inf`` without a declared number."""
         if not self.declared:
             return math.inf
-        drift = self.drift
-        whole = self._totals * (1.0 + 2.0**-48)
-        far = drift_bound(drift.blocks, np.array(drift.stretch), np.array(drift.failure), whole)
-        widths = np.array(self.schedule.scales) * self._constant + far * (1.0 + 2.0**-40)
+        far = self.drift.bound(self._totals * (1.0 + 2.0**-48))
+        widths = np.array(self.schedule.scales) * self._constant + far
         return up(float(widths.max()) + self.slack + self.threshold)
 
 
@@ -285,7 +325,7 @@ def scheduled_widths(
     threshold: float = 0.0,
     declared: bool = True,
 ) -> GaussianWidths:
-    """Certify given standard deviations: the shares of beta and b are chosen, for the last answer's sake.
+    """Certify given standard deviations: the shares of beta and b are chosen.
 
     Parameters
     ----------
@@ -301,8 +341,8 @@ def scheduled_widths(
     Returns
     -------
     GaussianWidths
-        With the smallest tolerance that was found, or, when the number of answers is not declared, the smallest
-        half-width at the end of the schedule.
+        With the smallest tolerance that was found; when the number of answers is not declared, nothing is searched, and
+        `AnytimeDrift` keeps half-widths small early and late.
 
     Examples
     --------
@@ -311,14 +351,16 @@ def scheduled_widths(
     0.1034
     """
     available = beta - math.sqrt(blocks.exception)
+    if not declared:
+        anytime = AnytimeDrift(blocks, available / 2.0)
+        return GaussianWidths(anytime, schedule, available / 2.0, threshold=threshold, slack=slack, declared=False)
     scales, runs = np.array(schedule.scales), np.array(schedule.runs, dtype=np.float64)
     totals = np.cumsum(runs / (8.0 * blocks.effective * scales**2))
-    kept = np.unique(np.linspace(0, len(runs) - 1, 200).astype(np.int64)) if declared else np.array([len(runs) - 1])
+    kept = np.unique(np.linspace(0, len(runs) - 1, 200).astype(np.int64))
     scales, totals = scales[kept], totals[kept]
     knots = np.linspace(*SHARES, 65)
     answers = schedule.answers
-    noise = largest_normal_superquantile if declared else anytime_superquantile
-    constants = np.array([noise(answers, float(share) * available) for share in knots])
+    constants = np.array([largest_normal_superquantile(answers, float(share) * available) for share in knots])
 
     def cost(share: Floats, log_stretch: Floats) -> Floats:
         constant = np.interp(share, knots, constants)[..., None]
@@ -328,7 +370,7 @@ def scheduled_widths(
 
     (share, log_stretch), _ = best_parameters(cost, [SHARES, _logs(STRETCHES)], points=15, rounds=10)
     drift = Drift(blocks, math.exp(log_stretch), (1.0 - share) * available)
-    return GaussianWidths(drift, schedule, share * available, slack=slack, threshold=threshold, declared=declared)
+    return GaussianWidths(drift, schedule, share * available, threshold=threshold, slack=slack)
 
 
 def _logs(interval: tuple[float, float]) -> tuple[float, float]:

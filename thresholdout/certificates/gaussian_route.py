@@ -23,7 +23,7 @@ SOURCE = "PROOFS.md, 'Gaussian answers'"
 LATENT_SOURCE = "PROOFS.md, 'Latent groups'"
 ASSUMES = "independent records or groups, declared or given unseen redraws; questions are means of per-record values"
 
-_ANYTIME = 1000  # answers for which the half-widths are smallest when their number is not declared
+_USUAL = 1000  # answers for which latent groups are picked when their number is not declared
 
 
 def certify_gaussian(model: DependenceModel, parameters: GaussianParameters, confidence: float = 0.95) -> Certificate:
@@ -81,12 +81,12 @@ def gaussian_route(model: DependenceModel, parameters: GaussianParameters, beta:
     >>> parameters = GaussianParameters(0.02, threshold=0.05)
     >>> route = gaussian_route(Independent(10_000), parameters, 0.05)
     >>> route.tolerance, round(route.widths.half_width(100, 20, "holdout"), 3)
-    (inf, 0.126)
+    (inf, 0.125)
     >>> gaussian_route(MovingWindow(100, 3), parameters, 0.05).why_not
     'the records form no independent groups, declared or given unseen redraws'
     """
     declared = parameters.queries is not None
-    answers = parameters.queries if parameters.queries is not None else _ANYTIME
+    answers = parameters.queries if parameters.queries is not None else _USUAL
     blocks = best_blocks(model, answers, beta)
     if blocks is None:
         why = "the records form no independent groups, declared or given unseen redraws"

@@ -174,7 +174,7 @@ def tightest_schedule(
     same = one_scale(blocks, answers, beta)
     available = beta - math.sqrt(blocks.exception)
     low, high = 0.5 * same.tolerance(), same.tolerance()
-    best = (same.noise_failure / available, same.drift.stretch)
+    best = (0.5, 1.0)
     for _ in range(14):
         middle = (low + high) / 2.0
         share, stretch, count = _best_split(blocks, answers, middle, available)

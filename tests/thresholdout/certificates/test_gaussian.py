@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, HiddenMarkov, Independent, MarkovChain, MovingWindow
-from thresholdout.certificates.gaussian import Drift, GaussianWidths, NoiseRuns, one_scale, scheduled_widths
+from thresholdout.certificates.gaussian import (
+    AnytimeDrift,
+    Drift,
+    GaussianWidths,
+    NoiseRuns,
+    one_scale,
+    scheduled_widths,
+)
 from thresholdout.certificates.gaussian_schedule import is_possible, most_answers, schedule_within, tightest_schedule
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.latent_groups import (
@@ -67,6 +74,7 @@ def test_schedule_in_high_precision(n: int) -> None:
     """The noise is taken as it is; everything else is recomputed: no half-width exceeds tau, the failures add up."""
     found = most_answers(records(n), 0.1, 0.05)
     assert found is not None
+    assert isinstance(found.drift, Drift)
     assert found.drift.failure + found.noise_failure <= 0.05 * (1 + 1e-12)
     scales = found.schedule.expand()
     constant = largest_normal_superquantile(len(scales), found.noise_failure)
@@ -87,11 +95,13 @@ def test_schedule_against_greedy_forwards() -> None:
     n, tolerance = 3_000, 0.1
     found = most_answers(records(n), tolerance, 0.05)
     assert found is not None
+    drift = found.drift
+    assert isinstance(drift, Drift)
     constant = largest_normal_superquantile(found.schedule.answers, found.noise_failure)
     x, count = 0.0, 0
 
     def width(scale: float) -> float:
-        return scale * constant + found.drift(x + found.drift.information(scale))
+        return scale * constant + drift(x + drift.information(scale))
 
     while True:
         fitting = [scale for scale in np.geomspace(1e-3, 1, 700) if width(scale) <= tolerance]
@@ -101,7 +111,7 @@ def test_schedule_against_greedy_forwards() -> None:
         for _ in range(40):
             middle = (low + high) / 2
             low, high = (middle, high) if width(middle) <= tolerance else (low, middle)
-        x += found.drift.information(low)
+        x += drift.information(low)
         count += 1
         if count > found.schedule.answers + 5:
             break
@@ -155,6 +165,15 @@ def test_drift_is_monotone() -> None:
     assert Drift(records(1000), 0.5, 0.05)(2000.0) == math.inf
     assert Drift(records(2000), 0.5, 0.05)(10.0) < Drift(records(1000), 0.5, 0.05)(10.0)
     assert Drift(records(1000), 0.5, 0.01)(10.0) > Drift(records(1000), 0.5, 0.05)(10.0)
+
+
+def test_anytime_drift_is_the_best_of_several_that_share_the_failure() -> None:
+    anytime = AnytimeDrift(records(50_000), 0.04)
+    for x in (0.0, 0.3, 40.0, 900.0):
+        best = min(Drift(records(50_000), b, 0.04 / 8)(x) for b in np.geomspace(0.02, 10, 8))
+        assert anytime(x) == pytest.approx(best, rel=1e-11)
+        assert anytime(x) >= min(Drift(records(50_000), b, 0.04)(x) for b in np.geomspace(0.01, 20, 200))
+    assert np.all(np.diff(anytime.bound(np.linspace(0, 1000, 300))) > 0)
 
 
 def test_equal_groups_count_as_records() -> None:
