@@ -17,6 +17,7 @@ LAYERS = {
     "thresholdout.gaussian_noise": 2,
     "thresholdout.noise": 2,
     "thresholdout.queries": 2,
+    "thresholdout.statistics": 2,
     "thresholdout.mechanisms": 3,
     "thresholdout.ledger": 3,
     "thresholdout.certificates": 4,

@@ -14,7 +14,7 @@ from thresholdout.certificates.published import published
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
-from thresholdout.certificates.transcript import transcript
+from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, transcript
 from thresholdout.certificates.walk import walk
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import NoiseRatios, ThresholdoutParameters
@@ -106,7 +106,7 @@ class Certificate:
             f"{self.chosen.assumes}."
         )
 
-    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:
         """Half-width of one answer, by the route on which the certificate rests.
 
         Parameters
@@ -117,6 +117,9 @@ class Certificate:
             Answers from the holdout before it.
         source : {"train", "holdout"}
             Where the answer comes from.
+        spread : float, default=1.0
+            Of a statistic that is not a mean, see `thresholdout.statistics.Statistic.spread`; only the transcript
+            route says something about these. Exactly 1 for a mean.
 
         Returns
         -------
@@ -126,13 +129,18 @@ class Certificate:
         Raises
         ------
         InputError
-            When no such round exists.
+            When no such round exists, or the spread is not positive.
         """
         if not 0 <= hits < query:
             raise InputError("hits", hits, f"a number from 0 to {query - 1}, below the number of the question")
+        if not spread > 0.0:
+            raise InputError("spread", spread, "a positive number")
         if self.chosen is None or self.chosen.widths is None:
             return math.inf
-        return min(1.0, self.chosen.widths.half_width(query, hits, source))
+        widths = self.chosen.widths
+        if isinstance(widths, (DeclaredWidths, AnytimeWidths)):
+            return min(1.0, widths.half_width(query, hits, source, spread))
+        return min(1.0, widths.half_width(query, hits, source)) if spread == 1.0 else math.inf
 
     def __repr__(self) -> str:
         return f"<Certificate: ± {self.tolerance:.4g} at confidence {self.confidence:g}, route {self.route}>"
