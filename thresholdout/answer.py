@@ -33,6 +33,8 @@ class Answer:
         What was asked, as the caller named it.
     repeated : bool
         Whether this is an earlier answer, given again because its key was used again.
+    about : {"question", "best"}
+        What value and half-width are about: the question that was asked, or (the Ladder) the best one so far.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Answer:
     upper: float = 1.0
     name: str = ""
     repeated: bool = False
+    about: Literal["question", "best"] = "question"
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from thresholdout.answer import Answer, Source
-from thresholdout.certificates import Certificate, certify
+from thresholdout.certificates import Certificate
+from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, SharingError
 from thresholdout.fingerprint import Part, check_disjoint, fingerprint, part
 from thresholdout.ledger import Entry, Ledger, open_ledger
-from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms import Ladder
+from thresholdout.mechanisms.catalogue import Parameters, build_mechanism, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric, get_metric
 from thresholdout.noise import NoiseSource, SystemNoise
-from thresholdout.planning import plan
+from thresholdout.planning.choice import MechanismName, check_choice, choose_parameters, record_groups
 from thresholdout.queries import check_bounds, unit_mean
 
 if TYPE_CHECKING:
@@ -30,11 +32,12 @@ __all__ = ["Thresholdout"]
 class Thresholdout:
     """A holdout that can be asked many adaptive questions.
 
-    A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. The guard compares
-    its value on the training part with its value on the holdout, both with noise. While they agree it answers with the
-    training value, which costs nothing; when they disagree it answers with a noisy holdout value and spends one unit of
-    its budget. With probability ``confidence`` every answer is within its ``half_width`` of the truth, for all
-    questions at once and however each question was chosen from earlier answers.
+    A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. By the mechanism
+    called Thresholdout, the guard compares its value on the training part with its value on the holdout, with noise.
+    While they agree it answers with the training value, which costs nothing; when they disagree it answers with a noisy
+    holdout value and spends one unit of its budget. Other mechanisms answer every question from the holdout. With
+    probability ``confidence`` every answer is within its ``half_width`` of the truth, for all questions at once and
+    however each question was chosen from earlier answers.
 
     Parameters
     ----------
@@ -50,11 +53,18 @@ class Thresholdout:
         How many questions may be asked. ``None`` for any number; half-widths then grow slowly with each question, and
         ``threshold`` and ``noise_scale`` have to be given.
     budget : int or None, default=10
-        How many of them may be answered from the holdout.
+        How many of them may disagree with the training part, so that Thresholdout answers from the holdout. Mechanisms
+        that answer every question from the holdout do not need it.
     confidence : float, default=0.95
         Probability with which all half-widths hold at once, in (0, 1).
+    mechanism : {"thresholdout", "gaussian", "splitting", "ladder"} or parameters, optional
+        How questions are answered. By default what `plan` recommends for the declared use: "thresholdout" while few
+        surprises are declared, "gaussian" (noise on every answer) when many are, "splitting" (a fresh part for each
+        question) for few questions to few records. "ladder" tells only the best score so far, for leaderboards.
+        Parameters of `thresholdout.mechanisms` serve as they are, with their own limits, such as
+        ``GuessAndCheckParameters(tolerance=0.1)``.
     threshold, noise_scale, grid : float, optional
-        Parameters of the mechanism by hand, in units of a query's range; chosen by `plan` by default.
+        Parameters of Thresholdout by hand, in units of a query's range.
     ledger : str, path or Ledger, optional
         Where the guard's state lives. A file name makes a SQLite file (or continues it: budget, noisy threshold and
         history go on exactly where they were). In memory by default, gone with the process.
@@ -87,8 +97,9 @@ class Thresholdout:
 
     Notes
     -----
-    The mechanism is Algorithm 1 of Zhao (2017) (the sparse vector technique), with exact discrete noise; see
-    `thresholdout.mechanisms` and ``thresholdout/PROOFS.md``. Code that runs in this process can read the holdout from
+    Thresholdout is Algorithm 1 of Zhao (2017) (the sparse vector technique), with exact discrete noise; all mechanisms
+    are in `thresholdout.mechanisms`, all proofs in ``thresholdout/PROOFS.md``. Code that
+    runs in this process can read the holdout from
     memory: the guard protects an honest analyst from adapting to the holdout, not a secret from a dishonest one.
 
     Examples
@@ -96,10 +107,10 @@ class Thresholdout:
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(20_000, 3)), rng.integers(0, 2, size=20_000)
-    >>> guard = Thresholdout((X[:10_000], y[:10_000]), train=(X[10_000:], y[10_000:]), queries=100, budget=5)
+    >>> guard = Thresholdout((X[:10_000], y[:10_000]), train=(X[10_000:], y[10_000:]), queries=100, budget=2)
     >>> answer = guard.ask(lambda X, y: (X[:, 0] > 0) == y)
     >>> answer.source, guard.remaining
-    ('train', 5)
+    ('train', 2)
     >>> abs(answer.value - 0.5) <= answer.half_width
     True
     """
@@ -113,6 +124,7 @@ class Thresholdout:
         queries: int | None = 1000,
         budget: int | None = 10,
         confidence: float = 0.95,
+        mechanism: MechanismName | Parameters | None = None,
         threshold: float | None = None,
         noise_scale: float | None = None,
         grid: float | None = None,
@@ -137,10 +149,11 @@ class Thresholdout:
             "threshold": None if threshold is None else float(threshold),
             "noise_scale": None if noise_scale is None else float(noise_scale),
             "grid": None if grid is None else float(grid),
+            "mechanism": check_choice(mechanism),
             "dependence": self.dependence.fingerprint(),
             "for_release": self._noise.for_release,
         }
-        parameters = _parameters(self.dependence, declared)
+        parameters = choose_parameters(self.dependence, declared)
         self._id = fingerprint(self._holdout)
         self._ledger = open_ledger(ledger)
         self._open(declared, parameters, sole=not isinstance(ledger, Ledger), documents=documents)
@@ -148,7 +161,7 @@ class Thresholdout:
     def _open(
         self,
         declared: Mapping[str, Any],
-        parameters: ThresholdoutParameters,
+        parameters: Parameters,
         *,
         sole: bool,
         documents: Mapping[str, str] | None,
@@ -165,36 +178,20 @@ class Thresholdout:
                         f"this holdout's guard was declared with {argument} = {seen}, not {value!r}; "
                         "open it with what it was declared with",
                     )
-            parameters = ThresholdoutParameters(
-                queries=declared["queries"], budget=declared["budget"], **stored["chosen"]
-            )
+            parameters = parameters_from_json(stored["chosen"])
         elif known and sole:
             raise LedgerMismatch(
                 self._ledger.location,
                 "it belongs to another holdout; a holdout is known by its content, so give exactly the same records "
                 "in the same order, or another file",
             )
-        self._mechanism = SparseVector(parameters)
-        self.certificate: Certificate = certify(
-            self.dependence,
-            threshold=parameters.threshold,
-            noise_scale=parameters.noise_scale,
-            budget=parameters.budget,
-            queries=parameters.queries,
-            confidence=declared["confidence"],
-            grid=parameters.grid,
-        )
+        self._parameters = parameters
+        self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
+        self.certificate: Certificate = certify_parameters(self.dependence, parameters, declared["confidence"])
         if self._id not in known:
             self._ledger.create(
                 self._id,
-                {
-                    "declared": dict(declared),
-                    "chosen": {
-                        "threshold": parameters.threshold,
-                        "noise_scale": parameters.noise_scale,
-                        "grid": parameters.grid,
-                    },
-                },
+                {"declared": dict(declared), "chosen": parameters_to_json(parameters)},
                 self._mechanism.start(self._noise).to_text(),
                 documents,
             )
@@ -241,7 +238,7 @@ class Thresholdout:
         --------
         >>> import numpy as np
         >>> holdout = np.arange(1000.0)
-        >>> guard = Thresholdout(holdout, queries=10, budget=2)
+        >>> guard = Thresholdout(holdout, queries=10, budget=2, mechanism="thresholdout")
         >>> guard.ask(0.25, holdout < 250, name="small").source
         'train'
         >>> guard.ask([0, 0, 1], holdout > 100, name="large").source
@@ -258,15 +255,16 @@ class Thresholdout:
         elif holdout_values is None:
             raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
         train = _train_mean(train_values, self._train, limits)
-        holdout = unit_mean(holdout_values, self.n, limits, "holdout_values")
+        holdout = self._mechanism.read(holdout_values, self.n, limits, "holdout_values")
         width = upper - lower
-        budget = self.parameters.budget
         shown = train if width == 1.0 and lower == 0.0 else lower + width * train
 
         def compute(text: str) -> tuple[str, Entry]:
             state, outcome = self._mechanism.step(self._mechanism.restore(text), train, holdout, self._noise)
             from_train = outcome.source == "train"
-            half_width = self.certificate.half_width(outcome.asked, outcome.hits, outcome.source)
+            half_width = outcome.half_width
+            if half_width is None:
+                half_width = self.certificate.half_width(outcome.asked, outcome.hits, outcome.source)
             entry = Entry(
                 query=outcome.asked,
                 key=key or "",
@@ -275,14 +273,14 @@ class Thresholdout:
                 value=shown if from_train else lower + width * outcome.value,
                 half_width=width * min(half_width, 1.0),
                 source=outcome.source,
-                remaining=None if budget is None else budget - state.hits,
+                remaining=self._mechanism.remaining(state),
                 lower=lower,
                 upper=upper,
             )
             return state.to_text(), entry
 
         entry, repeated = self._ledger.ask(self._id, key, shown, name, compute)
-        return _answer(entry, repeated)
+        return _answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")
 
     def score(
         self, estimator: Any, metric: str | Metric = "accuracy", *, cv: object | None = None, key: str | None = None
@@ -362,9 +360,8 @@ class Thresholdout:
 
     @property
     def remaining(self) -> int | None:
-        """Answers from the holdout that are left; ``None`` when no budget was declared."""
-        budget = self.parameters.budget
-        return None if budget is None else budget - self._mechanism.restore(self._ledger.state(self._id)).hits
+        """Answers from the holdout that are left; ``None`` when no limit was declared."""
+        return self._mechanism.remaining(self._mechanism.restore(self._ledger.state(self._id)))
 
     @property
     def history(self) -> pd.DataFrame:
@@ -374,9 +371,9 @@ class Thresholdout:
         return history_frame(self._ledger.entries(self._id))
 
     @property
-    def parameters(self) -> ThresholdoutParameters:
-        """The mechanism's public parameters, in units of a query's range."""
-        return self._mechanism.parameters
+    def parameters(self) -> Parameters:
+        """The mechanism's public parameters, in units of a query's range; their class says which mechanism it is."""
+        return self._parameters
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the history: train values, answers and half-widths; see `thresholdout.plotting.plot_history`."""
@@ -453,27 +450,6 @@ def _check_dependence(dependence: DependenceModel | None, n: int) -> DependenceM
     return dependence
 
 
-def _parameters(model: DependenceModel, declared: Mapping[str, Any]) -> ThresholdoutParameters:
-    """Take the parameters given by hand, or plan them."""
-    threshold, noise_scale, grid = declared["threshold"], declared["noise_scale"], declared["grid"]
-    queries, budget = declared["queries"], declared["budget"]
-    if (threshold is None) != (noise_scale is None):
-        missing = "threshold" if threshold is None else "noise_scale"
-        raise InputError(missing, "nothing", "both threshold and noise_scale, or neither (they are planned then)")
-    if threshold is None:
-        if queries is None or budget is None:
-            raise InputError(
-                "queries" if queries is None else "budget", "None", "a number, or threshold and noise_scale"
-            )
-        if grid is not None:
-            raise InputError("grid", repr(grid), "threshold and noise_scale beside it, or none of the three")
-        chosen = plan(model, queries=queries, budget=budget, confidence=declared["confidence"])
-        threshold, noise_scale, grid = chosen.threshold, chosen.noise_scale, chosen.grid
-    return ThresholdoutParameters(
-        threshold=threshold, noise_scale=noise_scale, budget=budget, queries=queries, grid=grid
-    )
-
-
 def _train_mean(values: object, train: Part | None, bounds: tuple[float, float]) -> float:
     """Mean of the training values in units of the range; a number stands for itself."""
     if isinstance(values, (int, float)) and not isinstance(values, bool):
@@ -490,7 +466,7 @@ def _hidden(argument: str, error: Exception) -> InputError:
     )
 
 
-def _answer(entry: Entry, repeated: bool) -> Answer:
+def _answer(entry: Entry, repeated: bool, about: Literal["question", "best"]) -> Answer:
     return Answer(
         value=entry.value,
         half_width=entry.half_width,
@@ -501,4 +477,5 @@ def _answer(entry: Entry, repeated: bool) -> Answer:
         upper=entry.upper,
         name=entry.name,
         repeated=repeated,
+        about=about,
     )

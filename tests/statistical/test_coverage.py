@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import BudgetExhausted, SeededNoise, certify, plan
+from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.route import HalfWidths
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
@@ -109,8 +110,10 @@ def breaks(draw: Draw, parameters: ThresholdoutParameters, widths: HalfWidths, l
 def planned(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]:
     """Guard and half-widths by the transcript route."""
     found = plan(model, queries=QUERIES, budget=BUDGET, confidence=CONFIDENCE, quiet_margin=0.0)
-    assert found.certificate.route == "transcript"
-    return ThresholdoutParameters(found.threshold, found.noise_scale, BUDGET, QUERIES, found.grid), found.certificate
+    assert found.thresholdout is not None
+    certificate = certify_parameters(model, found.thresholdout, CONFIDENCE)
+    assert certificate.route == "transcript"
+    return found.thresholdout, certificate
 
 
 def by_beliefs(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]:

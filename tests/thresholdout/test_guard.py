@@ -11,10 +11,16 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from graphs import Groups, Independent
+from graphs import Groups, Independent, MarkovChain, MovingWindow
 from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, OverlapError, SharingError
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, OverlapError, PlanError, SharingError
 from thresholdout.ledger import MemoryLedger
+from thresholdout.mechanisms import (
+    GaussianParameters,
+    GuessAndCheckParameters,
+    SplittingParameters,
+    ThresholdoutParameters,
+)
 from thresholdout.metrics import log_loss, squared_error
 from thresholdout.noise import SeededNoise
 
@@ -27,7 +33,7 @@ def data(seed: int = 0, n: int = N) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make(**changes: object) -> Thresholdout:
-    settings: dict[str, object] = {"train": data(1), "queries": 50, "budget": 3, **changes}
+    settings: dict[str, object] = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout", **changes}
     return Thresholdout(data(0), **settings)  # type: ignore[arg-type]
 
 
@@ -168,7 +174,7 @@ def test_cross_validated_training_values_spend_less() -> None:
     X, y = data(1, 200)
     X = np.hstack([X, np.random.default_rng(5).normal(size=(200, 150))])
     holdout = np.hstack([data(0)[0], np.random.default_rng(6).normal(size=(N, 150))]), data(0)[1]
-    guard = Thresholdout(holdout, train=(X, y), queries=50, budget=3)
+    guard = Thresholdout(holdout, train=(X, y), queries=50, budget=3, mechanism="thresholdout")
     model = LogisticRegression(C=1e3, max_iter=3000).fit(X, y)
     assert guard.score(model, cv=5).source == "train"
     assert guard.score(model).source == "holdout"  # fits its training records perfectly
@@ -255,21 +261,23 @@ def test_a_file_is_not_opened_with_other_data(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     make(ledger=path)
     with pytest.raises(LedgerMismatch, match="another holdout"):
-        Thresholdout(data(7), train=data(1), queries=50, budget=3, ledger=path)
+        Thresholdout(data(7), train=data(1), queries=50, budget=3, mechanism="thresholdout", ledger=path)
     X, y = data(0)
-    Thresholdout((X.tolist(), y.astype(float)), train=data(1), queries=50, budget=3, ledger=path)  # the same content
+    same = X.tolist(), y.astype(float)
+    assert Thresholdout(same, train=data(1), queries=50, budget=3, mechanism="thresholdout", ledger=path).history.empty
 
 
 def test_several_guards_may_share_a_ledger_object() -> None:
     with MemoryLedger() as ledger:
         make(ledger=ledger).ask(1.0, np.zeros(N))
-        other = Thresholdout(data(7), queries=50, budget=3, ledger=ledger)
+        other = Thresholdout(data(7), queries=50, budget=3, mechanism="thresholdout", ledger=ledger)
         assert other.remaining == 3
         assert make(ledger=ledger).remaining == 2
 
 
 def test_parameters_by_hand() -> None:
     guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
+    assert isinstance(guard.parameters, ThresholdoutParameters)
     assert guard.parameters.threshold == 0.05
     assert (
         guard.certificate.tolerance
@@ -293,8 +301,10 @@ def test_any_number_of_questions_with_parameters_by_hand() -> None:
 def test_defaults_are_planned() -> None:
     guard = make()
     chosen = plan(Independent(N), queries=50, budget=3, confidence=0.95)
-    assert (guard.parameters.threshold, guard.parameters.noise_scale) == (chosen.threshold, chosen.noise_scale)
-    assert guard.certificate.tolerance == chosen.certificate.tolerance
+    assert guard.parameters == chosen.thresholdout
+    best = make(mechanism=None)
+    assert best.parameters == chosen.parameters
+    assert best.certificate.tolerance == chosen.tolerance <= guard.certificate.tolerance
 
 
 @pytest.mark.parametrize(
@@ -315,6 +325,13 @@ def test_defaults_are_planned() -> None:
         ({"grid": 0.5}, InputError, "grid"),
         ({"queries": None}, InputError, "queries"),
         ({"budget": None}, InputError, "budget"),
+        ({"mechanism": "laplace"}, InputError, "mechanism"),
+        ({"mechanism": "guess-and-check"}, InputError, "GuessAndCheckParameters"),
+        ({"mechanism": 3}, InputTypeError, "mechanism"),
+        ({"mechanism": "gaussian", "threshold": 0.1, "noise_scale": 0.1}, InputError, "beside another mechanism"),
+        ({"mechanism": "splitting", "dependence": MovingWindow(N, 2)}, InputError, "mechanism"),
+        ({"mechanism": "gaussian", "dependence": MovingWindow(N, 2)}, PlanError, "independent groups"),
+        ({"mechanism": "gaussian", "queries": None}, InputError, "queries"),
         ({"dependence": "groups"}, InputTypeError, "dependence"),
         ({"dependence": Groups([0, 1])}, InputError, "dependence"),
         ({"train": data(1)[0]}, InputError, "train"),
@@ -353,3 +370,50 @@ def test_plot_shows_answers_and_sources() -> None:
     axes = guard.plot()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["certified interval", "training value", "answer, from train", "answer, from holdout"]
+
+
+MECHANISMS = [
+    "thresholdout",
+    "gaussian",
+    "splitting",
+    "ladder",
+    GuessAndCheckParameters(0.2, queries=12),
+    GuessAndCheckParameters(0.2, guess="train"),
+    GaussianParameters(0.05, queries=12, threshold=0.1),
+    SplittingParameters(12),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
+@pytest.mark.parametrize("dependence", [None, Groups(np.arange(N) // 4)], ids=["independent", "groups"])
+def test_every_mechanism_answers_within_its_half_width_and_goes_on(
+    tmp_path: Path, mechanism: object, dependence: Groups | None
+) -> None:
+    def reopened() -> Thresholdout:
+        return make(queries=12, mechanism=mechanism, dependence=dependence, ledger=tmp_path / "guard.db")
+
+    guard, best = reopened(), 0.0
+    for k in range(1, 7):
+        truth = 1 - k / 10
+        best = max(best, truth)
+        answer = guard.ask(truth, np.arange(N) % 10 >= k, key=str(k))
+        assert abs(answer.value - (best if answer.about == "best" else truth)) <= answer.half_width < 1
+        assert answer.half_width <= guard.certificate.tolerance
+        assert (answer.about == "best") == (mechanism == "ladder")
+    again = reopened()
+    assert again.remaining == guard.remaining
+    assert again.parameters == guard.parameters
+    assert again.history.equals(guard.history)
+    assert again.ask(0.4, np.arange(N) % 10 >= 6, key="6").repeated
+    assert again.ask(0.5, np.arange(N) % 2).query == 7
+
+
+def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
+    chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=N)
+    ladder = make(mechanism="ladder", dependence=chain, confidence=0.9).parameters
+    assert ladder.inflation == chain.variance_inflation()  # type: ignore[union-attr]
+    assert ladder.confidence == 0.9  # type: ignore[union-attr]
+    careless = GuessAndCheckParameters(0.4, confidence=0.5, guess="train", inflation=1.0)
+    checked = make(mechanism=careless, dependence=chain).parameters
+    assert checked.inflation == chain.variance_inflation()  # type: ignore[union-attr]
+    assert checked.confidence == 0.95  # type: ignore[union-attr]

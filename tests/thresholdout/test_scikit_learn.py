@@ -23,7 +23,7 @@ DEPTHS = {"max_depth": [1, 3, 5]}
 
 
 def make(**changes: object) -> Thresholdout:
-    settings: dict[str, object] = {"queries": 40, "budget": 4, **changes}
+    settings: dict[str, object] = {"queries": 40, "budget": 4, "mechanism": "thresholdout", **changes}
     return Thresholdout(HOLDOUT, train=TRAIN, **settings)  # type: ignore[arg-type]
 
 

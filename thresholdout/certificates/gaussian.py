@@ -9,9 +9,9 @@ union over questions, and the probability of failure enters by its logarithm. PR
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -368,9 +368,30 @@ def scheduled_widths(
         widths: Floats = np.max(scales * constant + drift_bound(blocks, stretch, failure, totals), axis=-1)
         return widths
 
-    (share, log_stretch), _ = best_parameters(cost, [SHARES, _logs(STRETCHES)], points=15, rounds=10)
+    start, _ = best_parameters(cost, [SHARES, _logs(STRETCHES)], points=15, rounds=10)
+    share, log_stretch = _polished(cost, start)
     drift = Drift(blocks, math.exp(log_stretch), (1.0 - share) * available)
     return GaussianWidths(drift, schedule, share * available, threshold=threshold, slack=slack)
+
+
+_NOTHING = 1e9  # a half-width that says nothing, in place of an infinite one
+
+
+def _polished(cost: Callable[[Floats, Floats], Floats], start: tuple[float, ...]) -> tuple[float, float]:
+    """Follow the narrow valley of a schedule that was made for other shares: its half-widths are all equal there."""
+    from scipy.optimize import minimize
+
+    def value(point: Floats) -> float:
+        share = min(max(float(point[0]), SHARES[0]), SHARES[1])
+        found = float(cost(np.array([share]), np.array([point[1]]))[0])
+        return found if found < _NOTHING else _NOTHING
+
+    found = np.array(start)
+    for size in (0.03, 0.003, 0.0003):
+        simplex = found + np.array([[0.0, 0.0], [size, size], [-size, size]])
+        options: Any = {"initial_simplex": simplex, "xatol": 1e-9, "fatol": 1e-12, "maxfev": 300}
+        found = minimize(value, found, method="Nelder-Mead", options=options).x
+    return min(max(float(found[0]), SHARES[0]), SHARES[1]), float(found[1])
 
 
 def _logs(interval: tuple[float, float]) -> tuple[float, float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from thresholdout.planning.planner import Plan, plan
+from thresholdout.planning.planner import plan
+from thresholdout.planning.result import Plan
 from thresholdout.planning.use import Alternative
 
 __all__ = ["Alternative", "Plan", "plan"]

@@ -1,4 +1,4 @@
-"""The best guard by each route, and splitting."""
+"""The best Thresholdout by each route."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import math
 
 from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance
 from thresholdout.certificates.setting import Setting
-from thresholdout.certificates.splitting import splitting_width
 from thresholdout.certificates.transcript import ANSWER_SHARE, SHARES, Radius, transcript
 from thresholdout.planning.use import Alternative, Use
 
-__all__ = ["by_posterior", "by_transcript", "guard_of", "splitting", "transcript_tolerance"]
+__all__ = ["by_posterior", "by_transcript", "guard_of", "transcript_tolerance"]
 
 _FINEST = 20  # answer grids down to 2**-20
 _SMALLEST_SCALE, _LARGEST_SCALE = 1e-11, 1e3
@@ -135,15 +134,6 @@ def by_posterior(use: Use) -> Alternative:
 
 def _clipped(scale: float) -> float:
     return min(max(scale, _SMALLEST_SCALE), _LARGEST_SCALE)
-
-
-def splitting(use: Use, *, binary: bool = False) -> Alternative:
-    """Return the tolerance with a fresh part of the holdout for each question."""
-    width = splitting_width(use.model, use.queries, use.beta, binary=binary)
-    if binary:
-        note = "for values 0 or 1 of independent records only"
-        return Alternative("splitting", "splitting, values 0 or 1", width, offered=False, note=note)
-    return Alternative("splitting", "splitting", width, note="a fresh part of the holdout for each question")
 
 
 def guard_of(setting: Setting, route: str, tolerance: float, *, offered: bool = True, note: str = "") -> Alternative:

@@ -7,94 +7,38 @@ without.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
-from thresholdout.certificates import Certificate, certify
+from thresholdout.certificates import Certificate
+from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.published import theorem_2_tolerance
 from thresholdout.errors import PlanError
-from thresholdout.planning.candidates import by_posterior, by_transcript, guard_of, splitting, transcript_tolerance
+from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.planning.candidates import by_posterior, by_transcript, guard_of
+from thresholdout.planning.everything import answering_all, gaussian, plan_all, splitting
+from thresholdout.planning.result import Plan
 from thresholdout.planning.search import fewest_records, largest_budget
 from thresholdout.planning.use import Alternative, MechanismName, Target, Use, independent
+from thresholdout.planning.words import recommend
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from graphs import DependenceModel
 
-__all__ = ["Plan", "plan"]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Parameters of a guard for a declared use, what it will be worth, and what else was compared.
-
-    Attributes
-    ----------
-    mechanism : {"thresholdout", "splitting"}
-        What is recommended.
-    tolerance : float
-        Largest half-width of any answer by the recommended mechanism, for values in [0, 1].
-    threshold, noise_scale, grid : float, float, float or None
-        Of the best guard, in units of the range, also when splitting is recommended.
-    queries, budget, records : int
-        m, B and n, as declared or solved for.
-    confidence : float
-        1 - beta.
-    quiet_margin : float
-        Except with probability beta, no question whose train value and holdout mean differ by at most this spends
-        budget.
-    certificate : Certificate
-        What the guard's answers are worth.
-    compared : tuple of Alternative
-        Everything that was compared; `alternatives` shows it as a table.
-    recommendation : str
-        In words.
-    """
-
-    mechanism: MechanismName
-    tolerance: float
-    threshold: float
-    noise_scale: float
-    grid: float | None
-    queries: int
-    budget: int
-    records: int
-    confidence: float
-    quiet_margin: float
-    certificate: Certificate
-    compared: tuple[Alternative, ...]
-    recommendation: str
-
-    @property
-    def alternatives(self) -> pd.DataFrame:
-        """Everything that was compared, one row each, the smallest tolerance first."""
-        import pandas as pd
-
-        columns = ["mechanism", "route", "tolerance", "threshold", "noise_scale", "grid", "offered", "note"]
-        rows = [[getattr(option, column) for column in columns] for option in self.compared]
-        return pd.DataFrame(rows, columns=columns).sort_values("tolerance", ignore_index=True)
-
-    def __repr__(self) -> str:
-        return (
-            f"<Plan: {self.mechanism}, ± {self.tolerance:.4g} at confidence {self.confidence:g} for {self.queries} "
-            f"questions, {self.budget} from the holdout, {self.records} records>"
-        )
+__all__ = ["plan"]
 
 
 def plan(
     model: DependenceModel | None = None,
     *,
     n: int | None = None,
-    queries: int,
-    budget: int | None = None,
+    queries: int | None = None,
+    budget: int | Literal["all"] | None = None,
     confidence: float = 0.95,
     tolerance: float | None = None,
     quiet_margin: float | None = None,
     noise_share: float = 0.1,
 ) -> Plan:
-    """Choose a guard's parameters, the number of records, or the budget.
+    """Choose a mechanism and its parameters, the number of records, of questions, or the budget.
 
     Parameters
     ----------
@@ -103,11 +47,12 @@ def plan(
     n : int, optional
         Number of independent records, instead of a model. Without either, ``tolerance`` is needed, and the smallest
         number of independent records that reaches it is found.
-    queries : int
-        m, how many questions will be asked.
-    budget : int, optional
-        B, how many may be answered from the holdout. Without it, ``tolerance`` is needed, and the largest budget that
-        it allows is found.
+    queries : int, optional
+        m, how many questions will be asked. Without it, ``budget="all"`` and ``tolerance`` are needed, and the largest
+        number that the tolerance allows is found.
+    budget : int or "all", optional
+        B, how many may disagree with the training part; ``"all"`` when every question is to be answered from the
+        holdout. Without it, ``tolerance`` is needed, and the largest budget that it allows is found.
     confidence : float, default=0.95
         Probability with which all half-widths hold at once, in (0, 1).
     tolerance : float, optional
@@ -121,6 +66,7 @@ def plan(
     Returns
     -------
     Plan
+        For the mechanism with the smallest tolerance among those that serve the declared use.
 
     Raises
     ------
@@ -131,65 +77,73 @@ def plan(
 
     Notes
     -----
-    The threshold is ``c + VaR_beta(max gamma + max (-delta))``. For the posterior route the noise scale balances the
-    two terms of the tolerance. For the transcript route the answer grid balances rounding against the number of
-    possible transcripts, and the noise takes its share.
+    *Thresholdout.* The threshold is ``c + VaR_beta(max gamma + max (-delta))``. For the posterior route the noise scale
+    balances the two terms of the tolerance. For the transcript route the answer grid balances rounding against the
+    number of possible transcripts, and the noise takes its share. *Gaussian.* Every answer comes from the holdout,
+    early ones with more noise; the schedule gives all answers the same half-width. *Splitting.* A fresh part of the
+    holdout answers each question.
 
     Examples
     --------
     >>> p = plan(n=10_000, queries=1000, budget=1)
     >>> p.mechanism, p.certificate.route, round(p.tolerance, 3)
     ('thresholdout', 'transcript', 0.051)
+    >>> plan(n=10_000, queries=1000, budget=100).mechanism
+    'gaussian'
     >>> plan(queries=1000, budget=10, tolerance=0.05).records
     43350
-    >>> plan(n=100_000, queries=1000, tolerance=0.05).budget
-    31
+    >>> plan(n=100_000, tolerance=0.1, budget="all").queries > 73_964
+    True
     >>> plan(n=1000, queries=2, budget=2).recommendation[:54]
     'Split the holdout: with a fresh part of 500 records fo'
     """
+    if budget == "all":
+        return plan_all(model, n, queries, confidence, tolerance)
     target = Target.checked(model, n, queries, budget, confidence, tolerance, quiet_margin, noise_share)
     if target.model is None:
         use = target.use(model=independent(fewest_records(target)))
     else:
         use = target.use(budget=target.budget or largest_budget(target))
     options = [option for option in (by_transcript(use), by_posterior(use)) if option.noise_scale is not None]
-    guards = [(option, _certify(use, option)) for option in options]
-    best, certificate = min(guards, key=lambda pair: pair[1].tolerance)
-    split = splitting(use)
-    _check_reached(use, min(split.tolerance, certificate.tolerance))
-    mechanism: MechanismName = "splitting" if split.tolerance < certificate.tolerance else "thresholdout"
-    assert best.threshold is not None
-    assert best.noise_scale is not None
+    guards = [_certified(use, option) for option in options]
+    parameters, certificate = best = min(guards, key=lambda pair: pair[1].tolerance)
+    noisy, split = gaussian(use.model, use.queries, use.beta), splitting(use.model, use.queries, use.beta)
+    offered = {"thresholdout": certificate.tolerance, "gaussian": noisy.tolerance, "splitting": split.tolerance}
+    mechanism = min(offered, key=lambda name: offered[name])
+    _check_reached(use, offered[mechanism])
+    name = cast(MechanismName, mechanism)
+    chosen = parameters if name == "thresholdout" else answering_all(name, use.model, use.queries, use.confidence)
+    if chosen is not parameters:
+        certificate = certify_parameters(use.model, chosen, use.confidence)
     assert use.target.budget is not None
     return Plan(
-        mechanism=mechanism,
-        tolerance=min(split.tolerance, certificate.tolerance),
-        threshold=best.threshold,
-        noise_scale=best.noise_scale,
-        grid=best.grid,
+        mechanism=name,
+        tolerance=certificate.tolerance,
+        parameters=chosen,
+        thresholdout=parameters,
         queries=use.queries,
         budget=use.target.budget,
         records=use.n,
         confidence=use.confidence,
         quiet_margin=use.margin,
         certificate=certificate,
-        compared=(*options, *_for_comparison(use), split, splitting(use, binary=True)),
-        recommendation=_recommendation(use, mechanism, certificate, split.tolerance),
+        compared=(
+            *options,
+            noisy,
+            *_for_comparison(use),
+            split,
+            splitting(use.model, use.queries, use.beta, binary=True),
+        ),
+        recommendation=recommend(use, name, best[1], noisy.tolerance, split.tolerance),
     )
 
 
-def _certify(use: Use, guard: Alternative) -> Certificate:
+def _certified(use: Use, guard: Alternative) -> tuple[ThresholdoutParameters, Certificate]:
+    """Return the parameters of an alternative, and what they are worth."""
     assert guard.threshold is not None
     assert guard.noise_scale is not None
-    return certify(
-        use.model,
-        threshold=guard.threshold,
-        noise_scale=guard.noise_scale,
-        budget=use.target.budget,
-        queries=use.queries,
-        confidence=use.confidence,
-        grid=guard.grid,
-    )
+    parameters = ThresholdoutParameters(guard.threshold, guard.noise_scale, use.target.budget, use.queries, guard.grid)
+    return parameters, certify_parameters(use.model, parameters, use.confidence)
 
 
 def _for_comparison(use: Use) -> list[Alternative]:
@@ -221,35 +175,3 @@ def _check_reached(use: Use, tolerance: float) -> None:
             f"{use.model.describe()}: the best tolerance is {tolerance:.3g} of the range. Take more records, ask fewer "
             f"questions, or lower the budget, the confidence or the quiet margin ({use.margin:.3g})"
         )
-
-
-def _recommendation(use: Use, mechanism: MechanismName, certificate: Certificate, split: float) -> str:
-    """Say what to do, and why, in words."""
-    if mechanism == "splitting":
-        return (
-            f"Split the holdout: with a fresh part of {use.n // use.queries} records for each of the {use.queries} "
-            f"questions every answer is within {split:.3g}, and no noise is needed; a guard's tolerance would be "
-            f"{certificate.tolerance:.3g} ({certificate.route} route)."
-        )
-    words = [
-        f"Guard the holdout: all {use.queries} answers, up to {use.target.budget} of them from the holdout, are within "
-        f"{certificate.tolerance:.3g} at confidence {use.confidence:g} ({certificate.route} route)."
-    ]
-    if split < math.inf:
-        words.append(f"Splitting it into {use.queries} parts would reach {split:.3g}.")
-    if certificate.route == "transcript":
-        bare = transcript_tolerance(use, 0.0)
-        share = use.target.noise_share
-        words.append(f"The noise takes {share:.0%} of the tolerance; with next to none it would be {bare:.3g}.")
-    words.append(_margin_in_words(use))
-    return " ".join(words)
-
-
-def _margin_in_words(use: Use) -> str:
-    if use.target.quiet_margin is not None or use.margin > 0.0:
-        return f"Questions whose train value is within {use.margin:.3g} of the holdout mean spend no budget."
-    if use.concentrates:
-        why = "the records fluctuate together by more than the range"
-    else:
-        why = "under this dependence the holdout mean of every question can be far from the truth"
-    return f"There is no quiet margin, because {why}: even honest questions may spend budget."

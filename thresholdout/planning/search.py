@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
+from thresholdout.certificates.splitting import splitting_width
 from thresholdout.errors import PlanError
-from thresholdout.planning.candidates import by_posterior, splitting, transcript_tolerance
+from thresholdout.planning.candidates import by_posterior, transcript_tolerance
+from thresholdout.planning.gaussian import gaussian_widths
 from thresholdout.planning.use import Target, Use, independent
 
-__all__ = ["fewest_records", "largest_budget"]
+__all__ = ["fewest_records", "largest_budget", "smallest_at_which"]
 
 _MOST_RECORDS = 10**15
 
@@ -26,7 +29,8 @@ def fewest_records(target: Target) -> int:
         return lambda records: option(target.use(model=independent(records))) <= limit
 
     limit = _limit(target)
-    found = _earliest([reaches(transcript_tolerance), reaches(_splitting), reaches(_posterior)], _MOST_RECORDS)
+    options = [transcript_tolerance, _splitting, _posterior, _gaussian]
+    found = _earliest([reaches(option) for option in options], _MOST_RECORDS)
     if found is None:
         raise PlanError(
             f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {target.tolerance:g}; take a "
@@ -48,6 +52,8 @@ def largest_budget(target: Target) -> int:
     def keeps(option: Callable[[Use], float]) -> Callable[[int], bool]:
         return lambda spare: option(target.use(budget=queries - spare)) <= limit
 
+    if _gaussian(target.use(budget=queries)) <= limit:
+        return queries
     spare = _earliest([keeps(transcript_tolerance), keeps(_posterior)], queries - 1, first=0)
     if spare is not None:
         return queries - spare
@@ -72,7 +78,12 @@ def _posterior(use: Use) -> float:
 
 
 def _splitting(use: Use) -> float:
-    return splitting(use).tolerance
+    return splitting_width(use.model, use.queries, use.beta)
+
+
+def _gaussian(use: Use) -> float:
+    widths = gaussian_widths(use.model, use.queries, use.beta)
+    return math.inf if widths is None else widths.tolerance()
 
 
 def _earliest(conditions: Iterable[Callable[[int], bool]], most: int, first: int = 1) -> int | None:
@@ -81,12 +92,25 @@ def _earliest(conditions: Iterable[Callable[[int], bool]], most: int, first: int
     for holds in conditions:
         limit = most if found is None else found - 1
         if limit >= first and holds(limit):
-            found = _switch(holds, first, limit)
+            found = smallest_at_which(holds, first, limit)
     return found
 
 
-def _switch(holds: Callable[[int], bool], first: int, last: int) -> int:
-    """Return the smallest number at which a monotone condition holds that holds at ``last``."""
+def smallest_at_which(holds: Callable[[int], bool], first: int, last: int) -> int:
+    """Return the smallest number from ``first`` on at which a monotone condition holds.
+
+    Parameters
+    ----------
+    holds : callable
+        The condition; it holds at ``last``, and from some number on.
+    first, last : int
+        Where to look.
+
+    Examples
+    --------
+    >>> smallest_at_which(lambda number: number**2 >= 50, 1, 1000)
+    8
+    """
     low, high, step = first - 1, last, 1
     while low + step < high:
         if holds(low + step):

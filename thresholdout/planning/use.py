@@ -19,9 +19,9 @@ from thresholdout.planning.quiet import quiet_law
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["Alternative", "MechanismName", "Target", "Use", "independent"]
+__all__ = ["Alternative", "MechanismName", "Target", "Use", "check_fraction", "independent"]
 
-MechanismName: TypeAlias = Literal["thresholdout", "splitting"]
+MechanismName: TypeAlias = Literal["thresholdout", "gaussian", "splitting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Alternative:
 
     Attributes
     ----------
-    mechanism : {"thresholdout", "splitting"}
+    mechanism : {"thresholdout", "gaussian", "splitting"}
         How the questions are answered.
     route : str
         Why the tolerance holds.
     tolerance : float
         In units of the range; ``inf`` where there is none.
     threshold, noise_scale, grid : float or None
-        The guard's parameters.
+        The guard's parameters; of a Gaussian guard, ``noise_scale`` is the standard deviation of the last answer.
     offered : bool
         Whether the planner may recommend it. Published formulas and guards without noise are for comparison.
     note : str
@@ -98,7 +98,10 @@ class Target:
     ) -> Target:
         """Check the arguments, and that at most one thing is left to solve for."""
         if queries is None:
-            advice = "the number of questions; a guard without limits takes threshold and noise_scale by hand instead"
+            advice = (
+                "the number of questions, or budget='all' and tolerance= to solve for it; a guard without limits takes "
+                "threshold and noise_scale by hand instead"
+            )
             raise InputError("queries", None, advice)
         if model is not None and n is not None and check_model(model).n != n:
             raise InputError("n", n, f"{model.n}, as the model has; or leave it out")
@@ -114,11 +117,11 @@ class Target:
             queries=check_count("queries", queries),
             budget=None if budget is None else check_count("budget", budget),
             confidence=check_confidence(confidence),
-            tolerance=None if tolerance is None else _fraction("tolerance", tolerance, "a number in (0, 1)"),
+            tolerance=None if tolerance is None else check_fraction("tolerance", tolerance, "a number in (0, 1)"),
             quiet_margin=None
             if quiet_margin is None
-            else _fraction("quiet_margin", quiet_margin, "in [0, 1)", zero=True),
-            noise_share=_fraction("noise_share", noise_share, "a share in (0, 1); noise is never planned away"),
+            else check_fraction("quiet_margin", quiet_margin, "in [0, 1)", zero=True),
+            noise_share=check_fraction("noise_share", noise_share, "a share in (0, 1); noise is never planned away"),
         )
 
     def use(self, *, model: DependenceModel | None = None, budget: int | None = None) -> Use:
@@ -195,7 +198,8 @@ def independent(n: int) -> DependenceModel:
     return Independent(n)
 
 
-def _fraction(argument: str, value: object, expected: str, *, zero: bool = False) -> float:
+def check_fraction(argument: str, value: object, expected: str, *, zero: bool = False) -> float:
+    """Return a number in (0, 1), or in [0, 1) if ``zero``; InputError or InputTypeError for anything else."""
     try:
         number = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -1,0 +1,136 @@
+"""From what a guard declares to the parameters of its mechanism."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.mechanisms import (
+    GuessAndCheckParameters,
+    LadderParameters,
+    SplittingParameters,
+    ThresholdoutParameters,
+)
+from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json, parameters_to_json
+from thresholdout.planning.gaussian import gaussian_parameters
+from thresholdout.planning.planner import plan
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+
+__all__ = ["MechanismName", "check_choice", "choose_parameters", "record_groups"]
+
+MechanismName: TypeAlias = Literal["thresholdout", "gaussian", "splitting", "ladder"]
+_NAMES = get_args(MechanismName)
+
+
+def check_choice(mechanism: object) -> str | dict[str, Any] | None:
+    """Return a choice of mechanism as a ledger keeps it: a name, parameters as JSON, or ``None`` for the plan's.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        When there is no such mechanism.
+
+    Examples
+    --------
+    >>> check_choice("gaussian"), check_choice(SplittingParameters(10))
+    ('gaussian', {'mechanism': 'splitting', 'queries': 10})
+    """
+    if mechanism is None:
+        return None
+    names = ", ".join(map(repr, _NAMES))
+    if isinstance(mechanism, str):
+        if mechanism == "guess-and-check":
+            raise InputError("mechanism", repr(mechanism), "its tolerance too: GuessAndCheckParameters(tolerance=...)")
+        if mechanism not in _NAMES:
+            raise InputError("mechanism", repr(mechanism), f"{names}, or parameters of thresholdout.mechanisms")
+        return mechanism
+    if not isinstance(mechanism, get_args(Parameters)):
+        expected = f"{names}, or parameters of thresholdout.mechanisms"
+        raise InputTypeError("mechanism", f"a {type(mechanism).__name__}", expected)
+    return parameters_to_json(mechanism)
+
+
+def choose_parameters(model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
+    """Take the parameters given by hand, or plan them.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    declared : mapping
+        What the guard declares: queries, budget, confidence, threshold, noise_scale, grid, and mechanism as
+        `check_choice` returns it.
+
+    Raises
+    ------
+    InputError
+        When something is missing, does not go together, or does not suit the model.
+    PlanError
+        When no parameters serve the declared use.
+    """
+    chosen, queries, budget = declared["mechanism"], declared["queries"], declared["budget"]
+    hand = [name for name in ("threshold", "noise_scale", "grid") if declared[name] is not None]
+    if hand and chosen not in (None, "thresholdout"):
+        raise InputError(hand[0], declared[hand[0]], "no parameter of Thresholdout beside another mechanism")
+    if isinstance(chosen, dict):
+        return _suited(parameters_from_json(chosen), model, declared["confidence"])
+    if chosen == "ladder":
+        return _suited(LadderParameters(queries=queries), model, declared["confidence"])
+    if hand:
+        return _by_hand(declared)
+    if queries is None or (budget is None and chosen in (None, "thresholdout")):
+        missing = "queries" if queries is None else "budget"
+        raise InputError(missing, "None", "a number, or threshold and noise_scale, or mechanism='ladder'")
+    if chosen == "splitting":
+        return _suited(SplittingParameters(queries), model, declared["confidence"])
+    if chosen == "gaussian":
+        return gaussian_parameters(model, queries, declared["confidence"])
+    planned = plan(model, queries=queries, budget=budget, confidence=declared["confidence"])
+    return planned.parameters if chosen is None or planned.thresholdout is None else planned.thresholdout
+
+
+def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
+    """Return each record's group, for mechanisms that part the records; ``None`` when no groups are declared."""
+    from graphs import Groups
+
+    return model.groups if isinstance(model, Groups) else None
+
+
+def _by_hand(declared: Mapping[str, Any]) -> ThresholdoutParameters:
+    threshold, noise_scale = declared["threshold"], declared["noise_scale"]
+    if threshold is None and noise_scale is None:
+        raise InputError("grid", declared["grid"], "threshold and noise_scale beside it, or none of the three")
+    if threshold is None or noise_scale is None:
+        missing = "threshold" if threshold is None else "noise_scale"
+        raise InputError(missing, "nothing", "both threshold and noise_scale, or neither (they are planned then)")
+    return ThresholdoutParameters(
+        threshold=threshold,
+        noise_scale=noise_scale,
+        budget=declared["budget"],
+        queries=declared["queries"],
+        grid=declared["grid"],
+    )
+
+
+def _suited(parameters: Parameters, model: DependenceModel, confidence: float) -> Parameters:
+    """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
+    from graphs import Groups, Independent
+
+    if isinstance(parameters, LadderParameters):
+        return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
+    if isinstance(parameters, GuessAndCheckParameters) and parameters.guess == "train":
+        return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
+    if isinstance(parameters, (GuessAndCheckParameters, SplittingParameters)):
+        if not isinstance(model, (Groups, Independent)):
+            expected = "independent records or groups, since it parts the records; or 'thresholdout'"
+            raise InputError("mechanism", f"{type(parameters).__name__} for a {type(model).__name__}", expected)
+        if isinstance(parameters, GuessAndCheckParameters):
+            return dataclasses.replace(parameters, confidence=confidence, inflation=1.0)
+    return parameters

@@ -1,0 +1,154 @@
+"""Plans in which every question is answered from the holdout."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.setting import check_confidence, check_model
+from thresholdout.certificates.splitting import splitting_width
+from thresholdout.errors import InputError, PlanError
+from thresholdout.mechanisms import GaussianParameters, SplittingParameters
+from thresholdout.mechanisms.precision import check_count
+from thresholdout.planning.gaussian import gaussian_parameters, gaussian_widths, most_gaussian_answers
+from thresholdout.planning.result import Plan
+from thresholdout.planning.search import smallest_at_which
+from thresholdout.planning.use import Alternative, MechanismName, check_fraction, independent
+from thresholdout.planning.words import recommend_all
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+
+__all__ = ["answering_all", "gaussian", "plan_all", "splitting"]
+
+_MOST_RECORDS = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The checked arguments of `plan_all`; exactly one of model, queries and tolerance may be ``None``."""
+
+    model: DependenceModel | None
+    queries: int | None
+    confidence: float
+    tolerance: float | None
+
+    @property
+    def beta(self) -> float:
+        return 1.0 - self.confidence
+
+
+def plan_all(
+    model: DependenceModel | None, n: int | None, queries: int | None, confidence: float, tolerance: float | None
+) -> Plan:
+    """Plan for answering every question from the holdout; arguments as for `plan`."""
+    target = _checked(model, n, queries, confidence, tolerance)
+    records, asked = _solved(target)
+    options = [gaussian(records, asked, target.beta), splitting(records, asked, target.beta)]
+    best = min(options, key=lambda option: option.tolerance)
+    if best.tolerance >= min(1.0, target.tolerance or 1.0) * (1.0 + 1e-6):
+        raise PlanError(
+            f"{asked} answers from {records.describe()} are within {best.tolerance:.3g} at best; ask fewer questions, "
+            "declare how few will disagree with the training part (budget=), or take more records"
+        )
+    parameters = answering_all(best.mechanism, records, asked, target.confidence)
+    certificate = certify_parameters(records, parameters, target.confidence)
+    return Plan(
+        mechanism=best.mechanism,
+        tolerance=certificate.tolerance,
+        parameters=parameters,
+        thresholdout=None,
+        queries=asked,
+        budget=asked,
+        records=records.n,
+        confidence=target.confidence,
+        quiet_margin=0.0,
+        certificate=certificate,
+        compared=(*options, splitting(records, asked, target.beta, binary=True)),
+        recommendation=recommend_all(records, asked, target.confidence, options),
+    )
+
+
+def gaussian(model: DependenceModel, queries: int, beta: float) -> Alternative:
+    """Return the Gaussian guard for all questions as an alternative; its tolerance may be infinite."""
+    widths = gaussian_widths(model, queries, beta)
+    if widths is None:
+        note = "for independent records, independent groups, and chains that forget their state"
+        return Alternative("gaussian", "gaussian", math.inf, offered=False, note=note)
+    last = widths.schedule.scale(queries)
+    note = "every question answered from the holdout"
+    return Alternative("gaussian", "gaussian", widths.tolerance(), noise_scale=last, note=note)
+
+
+def splitting(model: DependenceModel, queries: int, beta: float, *, binary: bool = False) -> Alternative:
+    """Return the tolerance with a fresh part of the holdout for each question."""
+    width = splitting_width(model, queries, beta, binary=binary)
+    if binary:
+        note = "for values 0 or 1 of independent records only"
+        return Alternative("splitting", "splitting, values 0 or 1", width, offered=False, note=note)
+    return Alternative("splitting", "splitting", width, note="a fresh part of the holdout for each question")
+
+
+def answering_all(
+    mechanism: MechanismName, model: DependenceModel, queries: int, confidence: float
+) -> GaussianParameters | SplittingParameters:
+    """Return the parameters of a mechanism that answers all questions from the holdout."""
+    if mechanism == "splitting":
+        return SplittingParameters(queries)
+    return gaussian_parameters(model, queries, confidence)
+
+
+def _checked(
+    model: DependenceModel | None, n: int | None, queries: int | None, confidence: float, tolerance: float | None
+) -> _Target:
+    if model is not None and n is not None and check_model(model).n != n:
+        raise InputError("n", n, f"{model.n}, as the model has; or leave it out")
+    if model is None and n is not None:
+        model = independent(check_count("n", n))
+    missing = [name for name, value in (("n", model), ("queries", queries), ("tolerance", tolerance)) if value is None]
+    if len(missing) > 1:
+        raise InputError(missing[0], None, f"a value for {' or for '.join(missing)}; one of them is solved for")
+    return _Target(
+        model=None if model is None else check_model(model),
+        queries=None if queries is None else check_count("queries", queries),
+        confidence=check_confidence(confidence),
+        tolerance=None if tolerance is None else check_fraction("tolerance", tolerance, "a number in (0, 1)"),
+    )
+
+
+def _solved(target: _Target) -> tuple[DependenceModel, int]:
+    """Solve for the model's size or for the number of questions, where one is missing."""
+    if target.model is None:
+        return independent(_fewest_records(target)), target.queries or 1
+    return target.model, target.queries or _most_queries(target.model, target)
+
+
+def _most_queries(model: DependenceModel, target: _Target) -> int:
+    """Return the largest number of questions within the tolerance."""
+    tolerance = target.tolerance or 0.0
+    widths = most_gaussian_answers(model, tolerance, target.beta)
+    noisy = 0 if widths is None else widths.schedule.answers
+
+    def fails(queries: int) -> bool:
+        return splitting_width(model, queries, target.beta) > tolerance
+
+    first = smallest_at_which(fails, 1, model.n + 1)
+    if max(noisy, first - 1) < 1:
+        raise PlanError(f"{model.describe()} allow not even one answer within {tolerance:g}")
+    return max(noisy, first - 1)
+
+
+def _fewest_records(target: _Target) -> int:
+    """Return the smallest number of independent records that reaches the tolerance."""
+    queries, tolerance = target.queries or 1, target.tolerance or 0.0
+
+    def reaches(records: int) -> bool:
+        model = independent(records)
+        split = splitting_width(model, queries, target.beta)
+        return split <= tolerance or gaussian(model, queries, target.beta).tolerance <= tolerance
+
+    if not reaches(_MOST_RECORDS):
+        raise PlanError(f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {tolerance:g}")
+    return smallest_at_which(reaches, 1, _MOST_RECORDS)
