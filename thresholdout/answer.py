@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, SupportsFloat
 
 __all__ = ["Answer", "Source"]
 
@@ -13,6 +13,8 @@ Source = Literal["train", "holdout"]
 @dataclass(frozen=True, slots=True)
 class Answer:
     """One answer of a guard, with what it is worth.
+
+    It converts to a float, and is compared and formatted by its value.
 
     Attributes
     ----------
@@ -41,8 +43,8 @@ class Answer:
     >>> answer = Answer(value=0.84, half_width=0.05, source="train", query=1, remaining=10)
     >>> answer
     <Answer 1: 0.84 ± 0.05 from train, 10 left>
-    >>> float(answer)
-    0.84
+    >>> float(answer), answer > 0.8, f"{answer:.3f}"
+    (0.84, True, '0.840')
     """
 
     value: float
@@ -66,6 +68,24 @@ class Answer:
 
     def __float__(self) -> float:
         return self.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else repr(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.value, digits)
+
+    def __lt__(self, other: SupportsFloat) -> bool:
+        return self.value < float(other)
+
+    def __le__(self, other: SupportsFloat) -> bool:
+        return self.value <= float(other)
+
+    def __gt__(self, other: SupportsFloat) -> bool:
+        return self.value > float(other)
+
+    def __ge__(self, other: SupportsFloat) -> bool:
+        return self.value >= float(other)
 
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""

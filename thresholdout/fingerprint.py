@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from thresholdout.errors import InputError, InputTypeError, OverlapError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Part", "check_disjoint", "fingerprint", "part"]
+__all__ = ["Part", "check_disjoint", "check_labels", "fingerprint", "handed_out", "kept", "part", "same_rows"]
 
 Part = tuple[Any, ...]
 """One part of a data set: arrays, data frames or sequences with one entry per record each."""
@@ -35,6 +36,10 @@ def part(data: object, name: str) -> Part:
     InputTypeError
         When something in it has no length.
     """
+    if isinstance(data, dict):
+        raise InputTypeError(name, "a dict", "a tuple (X, y), one array, or a data frame")
+    if isinstance(data, list) and len(data) == 2 and all(hasattr(piece, "shape") for piece in data):
+        raise InputTypeError(name, "a list of two arrays", "a tuple (X, y); a list is taken as one record per entry")
     pieces: Part = data if isinstance(data, tuple) else (data,)
     if not pieces:
         raise InputError(name, "an empty tuple", "(X, y), or one array with a row per record")
@@ -51,6 +56,63 @@ def part(data: object, name: str) -> Part:
     if lengths[0] < 1:
         raise InputError(name, "no records", "at least one record")
     return pieces
+
+
+def check_labels(data: Part, name: str) -> None:
+    """Refuse missing labels in a pair (X, y).
+
+    Raises
+    ------
+    InputError
+        Without saying which record it is.
+    """
+    if len(data) != 2 or hasattr(data[1], "tocsr"):
+        return
+    labels = data[1].to_numpy() if hasattr(data[1], "to_numpy") else np.asarray(data[1])
+    missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(1, dtype=bool)
+    if labels.dtype.kind == "O":
+        missing = np.array(
+            [label is None or label != label or type(label).__name__ == "NAType" for label in labels.flat]
+        )
+    if missing.any():
+        raise InputError(name, f"labels of which {int(missing.sum())} are missing", "a label for every record")
+
+
+def kept(data: Part) -> Part:
+    """Return a copy of a part that nobody else can change; its arrays are read-only."""
+    return tuple(_frozen(np.array(piece)) if isinstance(piece, np.ndarray) else _copied(piece) for piece in data)
+
+
+def handed_out(data: Part) -> Part:
+    """Return what is given to functions that may write to it: views of read-only arrays, copies of the rest."""
+    return tuple(piece.view() if isinstance(piece, np.ndarray) else _copied(piece) for piece in data)
+
+
+def same_rows(rows: Any, expected: Any) -> bool:
+    """Whether two containers hold the same records.
+
+    Examples
+    --------
+    >>> same_rows(np.eye(2), [[1, 0], [0, 1]]), same_rows(np.eye(2), np.zeros((2, 2)))
+    (True, False)
+    """
+    if type(rows) is type(expected) and hasattr(rows, "equals"):
+        return bool(rows.equals(expected))
+    if hasattr(rows, "tocsr") or hasattr(expected, "tocsr"):
+        alike = hasattr(rows, "tocsr") and hasattr(expected, "tocsr") and rows.shape == expected.shape
+        return bool(alike and (rows != expected).nnz == 0)
+    left, right = np.asarray(rows), np.asarray(expected)
+    numeric = left.dtype.kind in "fc" and right.dtype.kind in "fc"
+    return bool(np.array_equal(left, right, equal_nan=numeric))
+
+
+def _copied(piece: Any) -> Any:
+    return piece.copy() if hasattr(piece, "copy") else copy.deepcopy(piece)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
 
 
 def fingerprint(data: Part) -> str:
@@ -91,10 +153,8 @@ def check_disjoint(train: Part, holdout: Part) -> None:
     """
     if len(train) != len(holdout):
         return
-    left, right = _row_hashes(train), _row_hashes(holdout)
-    if left is None or right is None:
-        return
-    shared = int(np.isin(right, left).sum())
+    right = _row_hashes(holdout)
+    shared = int(np.isin(right, _row_hashes(train)).sum())
     if shared:
         raise OverlapError(
             "train",
@@ -126,21 +186,36 @@ def _split(piece: Any) -> list[NDArray[Any]]:
     return [c.astype(np.float64) if c.dtype.kind in "biuf" else c for c in columns]
 
 
-def _row_hashes(data: Part) -> NDArray[np.uint64] | None:
-    """Hash every record to 64 bits (within this process only); None where the containers have no rows."""
+def _row_hashes(data: Part) -> NDArray[np.uint64]:
+    """Hash every record to 64 bits (within this process only)."""
     from pandas.util import hash_array
 
-    total: NDArray[np.uint64] | None = None
+    total = np.zeros(1, dtype=np.uint64)
     for piece in data:
         if hasattr(piece, "tocsr"):
-            piece = piece.toarray() if piece.shape[0] * piece.shape[1] <= 10**8 else None
-            if piece is None:
-                return None
-        for column in _split(piece):
-            keys = np.ascontiguousarray(column) + 0.0 if column.dtype == np.float64 else column.astype(str)
-            hashed = hash_array(keys.astype(object) if keys.dtype.kind in "US" else keys)
-            if total is None:
-                total = np.zeros(hashed.size, dtype=np.uint64)
+            hashes = [_sparse_hashes(piece.tocsr())]
+        else:
+            columns = [column + 0.0 if column.dtype == np.float64 else column for column in _split(piece)]
+            hashes = [
+                hash_array(column if column.dtype == np.float64 else column.astype(str).astype(object))
+                for column in map(np.ascontiguousarray, columns)
+            ]
+        for hashed in hashes:
             total = total * np.uint64(0x9E3779B97F4A7C15) + hashed
             total ^= total >> np.uint64(29)
     return total
+
+
+def _sparse_hashes(rows: Any) -> NDArray[np.uint64]:
+    """Hash the rows of a sparse matrix: sums of hashes of their entries that are not zero."""
+    from pandas.util import hash_array
+
+    rows = rows.copy()
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    entries = hash_array(rows.data.astype(np.float64)) * np.uint64(0xBF58476D1CE4E5B9)
+    entries ^= hash_array(rows.indices.astype(np.int64))
+    entries *= np.uint64(0x94D049BB133111EB)
+    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(entries, dtype=np.uint64)])
+    hashes: NDArray[np.uint64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+    return hashes

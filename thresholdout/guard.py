@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
+import numpy as np
+
 from thresholdout.answer import Answer, Source
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.setting import check_confidence
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, SharingError
-from thresholdout.fingerprint import Part, check_disjoint, fingerprint, part
+from thresholdout.fingerprint import (
+    Part,
+    check_disjoint,
+    check_labels,
+    fingerprint,
+    handed_out,
+    kept,
+    part,
+    same_rows,
+)
 from thresholdout.ledger import Entry, Ledger, open_ledger
 from thresholdout.mechanisms import Ladder
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism, parameters_from_json, parameters_to_json
@@ -133,27 +146,32 @@ class Thresholdout:
         allow_equal_rows: bool = False,
         documents: Mapping[str, str] | None = None,
     ) -> None:
-        self._holdout = part(holdout, "holdout")
+        given = part(holdout, "holdout")
+        check_labels(given, "holdout")
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
-            _check_parts(self._train, self._holdout)
+            check_labels(self._train, "train")
+            _check_parts(self._train, given)
             if not allow_equal_rows:
-                check_disjoint(self._train, self._holdout)
-        self.n = _length(self._holdout)
+                check_disjoint(self._train, given)
+        self.n = _length(given)
         self.dependence = _check_dependence(dependence, self.n)
-        self._noise: NoiseSource = SystemNoise() if noise is None else noise
+        self._noise: NoiseSource = _check_noise(noise)
+        if documents is not None and not isinstance(documents, Mapping):
+            raise InputTypeError("documents", f"a {type(documents).__name__}", "a mapping of names to texts")
         declared = {
             "queries": None if queries is None else check_count("queries", queries),
             "budget": None if budget is None else check_count("budget", budget),
-            "confidence": float(confidence),
-            "threshold": None if threshold is None else float(threshold),
-            "noise_scale": None if noise_scale is None else float(noise_scale),
-            "grid": None if grid is None else float(grid),
+            "confidence": check_confidence(confidence),
+            "threshold": _number("threshold", threshold),
+            "noise_scale": _number("noise_scale", noise_scale),
+            "grid": _number("grid", grid),
             "mechanism": check_choice(mechanism),
             "dependence": self.dependence.fingerprint(),
             "for_release": self._noise.for_release,
         }
         parameters = choose_parameters(self.dependence, declared)
+        self._holdout = kept(given)
         self._id = fingerprint(self._holdout)
         self._ledger = open_ledger(ledger)
         self._open(declared, parameters, sole=not isinstance(ledger, Ledger), documents=documents)
@@ -245,18 +263,44 @@ class Thresholdout:
         'holdout'
         """
         limits = (0.0, 1.0) if bounds == (0.0, 1.0) else check_bounds(bounds)
+        if not callable(train_values):
+            if holdout_values is None:
+                raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
+            train = _train_mean(train_values, self._train, limits)
+            return self._answer(train, self._read(holdout_values, limits), limits, name, key)
+        if holdout_values is not None:
+            raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
+        values, protected = self._apply(train_values)
+        train = _train_mean(values, self._train, limits)
+        return self._answer(train, self._read_hidden(protected, limits), limits, name, key)
+
+    def _read(self, values: object, limits: tuple[float, float]) -> Any:
+        """Check values that the caller gave, and return what the mechanism needs of them."""
+        return self._mechanism.read(values, self.n, limits, "holdout_values")
+
+    def _read_hidden(self, values: object, limits: tuple[float, float]) -> Any:
+        """Check values that were computed here from the holdout: an error must not show them."""
+        try:
+            return self._read(values, limits)
+        except InputError:
+            lower, upper = limits
+            seen = "values computed on the holdout (not shown) are missing, out of range, or not one per record"
+            expected = f"{self.n} values in [{lower:g}, {upper:g}], as on the training part; clip them, or give bounds="
+        raise InputError("holdout_values", seen, expected)
+
+    def _answer(
+        self,
+        train: float,
+        holdout: Any,
+        limits: tuple[float, float],
+        name: str,
+        key: str | None,
+        spread: float = 1.0,
+    ) -> Answer:
+        """Charge and store one question, then return its answer."""
         lower, upper = limits
-        if callable(train_values):
-            if holdout_values is not None:
-                raise InputError(
-                    "holdout_values", "values beside a callable", "only the callable; it serves both parts"
-                )
-            train_values, holdout_values = self._apply(train_values)
-        elif holdout_values is None:
-            raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
-        train = _train_mean(train_values, self._train, limits)
-        holdout = self._mechanism.read(holdout_values, self.n, limits, "holdout_values")
         width = upper - lower
+        rounding = 0.0 if limits == (0.0, 1.0) else 2.0 * math.ulp(max(abs(lower), abs(upper)))
         shown = train if width == 1.0 and lower == 0.0 else lower + width * train
 
         def compute(text: str) -> tuple[str, Entry]:
@@ -264,14 +308,14 @@ class Thresholdout:
             from_train = outcome.source == "train"
             half_width = outcome.half_width
             if half_width is None:
-                half_width = self.certificate.half_width(outcome.asked, outcome.hits, outcome.source)
+                half_width = self.certificate.half_width(outcome.asked, outcome.hits, outcome.source, spread)
             entry = Entry(
                 query=outcome.asked,
                 key=key or "",
                 name=name,
                 train=shown,
                 value=shown if from_train else lower + width * outcome.value,
-                half_width=width * min(half_width, 1.0),
+                half_width=width * min(half_width, 1.0) + rounding,
                 source=outcome.source,
                 remaining=self._mechanism.remaining(state),
                 lower=lower,
@@ -280,6 +324,9 @@ class Thresholdout:
             return state.to_text(), entry
 
         entry, repeated = self._ledger.ask(self._id, key, shown, name, compute)
+        if repeated and ((entry.lower, entry.upper) != limits or entry.name != name):
+            was = f"{key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
+            raise InputError("key", was, "a key names one question; use another key, or None")
         return _answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")
 
     def score(
@@ -311,10 +358,11 @@ class Thresholdout:
             chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
         )
         try:
-            protected = chosen.of(estimator, *holdout)
+            protected = chosen.of(estimator, *handed_out(holdout))
         except Exception as error:
             raise _hidden("estimator", error) from None
-        return self.ask(values, protected, bounds=chosen.bounds, name=chosen.name, key=key)
+        mean = _train_mean(values, self._train, chosen.bounds)
+        return self._answer(mean, self._read_hidden(protected, chosen.bounds), chosen.bounds, chosen.name, key)
 
     def scorer(self, metric: str | Metric = "accuracy", *, cv: object | None = None) -> GuardScorer:
         """Return a scorer for scikit-learn's searches; use it together with `split`.
@@ -358,6 +406,10 @@ class Thresholdout:
             raise InputError("train", "no training part in this guard", "Thresholdout(..., train=(X_train, y_train))")
         return TrainSplit(_length(self._train))
 
+    def is_train(self, X: Any) -> bool:
+        """Whether these are exactly the records of the training part."""
+        return self._train is not None and same_rows(X, self._train[0])
+
     @property
     def remaining(self) -> int | None:
         """Answers from the holdout that are left; ``None`` when no limit was declared."""
@@ -387,7 +439,7 @@ class Thresholdout:
             raise InputError("train", "no training part in this guard", "Thresholdout(..., train=(X_train, y_train))")
         values = query(*self._train)
         try:
-            return values, query(*self._holdout)
+            return values, query(*handed_out(self._holdout))
         except Exception as error:
             raise _hidden("train_values", error) from None
 
@@ -431,6 +483,8 @@ def _check_parts(train: Part, holdout: Part) -> None:
     if len(train) != len(holdout):
         raise InputError("train", f"{len(train)} arrays", f"{len(holdout)}, as in the holdout")
     for one, other in zip(train, holdout, strict=True):
+        if hasattr(one, "columns") and hasattr(other, "columns") and list(one.columns) != list(other.columns):
+            raise InputError("train", f"columns {list(one.columns)}", f"{list(other.columns)}, as in the holdout")
         left, right = getattr(one, "shape", None), getattr(other, "shape", None)
         if left is not None and right is not None and left[1:] != right[1:]:
             raise InputError("train", f"records of shape {left[1:]}", f"shape {right[1:]}, as in the holdout")
@@ -452,9 +506,24 @@ def _check_dependence(dependence: DependenceModel | None, n: int) -> DependenceM
 
 def _train_mean(values: object, train: Part | None, bounds: tuple[float, float]) -> float:
     """Mean of the training values in units of the range; a number stands for itself."""
-    if isinstance(values, (int, float)) and not isinstance(values, bool):
+    if isinstance(values, (int, float, np.number)) and not isinstance(values, bool):
         return unit_mean([values], 1, bounds, "train_values")
     return unit_mean(values, None if train is None else _length(train), bounds, "train_values")
+
+
+def _check_noise(noise: object) -> NoiseSource:
+    if noise is None:
+        return SystemNoise()
+    if not all(hasattr(noise, name) for name in ("for_release", "laplace", "rounded_gaussian")):
+        raise InputTypeError("noise", f"a {type(noise).__name__}", "SystemNoise(), or SeededNoise(seed) in simulations")
+    return cast(NoiseSource, noise)
+
+
+def _number(argument: str, value: object) -> float | None:
+    """Return an optional number as a float; its range is checked with the other parameters."""
+    if value is None or (isinstance(value, (int, float, np.number)) and not isinstance(value, bool)):
+        return None if value is None else float(value)
+    raise InputTypeError(argument, repr(value), "a number")
 
 
 def _hidden(argument: str, error: Exception) -> InputError:

@@ -147,7 +147,7 @@ def log_loss(clip: float = 5.0) -> Metric:
         losses: NDArray[np.float64] = np.clip(-np.log(np.clip(of_truth, math.exp(-top), 1.0)), 0.0, top)
         return losses
 
-    return Metric(f"log_loss(clip={top:g})", "predict_proba", values, (0.0, top), False)
+    return Metric(f"log_loss(clip={top!r})", "predict_proba", values, (0.0, top), False)
 
 
 def squared_error(clip: float) -> Metric:
@@ -165,7 +165,7 @@ def squared_error(clip: float) -> Metric:
     """
     top = _positive(clip, "clip")
     return Metric(
-        f"squared_error(clip={top:g})",
+        f"squared_error(clip={top!r})",
         "predict",
         lambda y, output, _: np.minimum(_residual(y, output) ** 2, top),
         (0.0, top),
@@ -177,7 +177,7 @@ def absolute_error(clip: float) -> Metric:
     """Absolute error of each record, at most ``clip`` (in units of the target)."""
     top = _positive(clip, "clip")
     return Metric(
-        f"absolute_error(clip={top:g})",
+        f"absolute_error(clip={top!r})",
         "predict",
         lambda y, output, _: np.minimum(np.abs(_residual(y, output)), top),
         (0.0, top),
@@ -234,14 +234,25 @@ def _positive(value: float, argument: str) -> float:
 
 
 def _labels(output: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-    """Check that there is one predicted label per record."""
-    if output.shape != y.shape:
-        raise InputError("estimator", f"predictions of shape {output.shape}", f"shape {y.shape}, as the labels")
+    """Check that there is one predicted label per record, and that labels are what is predicted."""
+    _same_shape(output, y)
+    if (output.dtype.kind in "biuf") != (y.dtype.kind in "biuf"):
+        kinds = f"predictions of type {output.dtype} for labels of type {y.dtype}"
+        raise InputTypeError("estimator", kinds, "predictions of the labels' type")
+    if not np.isin(output, np.unique(y)).any():
+        raise InputError("estimator", "predictions that are never one of the labels", "a classifier of these labels")
     return output
 
 
+def _same_shape(output: NDArray[Any], y: NDArray[Any]) -> None:
+    if output.shape != y.shape:
+        raise InputError("estimator", f"predictions of shape {output.shape}", f"shape {y.shape}, as the labels")
+
+
 def _residual(y: NDArray[Any], output: NDArray[Any]) -> NDArray[np.float64]:
-    _labels(output, y)
+    _same_shape(output, y)
+    if output.dtype.kind not in "biuf" or y.dtype.kind not in "biuf":
+        raise InputTypeError("estimator", f"predictions {output.dtype}, labels {y.dtype}", "numbers for both")
     residual: NDArray[np.float64] = y.astype(np.float64) - output.astype(np.float64)
     if not np.isfinite(residual).all():
         raise InputError("estimator", "predictions or labels that are not finite", "finite numbers")

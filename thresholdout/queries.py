@@ -43,6 +43,8 @@ BLOCK = 1 << 17
 
 _SLICE = 1 << 14  # values that are rounded and added at once, in the nearest cache
 
+_COARSEST = 2.0**-40  # of a range: the largest distance between floats in it
+
 _ONE = np.uint64(np.array(1.0).view(np.uint64))
 
 
@@ -67,6 +69,8 @@ def check_bounds(bounds: object) -> tuple[float, float]:
         raise InputError("bounds", repr(bounds), "a pair of numbers (lower, upper)") from None
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper and math.isfinite(upper - lower)):
         raise InputError("bounds", repr(bounds), "finite numbers, lower < upper")
+    if math.ulp(max(abs(lower), abs(upper))) > (upper - lower) * _COARSEST:
+        raise InputError("bounds", repr(bounds), "a range that floats resolve; subtract an offset from the values")
     return lower, upper
 
 
@@ -322,6 +326,8 @@ def _as_array(values: object, argument: str) -> NDArray[Any]:
     """Turn values into an array without losing sight of missing or complex ones."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise InputTypeError(argument, f"a {type(values).__name__}", "one value per record, shape (n,)")
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        raise InputError(argument, "a masked array with missing values", "a value for every record")
     try:
         array = np.asarray(values)
     except ValueError:

@@ -117,6 +117,9 @@ class DeclaredWidths:
         return up(max(self.train, self.holdout) + self.radius.largest())
 
 
+_LEAST_SHARE = 1e-290  # shares of beta below this are as good as none
+
+
 @dataclass(frozen=True, slots=True)
 class AnytimeWidths:
     """Half-widths without declared limits: the noise is bounded round by round.
@@ -151,6 +154,8 @@ class AnytimeWidths:
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:
         """Return the bounds on the noises under this threshold and ``spread`` times the radius of the round."""
         share = self.beta * math.exp(-log_inverse_hit_weight(hits, self.radius.budget))
+        if share < _LEAST_SHARE:
+            return math.inf
         law = LargestError(1, self.ratios)
         if source == "holdout":
             error = self.grid / 2 + self.noise_scale * law.answer_quantile(share)

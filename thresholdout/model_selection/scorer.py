@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from thresholdout.errors import InputError, SharingError
+from thresholdout.fingerprint import same_rows
 
 if TYPE_CHECKING:
     from thresholdout.guard import Thresholdout
@@ -40,18 +41,19 @@ class GuardScorer:
         Raises
         ------
         InputError
-            When ``X`` is neither the placeholder nor the training part.
+            When ``X`` is neither the placeholder nor, record for record, the training part.
         BudgetExhausted
             When the guard answers no more. A search with scikit-learn's default ``error_score`` turns this into a
             warning and a NaN; pass ``error_score="raise"`` to stop there.
         """
-        size = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         sign = 1.0 if self._metric.greater_is_better else -1.0
-        n_train = self._guard.split().n
-        if size == n_train and n_train > 1:
+        if self._guard.is_train(X):
             return sign * float(self._metric.of(estimator, X, y).mean())
-        if size != 1:
-            raise InputError("X", f"{size} records", "a search with cv=guard.split(), fitted on the training part")
+        size = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        if size != 2 or not same_rows(X[:1], X[1:]):
+            raise InputError(
+                "X", f"{size} records that are not the training part", "a search with cv=guard.split(), fitted on it"
+            )
         return sign * self._guard.score(estimator, self._metric, cv=self._cv).value
 
     def __copy__(self) -> GuardScorer:

@@ -16,7 +16,7 @@ __all__ = ["TrainSplit"]
 
 
 class TrainSplit:
-    """One split: fit on all ``n`` training records; the "test" side is a placeholder of one record.
+    """One split: fit on all ``n`` training records; the "test" side is a placeholder, the first record twice.
 
     A search hands the test side to its scorer. A `GuardScorer` never looks at it, but asks the guard, who holds the
     holdout; so the holdout need not pass through the search, and a final refit uses training records only.
@@ -29,7 +29,7 @@ class TrainSplit:
     Examples
     --------
     >>> [(fit.size, test.size) for fit, test in TrainSplit(100).split(np.zeros((100, 2)))]
-    [(100, 1)]
+    [(100, 2)]
     """
 
     def __init__(self, n: int) -> None:
@@ -46,7 +46,7 @@ class TrainSplit:
         size = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         if size != self.n:
             raise InputError("X", f"{size} records", f"the guard's training part, {self.n} records")
-        yield np.arange(self.n), np.zeros(1, dtype=np.intp)
+        yield np.arange(self.n), np.zeros(2, dtype=np.intp)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return 1."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.gaussian_route import gaussian_route
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.certificates.splitting import splitting_width
 from thresholdout.errors import InputError, PlanError
@@ -79,7 +80,8 @@ def gaussian(model: DependenceModel, queries: int, beta: float) -> Alternative:
         return Alternative("gaussian", "gaussian", math.inf, offered=False, note=note)
     last = widths.schedule.scale(queries)
     note = "every question answered from the holdout"
-    return Alternative("gaussian", "gaussian", widths.tolerance(), noise_scale=last, note=note)
+    tolerance = gaussian_route(model, GaussianParameters(widths.schedule.expand(), queries), beta).tolerance
+    return Alternative("gaussian", "gaussian", tolerance, noise_scale=last, note=note)
 
 
 def splitting(model: DependenceModel, queries: int, beta: float, *, binary: bool = False) -> Alternative:
@@ -147,7 +149,10 @@ def _fewest_records(target: _Target) -> int:
     def reaches(records: int) -> bool:
         model = independent(records)
         split = splitting_width(model, queries, target.beta)
-        return split <= tolerance or gaussian(model, queries, target.beta).tolerance <= tolerance
+        if split <= tolerance:
+            return True
+        widths = gaussian_widths(model, queries, target.beta)
+        return widths is not None and widths.tolerance() <= tolerance
 
     if not reaches(_MOST_RECORDS):
         raise PlanError(f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {tolerance:g}")
