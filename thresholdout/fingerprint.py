@@ -84,8 +84,8 @@ def kept(data: Part) -> Part:
 
 
 def handed_out(data: Part) -> Part:
-    """Return what is given to functions that may write to it: views of read-only arrays, copies of the rest."""
-    return tuple(piece.view() if isinstance(piece, np.ndarray) else _copied(piece) for piece in data)
+    """Return what is given to functions that may write to it: read-only views of arrays, copies of the rest."""
+    return tuple(_frozen(piece.view()) if isinstance(piece, np.ndarray) else _copied(piece) for piece in data)
 
 
 def same_rows(rows: Any, expected: Any) -> bool:

@@ -25,13 +25,14 @@ from thresholdout.fingerprint import (
     same_rows,
 )
 from thresholdout.ledger import Entry, Ledger, open_ledger
-from thresholdout.mechanisms import Ladder
+from thresholdout.mechanisms import Ladder, SparseVector
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
-from thresholdout.metrics import Metric, get_metric
+from thresholdout.metrics import Metric
 from thresholdout.noise import NoiseSource, SystemNoise
 from thresholdout.planning.choice import MechanismName, check_choice, choose_parameters, record_groups
 from thresholdout.queries import check_bounds, unit_mean
+from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -330,7 +331,12 @@ class Thresholdout:
         return _answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")
 
     def score(
-        self, estimator: Any, metric: str | Metric = "accuracy", *, cv: object | None = None, key: str | None = None
+        self,
+        estimator: Any,
+        metric: str | Metric | Statistic = "accuracy",
+        *,
+        cv: object | None = None,
+        key: str | None = None,
     ) -> Answer:
         """Ask for a fitted estimator's score.
 
@@ -338,8 +344,9 @@ class Thresholdout:
         ----------
         estimator : object
             Fitted, with ``predict`` or ``predict_proba`` as the metric needs.
-        metric : str or Metric, default="accuracy"
-            One of `thresholdout.metrics`.
+        metric : str, Metric or Statistic, default="accuracy"
+            One of `thresholdout.metrics`, which every mechanism answers, or of `thresholdout.statistics` (the area
+            under the curve, balanced accuracy, F1, R2, the median error), for Thresholdout with the transcript route.
         cv : int or splitter, optional
             Take as training value the estimator's cross-validated score on the training part, instead of its score on
             the records that it was fitted to. A training value that is not overfitted agrees with the holdout more
@@ -350,10 +357,14 @@ class Thresholdout:
         Returns
         -------
         Answer
-            The metric itself: losses are not negated here.
+            The metric itself: losses are not negated here. Its half-width is about what the metric is expected to be;
+            for a statistic see `Statistic.target`.
         """
-        chosen = get_metric(metric)
+        chosen = get_score(metric)
         train, holdout = self._labelled()
+        if isinstance(chosen, Statistic) and not isinstance(self._mechanism, SparseVector):
+            seen = f"{chosen.name!r}, which is no mean over records, asked of {self._mechanism.name}"
+            raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
         values = (
             chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
         )
@@ -361,18 +372,27 @@ class Thresholdout:
             protected = chosen.of(estimator, *handed_out(holdout))
         except Exception as error:
             raise _hidden("estimator", error) from None
+        if isinstance(chosen, Statistic):
+            return self._answer_statistic(chosen, float(values), float(protected), key)
         mean = _train_mean(values, self._train, chosen.bounds)
         return self._answer(mean, self._read_hidden(protected, chosen.bounds), chosen.bounds, chosen.name, key)
 
-    def scorer(self, metric: str | Metric = "accuracy", *, cv: object | None = None) -> GuardScorer:
+    def _answer_statistic(self, statistic: Statistic, train: float, holdout: float, key: str | None) -> Answer:
+        """Answer with a statistic that is no mean: its half-width has the radius of a mean times its spread."""
+        lower, upper = statistic.bounds
+        left, right = (min(1.0, max(0.0, (value - lower) / (upper - lower))) for value in (train, holdout))
+        spread = statistic.spread(self._holdout[1], self.dependence)
+        return self._answer(left, right, statistic.bounds, statistic.name, key, spread)
+
+    def scorer(self, metric: str | Metric | Statistic = "accuracy", *, cv: object | None = None) -> GuardScorer:
         """Return a scorer for scikit-learn's searches; use it together with `split`.
 
         Losses are negated, as scikit-learn expects.
 
         Parameters
         ----------
-        metric : str or Metric, default="accuracy"
-            One of `thresholdout.metrics`.
+        metric : str, Metric or Statistic, default="accuracy"
+            As in `score`.
         cv : int or splitter, optional
             As in `score`; recommended for models that fit their training records closely.
 
@@ -393,7 +413,7 @@ class Thresholdout:
         from thresholdout.model_selection import GuardScorer
 
         self._labelled()
-        return GuardScorer(self, get_metric(metric), cv)
+        return GuardScorer(self, get_score(metric), cv)
 
     def split(self) -> TrainSplit:
         """Return a splitter for ``cv=``: one split, which fits on the whole training part.
@@ -437,7 +457,7 @@ class Thresholdout:
         """Apply a callable to both parts; errors on the holdout show their type only."""
         if self._train is None:
             raise InputError("train", "no training part in this guard", "Thresholdout(..., train=(X_train, y_train))")
-        values = query(*self._train)
+        values = query(*handed_out(self._train))
         try:
             return values, query(*handed_out(self._holdout))
         except Exception as error:

@@ -223,7 +223,8 @@ def get_metric(metric: str | Metric) -> Metric:
         raise InputError("metric", repr(metric), f"{plain!r}; scorer() turns the sign of a loss by itself")
     names = ", ".join(map(repr, sorted(_BY_NAME)))
     clipped = " or ".join(f"metrics.{name}(clip=...)" for name in _NEED_CLIP)
-    raise InputError("metric", repr(metric), f"{names}, {clipped}; or per-record values given to ask()")
+    other = "a name from thresholdout.statistics, or per-record values given to ask()"
+    raise InputError("metric", repr(metric), f"{names}, {clipped}; {other}")
 
 
 def _positive(value: float, argument: str) -> float:

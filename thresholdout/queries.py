@@ -43,7 +43,7 @@ BLOCK = 1 << 17
 
 _SLICE = 1 << 14  # values that are rounded and added at once, in the nearest cache
 
-_COARSEST = 2.0**-40  # of a range: the largest distance between floats in it
+_COARSEST = 2.0**-20  # of a range: the largest distance between floats in it
 
 _ONE = np.uint64(np.array(1.0).view(np.uint64))
 

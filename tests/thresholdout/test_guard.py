@@ -7,9 +7,11 @@ import traceback
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
@@ -417,3 +419,137 @@ def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
     checked = make(mechanism=careless, dependence=chain).parameters
     assert checked.inflation == chain.variance_inflation()  # type: ignore[union-attr]
     assert checked.confidence == 0.95  # type: ignore[union-attr]
+
+
+def test_nobody_else_can_change_the_holdout() -> None:
+    X, y = data(0)
+    guard = Thresholdout((X, y), train=data(1), queries=50, budget=3, mechanism="thresholdout")
+    before = guard.ask(lambda X, y: X[:, 0] > 1).value
+    X[:, 0] = 5.0  # the caller's own array
+
+    def spoil(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        X[:, 0] += 5.0
+        return np.asarray(y)
+
+    with pytest.raises(ValueError, match="read-only"):
+        guard.ask(spoil)
+    frames = tuple(pd.DataFrame(data(seed)[0], columns=list("abc")) for seed in (0, 1))
+    framed = Thresholdout((frames[0], y), train=(frames[1], data(1)[1]), queries=50, budget=3, mechanism="thresholdout")
+
+    def write(frame: pd.DataFrame, y: np.ndarray) -> np.ndarray:
+        frame["a"] = 5.0
+        return np.asarray(y)
+
+    framed.ask(write)
+    assert framed.ask(lambda frame, y: frame["b"] > 1).source == "train"
+    assert framed._holdout[0]["a"].max() < 5.0
+    assert guard.ask(lambda X, y: X[:, 0] > 1).value == before
+    assert np.array_equal(guard._holdout[0], data(0)[0])
+
+
+def test_errors_about_holdout_values_computed_here_show_nothing() -> None:
+    guard = make()
+    secret = data(0)[0][:, 0]
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return 2.5 * (X[:, 0] == secret[3]) if len(X) == N and X[0, 0] == secret[0] else np.zeros(N)
+
+    with pytest.raises(InputError, match="not shown") as caught:
+        guard.ask(query)
+    assert "2.5" not in str(caught.value)
+    assert "position" not in str(caught.value)
+    assert caught.value.__cause__ is caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("bounds", [(1e16, 1e16 + 2), (1.7e18, 1.7e18 + 1000), (1e15, 1e15 + 1)])
+def test_ranges_that_floats_do_not_resolve_are_refused(bounds: tuple[float, float]) -> None:
+    with pytest.raises(InputError, match="subtract an offset"):
+        make().ask(bounds[0], np.full(N, bounds[0]), bounds=bounds)
+
+
+def test_a_range_far_from_zero_pays_for_its_rounding() -> None:
+    lower, upper = 1e9, 1e9 + 1
+    near, far = make(noise=SeededNoise(0)), make(noise=SeededNoise(0))
+    one = near.ask(1.0, np.zeros(N))
+    other = far.ask(upper, np.full(N, lower), bounds=(lower, upper))
+    assert other.half_width >= one.half_width + math.ulp(upper)
+    assert other.half_width == pytest.approx(one.half_width, abs=1e-6)
+
+
+def test_any_number_of_answers_from_the_holdout_never_raises() -> None:
+    guard = make(threshold=1e-6, noise_scale=1e-9, grid=1 / 64, queries=None, budget=None, noise=SeededNoise(1))
+    sources = {guard.ask(0.9, np.arange(N) % 2).source for _ in range(1500)}
+    assert sources == {"holdout"}
+    assert guard.history["half_width"].max() == 1.0
+
+
+def test_missing_labels_and_masked_values_are_refused() -> None:
+    X, y = data(0)
+    for missing in (np.where(y == 1, np.nan, 0.0), pd.Series(y).astype("Int64").mask(pd.Series(y) == 1)):
+        with pytest.raises(InputError, match="missing"):
+            Thresholdout((X, missing), train=data(1))
+    with pytest.raises(InputError, match="masked"):
+        make().ask(0.5, np.ma.array(np.zeros(N), mask=np.arange(N) == 3))
+
+
+def test_a_key_names_one_question_with_its_range() -> None:
+    guard = make()
+    guard.ask(0.25, np.arange(N) % 4 == 0, key="a")
+    with pytest.raises(InputError, match="key"):
+        guard.ask(0.25, np.arange(N) % 4 == 0, key="a", bounds=(0, 10))
+
+
+@pytest.mark.parametrize(
+    ("holdout", "error"), [([data(0)[0], data(0)[1]], InputTypeError), ({"X": data(0)[0]}, InputTypeError)]
+)
+def test_a_list_or_a_dict_of_arrays_is_no_tuple(holdout: object, error: type[Exception]) -> None:
+    with pytest.raises(error, match="tuple"):
+        Thresholdout(holdout)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"confidence": None}, "confidence"),
+        ({"threshold": "a"}, "threshold"),
+        ({"noise": 5}, "noise"),
+        ({"documents": 5}, "documents"),
+    ],
+)
+def test_arguments_of_another_type(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InputTypeError, match=message):
+        make(ledger=tmp_path / "guard.db", **changes)
+    assert not (tmp_path / "guard.db").exists()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    guard = make()
+    for number in (np.float32(0.5), np.int64(0), np.float64(0.25)):
+        assert guard.ask(number, np.full(N, float(number))).value == float(number)
+
+
+def test_wrong_estimators_spend_nothing() -> None:
+    guard = make()
+    X, y = data(1)
+    with pytest.raises(InputError, match="never one of the labels"):
+        guard.score(LinearRegression().fit(X, y), "accuracy")
+    with pytest.raises(InputTypeError, match="labels of type"):
+        guard.score(LogisticRegression().fit(X, np.array(["a", "b"])[y]), "accuracy")
+    assert guard.history.empty
+
+
+def test_statistics_that_are_no_means() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(2 * N, 2)), rng.integers(0, 2, size=2 * N)
+    X[:, 0] += y
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, budget=1, mechanism="thresholdout")
+    model = LogisticRegression().fit(X[N:], y[N:])
+    answer = guard.score(model, "roc_auc")
+    assert answer.value == pytest.approx(roc_auc_score(y[N:], model.decision_function(X[N:])))
+    assert abs(answer.value - 0.7602) <= answer.half_width  # Phi(1/sqrt 2), the truth for unit normals one apart
+    assert answer.half_width > guard.certificate.half_width(1, 0, "train")
+    assert guard.score(model, "f1").name == "f1"
+    noisy = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, mechanism="gaussian")
+    with pytest.raises(InputError, match="mechanism='thresholdout'"):
+        noisy.score(model, "roc_auc")
+    assert noisy.history.empty

@@ -149,3 +149,21 @@ def test_representations() -> None:
     assert repr(guard.scorer()) == "GuardScorer(accuracy)"
     assert repr(guard.split()) == "TrainSplit(900)"
     assert guard.split().get_n_splits() == 1
+
+
+def test_the_scorer_knows_the_training_part_by_its_content() -> None:
+    guard = Thresholdout(
+        (X[898:], Y[898:]),
+        train=(X[:899], Y[:899]),
+        queries=40,
+        budget=4,
+        mechanism="thresholdout",
+        allow_equal_rows=True,
+    )
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split()).fit(X[:899], Y[:899])
+    asked = len(guard.history)
+    assert search.score(X[:899], Y[:899]) == search.best_estimator_.score(X[:899], Y[:899])
+    for rows in (X[898:], X[:1], X[:2], X[1:900]):
+        with pytest.raises(InputError, match="not the training part"):
+            search.score(rows, Y[: len(rows)])
+    assert len(guard.history) == asked

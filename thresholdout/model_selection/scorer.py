@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from thresholdout.errors import InputError, SharingError
 from thresholdout.fingerprint import same_rows
 
 if TYPE_CHECKING:
     from thresholdout.guard import Thresholdout
     from thresholdout.metrics import Metric
+    from thresholdout.statistics import Statistic
 
 __all__ = ["GuardScorer"]
 
@@ -24,13 +27,13 @@ class GuardScorer:
     ----------
     guard : Thresholdout
         The guard, with its training part.
-    metric : Metric
+    metric : Metric or Statistic
         The score; a loss is negated, so that greater is better.
     cv : int or splitter, optional
         How to cross-validate the training value; see `Thresholdout.score`.
     """
 
-    def __init__(self, guard: Thresholdout, metric: Metric, cv: object | None = None) -> None:
+    def __init__(self, guard: Thresholdout, metric: Metric | Statistic, cv: object | None = None) -> None:
         self._guard = guard
         self._metric = metric
         self._cv = cv
@@ -48,7 +51,7 @@ class GuardScorer:
         """
         sign = 1.0 if self._metric.greater_is_better else -1.0
         if self._guard.is_train(X):
-            return sign * float(self._metric.of(estimator, X, y).mean())
+            return sign * float(np.mean(self._metric.of(estimator, X, y)))
         size = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         if size != 2 or not same_rows(X[:1], X[1:]):
             raise InputError(

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.metrics import Metric, get_metric
 from thresholdout.statistics.classification import balanced_accuracy, f1, roc_auc
 from thresholdout.statistics.regression import median_absolute_error, r2
 from thresholdout.statistics.statistic import Statistic
@@ -24,6 +25,7 @@ __all__ = [
     "Statistic",
     "balanced_accuracy",
     "f1",
+    "get_score",
     "get_statistic",
     "median_absolute_error",
     "r2",
@@ -67,3 +69,23 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
         raise InputError("statistic", repr(statistic), f"a range: {needs_clip}, in units of the y")
     names = ", ".join(map(repr, sorted(_BY_NAME)))
     raise InputError("statistic", repr(statistic), f"{names} or {needs_clip}; means are in thresholdout.metrics")
+
+
+def get_score(score: str | Metric | Statistic) -> Metric | Statistic:
+    """Return the metric or the statistic of that name, or the thing itself.
+
+    Raises
+    ------
+    InputError
+        When neither a metric nor a statistic has that name.
+
+    Examples
+    --------
+    >>> get_score("accuracy").name, get_score("roc_auc").name
+    ('accuracy', 'roc_auc')
+    """
+    if isinstance(score, Statistic) or (isinstance(score, str) and score in _BY_NAME):
+        return get_statistic(score)
+    if score == "median_absolute_error":
+        return get_statistic("median_absolute_error")
+    return get_metric(score)
