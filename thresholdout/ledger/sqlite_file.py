@@ -191,6 +191,13 @@ class SQLiteFile:
 
     def _make(self) -> None:
         """Make the file whole under another name, readable by its owner only, and then give it its name."""
+        for suffix in ("-wal", "-shm", "-journal"):
+            if os.path.lexists(f"{self._path}{suffix}") and not os.path.lexists(self._path):
+                raise LedgerUnusable(
+                    self.location,
+                    f"the file is gone, but its log {self._path.name}{suffix} is there and holds what was spent; put the "
+                    "file back beside it, or remove the log if that holdout will never be asked again",
+                )
         draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
         try:
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

@@ -510,3 +510,16 @@ def test_a_dropped_ledger_closes_its_file(file: Path) -> None:
     ledger.ask(GUARD, "b", 0.5, "accuracy", Mechanism())
     del ledger
     assert list(content(file.parent)) == ["guard.db"]
+
+
+def test_a_log_without_its_file_is_not_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "guard.db"
+    for suffix in ("-wal", "-shm"):
+        left_over = Path(f"{path}{suffix}")
+        left_over.write_bytes(b"log")
+        with pytest.raises(LedgerUnusable, match="holds what was spent"):
+            open_ledger(path)
+        assert left_over.read_bytes() == b"log"
+        assert not path.exists()
+        left_over.unlink()
+    open_ledger(path).close()
