@@ -12,6 +12,7 @@ import numpy.typing as npt
 from graphs.errors import ArgumentError
 
 __all__ = [
+    "LEAST_PROBABILITY",
     "FloatArray",
     "IntArray",
     "check_count",
@@ -26,6 +27,9 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 #: How far probabilities may be from summing to one.
 SUM_TOLERANCE = 1e-9
+
+#: Smallest positive probability: floats below it have fewer digits, and lose more of them when rows are normalised.
+LEAST_PROBABILITY = float(np.finfo(np.float64).tiny)
 
 
 def check_count(argument: str, value: object, least: int = 1) -> int:
@@ -163,7 +167,8 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     Raises
     ------
     ArgumentError
-        For negative, missing or infinite entries, sums other than one, another shape.
+        For negative, missing or infinite entries, positive ones below 2.3e-308 (subnormal, with few digits), sums
+        other than one, another shape.
 
     Examples
     --------
@@ -200,6 +205,11 @@ def _normalised(argument: str, array: FloatArray) -> FloatArray:
         where = tuple(int(k) for k in np.argwhere(bad)[0])
         place = f"entry {where[0] if ndim == 1 else where} is {array[where]:.6g}"
         raise ArgumentError(argument, place, "finite entries that are not negative")
+    faint = (array > 0) & (array < LEAST_PROBABILITY)
+    if faint.any():
+        where = tuple(int(k) for k in np.argwhere(faint)[0])
+        place = f"entry {where[0] if ndim == 1 else where} is {array[where]:.6g}"
+        raise ArgumentError(argument, place, "entries that are zero or at least 2.3e-308: write 0, or a larger one")
     # summed exactly, so that a model is the same on every platform
     sums = np.array([[math.fsum(row)] for row in np.atleast_2d(array).tolist()]).reshape(*array.shape[:-1], 1)
     off = np.abs(sums - 1) > SUM_TOLERANCE

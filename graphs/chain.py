@@ -21,20 +21,20 @@ from graphs.concentration import (
 from graphs.counting import transition_counts
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.influence import Kernels
-from graphs.messages import Edges, along_chain, fixed_point, phi
+from graphs.messages import FAINTEST, Edges, along_chain, fixed_point, phi
 from graphs.model import Adversary, DependenceModel
 from graphs.profile import Profile, smallest
 from graphs.rounding import UNIT, up
 from graphs.search import largest_below
 from graphs.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
-from graphs.supports import Supports, distances_from, supports_of
+from graphs.supports import LEAST, Supports, distances_from, supports_of
 
 __all__ = ["MarkovChain"]
 
 #: Largest table of joint probabilities.
 MOST_STATES = 1_000_000
 
-#: An initial law this close to the stationary one is taken to be the stationary one.
+#: An initial law this close to the stationary one, relative in every state, is taken to be the stationary one.
 SAME_LAW = 1e-12
 
 #: Routes that bound the leakage whatever the adversary knows, for the ends of quilts.
@@ -53,7 +53,7 @@ class MarkovChain(DependenceModel):
         Number of records.
     initial : array_like of shape (k,), optional
         Law of the first record; the stationary law when left out, for which the chain has to be irreducible and
-        aperiodic. One within 1e-12 of the stationary law is taken to be that law.
+        aperiodic. One within a relative 1e-12 of the stationary law, in every state, is taken to be that law.
     states : sequence of hashable, optional
         Names of the states; 0, 1, ..., k - 1 when left out.
 
@@ -61,7 +61,8 @@ class MarkovChain(DependenceModel):
     ------
     ArgumentError
         For rows that do not sum to one, negative or missing entries, a wrong shape, fewer than one record, repeated
-        names, or a missing `initial` when there is no stationary law to start from.
+        names, positive entries below 2.3e-308, or a missing `initial` when there is no stationary law to start from,
+        or one with probabilities below 1e-280.
 
     Notes
     -----
@@ -98,20 +99,22 @@ class MarkovChain(DependenceModel):
         self._transition = check_probabilities("transition", transition, 2)
         self._states = _state_names(states, len(self._transition))
         self._period = period(self._transition)
-        law = stationary_law(self._transition) if self._period else None
-        self._stationary = law
+        law = self._stationary = _settled_law(self._transition) if self._period else None
         self._starts_stationary = False
         if initial is None:
-            if law is None or self._period != 1:
-                seen = "left out for a chain that is " + ("reducible" if law is None else f"periodic ({self._period})")
+            if self._period != 1:
+                seen = f"left out for a chain that is {self._no_law or f'periodic ({self._period})'}"
                 raise ArgumentError("initial", seen, "the law of the first record (there is no law it settles in)")
+            if law is None:
+                seen = f"left out for a chain with {self._no_law}"
+                raise ArgumentError("initial", seen, "the law of the first record, or a chain without such states")
             self._initial, self._starts_stationary = law[0], True
         else:
             self._initial = check_probabilities("initial", initial, 1)
             if len(self._initial) != len(self._transition):
                 expected = f"{len(self._transition)} probabilities, one for each state"
                 raise ArgumentError("initial", f"{len(self._initial)} probabilities", expected)
-            if law is not None and np.abs(self._initial - law[0]).max() <= SAME_LAW:
+            if law is not None and (np.abs(self._initial - law[0]) <= SAME_LAW * law[0]).all():
                 self._initial, self._starts_stationary = law[0], True
         for array in (self._transition, self._initial):
             array.flags.writeable = False
@@ -186,7 +189,7 @@ class MarkovChain(DependenceModel):
         Raises
         ------
         ArgumentError
-            For a reducible chain, which may have several.
+            For a reducible chain, which may have several, and for a law with probabilities below 1e-280.
         """
         return self._irreducible()[0].copy()
 
@@ -207,7 +210,7 @@ class MarkovChain(DependenceModel):
         Raises
         ------
         ArgumentError
-            For a chain that is reducible, periodic or not reversible.
+            For a chain that is reducible, periodic or not reversible, or has no `stationary`.
         """
         law = self._irreducible()[0]
         if self._period != 1 or not self.is_reversible:
@@ -249,7 +252,7 @@ class MarkovChain(DependenceModel):
         Raises
         ------
         ArgumentError
-            For more than a million joint states.
+            For more than a million joint states, or one that is possible with a probability below 1e-280.
 
         Examples
         --------
@@ -260,9 +263,13 @@ class MarkovChain(DependenceModel):
         states = len(self._states)
         if states**self.n > MOST_STATES:
             raise ArgumentError("model", f"{states}^{self.n} joint states", f"at most {MOST_STATES}")
-        table = self._initial.copy()
+        table, possible = self._initial.copy(), self._initial > 0
         for _ in range(self.n - 1):
             table = table[..., None] * self._transition
+            possible = possible[..., None] & (self._transition > 0)
+        if (table[possible] < LEAST).any():
+            seen = "joint states that are possible with a probability below 1e-280"
+            raise ArgumentError("model", seen, "a chain without such rare transitions, for a table of floats")
         return table
 
     def describe(self) -> str:
@@ -327,6 +334,8 @@ class MarkovChain(DependenceModel):
             raise RouteUnavailable(
                 method, "the chain is periodic" if self._period else "the chain is reducible", others
             )
+        if self._no_law:
+            raise RouteUnavailable(method, f"the chain has {self._no_law}", others)
         if not self.is_reversible:
             raise RouteUnavailable(method, "the chain is not reversible", others)
         if not self._starts_stationary:
@@ -337,7 +346,8 @@ class MarkovChain(DependenceModel):
             raise RouteUnavailable(method, reason, others)
         budget = epsilon if isinstance(epsilon, float) else float(epsilon.max())
         found = largest_below(lambda target: published_budget(target, gap, rarest, self.n), budget, budget)
-        assert found is not None
+        if found is None:
+            raise RouteUnavailable(method, f"no target allows a budget of {budget:.6g}", others)
         return Profile.constant(found * (1 + 2.0**-40), self.n)
 
     def _reach(self, epsilon: float | FloatArray) -> Edges:
@@ -347,7 +357,7 @@ class MarkovChain(DependenceModel):
         while True:
             edges = self._edges(count)
             finite = np.flatnonzero(np.isfinite(edges.diameters))
-            if len(finite) and least < 500:
+            if len(finite) and FAINTEST < least < 500:
                 best = fixed_point(least, edges.keep(finite[edges.steps[finite] * least < 1000]))
             if len(edges.steps) < count or edges.steps[-1] * least >= best:
                 break
@@ -397,9 +407,18 @@ class MarkovChain(DependenceModel):
         plain = {type(state) for state in self._states} in ({str}, {int}, {float}, {bool})
         return np.array(self._states) if plain else names
 
+    @property
+    def _no_law(self) -> str:
+        """Why there is no stationary law, in words; empty when there is one."""
+        if self._stationary is not None:
+            return ""
+        return "a stationary law with probabilities below 1e-280" if self._period else "reducible"
+
     def _irreducible(self) -> tuple[FloatArray, float]:
         if self._stationary is None:
-            raise ArgumentError("transition", "a reducible chain", "an irreducible one, for a stationary law")
+            seen = f"a chain with {self._no_law}" if self._period else "a reducible chain"
+            expected = "one without such rare states" if self._period else "an irreducible one, for a stationary law"
+            raise ArgumentError("transition", seen, expected)
         return self._stationary
 
     # Variance inflation ------------------------------------------------------------------------------------
@@ -423,6 +442,12 @@ class MarkovChain(DependenceModel):
         start = np.zeros(0) if self._starts_stationary else self._initial
         names = [f"{type(name).__name__} {name!r}" for name in self._states]
         return {"n": self.n, "transition": self._transition, "initial": start, "states": names}
+
+
+def _settled_law(transition: FloatArray) -> tuple[FloatArray, float] | None:
+    """Return the stationary law of an irreducible chain, or None where floats do not hold it to full accuracy."""
+    law = stationary_law(transition)
+    return law if law[0].min() >= LEAST else None
 
 
 def _state_names(states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:

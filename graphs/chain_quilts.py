@@ -11,7 +11,7 @@ from graphs.influence import BoolArray, Kernels
 from graphs.profile import Profile
 from graphs.quilts import Penalty, QuiltTable
 from graphs.rounding import UNIT, up
-from graphs.supports import Supports
+from graphs.supports import LEAST, Supports
 
 __all__ = ["ChainQuilts"]
 
@@ -33,7 +33,7 @@ class ChainQuilts:
     transition, initial : ndarray
         The chain.
     stationary : tuple of (ndarray, float) or None
-        Stationary law and bound on its relative error; None when there is no unique positive one.
+        Stationary law and bound on its relative error; None when there is no unique one, at least 1e-280 everywhere.
     distances : ndarray
         How far the law of the first records is from the stationary one, see `graphs.supports.distances_from`; zeros for
         a chain that starts in its stationary law.
@@ -188,7 +188,7 @@ class ChainQuilts:
         law, tables = self._initial, []
         for i in range(n):
             states = np.flatnonzero(self._supports.at(i))
-            weights = np.log(law[states])
+            weights = np.log(law[states]) if law[states].min() >= LEAST else np.full(len(states), np.nan)
             slack = 2.1 * (i + 1) * (len(law) + 4) * UNIT + _rounding(weights)
             backward = np.full((count, len(states), len(states)), np.inf)
             for j in range(min(i, count)):

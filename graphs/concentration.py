@@ -10,6 +10,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray
 from graphs.rounding import UNIT, up
+from graphs.spectral import symmetrised
 
 __all__ = ["coupling_inflation", "dobrushin_coefficient", "dobrushin_inflation", "operator_norm", "spectral_inflation"]
 
@@ -101,8 +102,7 @@ def spectral_inflation(transition: FloatArray, law: FloatArray, law_error: float
     >>> round(spectral_inflation(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3]), 1e-15), 9)
     5.666666667
     """
-    root = np.sqrt(law)
-    scaled = root[:, None] * transition / root
+    root, scaled = np.sqrt(law), symmetrised(transition, law)
     error = (law_error + (len(law) + 8) * UNIT) * (float(np.linalg.norm(scaled)) + 1)
     norm = operator_norm(scaled - np.outer(root, root)) + 2 * error
     if norm >= 1:

@@ -15,10 +15,13 @@ from graphs.errors import ArgumentError
 from graphs.profile import Profile
 from graphs.rounding import UNIT, charges, down, up
 
-__all__ = ["Edges", "along_chain", "fixed_point", "phi", "projective_diameter"]
+__all__ = ["FAINTEST", "Edges", "along_chain", "fixed_point", "phi", "projective_diameter"]
 
 #: Results below this may have underflowed and are enlarged to it.
 TINY = 1e-290
+
+#: Equal budgets up to this are not followed along a chain: group privacy has to do.
+FAINTEST = 1e-280
 
 #: Records for which the recursion along a homogeneous chain is followed one by one, before it is continued in bulk.
 EXPLICIT = 2048
@@ -263,7 +266,7 @@ def along_chain(
     """
     if not isinstance(epsilon, float):
         return _per_record(n, epsilon, edges, known)
-    if n == 1 or not 1e-280 < epsilon < 500:
+    if n == 1 or not FAINTEST < epsilon < 500:
         return Profile.constant(epsilon if n == 1 else up(n * epsilon, 1), n)
     maps = _Steps(epsilon, edges.keep(np.flatnonzero(edges.steps * epsilon < 1000)))
     limit, best = maps.limit()

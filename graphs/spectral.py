@@ -10,8 +10,17 @@ import numpy.typing as npt
 from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError
 from graphs.rounding import UNIT
+from graphs.wide import Wide
 
-__all__ = ["is_reversible", "period", "published_budget", "published_quilts", "spectral_gap", "stationary_law"]
+__all__ = [
+    "is_reversible",
+    "period",
+    "published_budget",
+    "published_quilts",
+    "spectral_gap",
+    "stationary_law",
+    "symmetrised",
+]
 
 #: Relative deviation from detailed balance up to which a chain counts as reversible.
 BALANCE = 1e-9
@@ -73,14 +82,16 @@ def stationary_law(transition: FloatArray) -> tuple[FloatArray, float]:
     law : ndarray of shape (k,)
         Probabilities, sum 1.
     relative_error : float
-        Bound on the relative error of each of them.
+        Bound on the relative error of each of them that is not below 1e-300; smaller ones may have lost digits, and
+        be zero although no state of an irreducible chain is impossible.
 
     Notes
     -----
     Elimination of states one by one, with diagonals replaced by sums of the other entries [GTH85]_. Each of the k
     steps is the exact step for entries perturbed by a relative (k + 4) units at most; each law is a ratio of
     polynomials of degree k - 1 with positive coefficients in the off-diagonal entries (Markov chain tree theorem),
-    so each step moves it by at most 2 k (k + 4) units [OC93]_.
+    so each step moves it by at most 2 k (k + 4) units [OC93]_. Powers of two are kept apart, so that products of small
+    entries neither vanish nor lose digits on the way.
 
     References
     ----------
@@ -93,16 +104,33 @@ def stationary_law(transition: FloatArray) -> tuple[FloatArray, float]:
     --------
     >>> stationary_law(np.array([[0.9, 0.1], [0.2, 0.8]]))[0].round(9)
     array([0.66666667, 0.33333333])
+    >>> stationary_law(np.array([[0.5, 0.5, 0], [1e-200, 0.5, 0.5], [0, 1e-90, 1]]))[0]
+    array([4.e-290, 2.e-090, 1.e+000])
     """
     states = len(transition)
-    reduced = transition.copy()
+    reduced = Wide.of(transition)
     for last in range(states - 1, 0, -1):
-        reduced[:last, last] /= reduced[last, :last].sum()
-        reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
-    law = np.ones(states)
+        reduced[:last, last] = reduced[:last, last] / reduced[last, :last].sum()
+        through = reduced[:last, last, None] * reduced[None, last, :last]
+        reduced[:last, :last] = reduced[:last, :last] + through
+    law = Wide.of(np.ones(states))
     for state in range(1, states):
-        law[state] = law[:state] @ reduced[:state, state]
-    return law / law.sum(), 4 * states**2 * (states + 5) * UNIT
+        law[state] = (law[:state] * reduced[:state, state]).sum()
+    return (law / law.sum()).floats(), 4 * states**2 * (states + 5) * UNIT
+
+
+def symmetrised(transition: FloatArray, law: FloatArray) -> FloatArray:
+    """Return D^{1/2} P D^{-1/2}, D the diagonal matrix of the stationary law: symmetric for a reversible chain.
+
+    Examples
+    --------
+    >>> symmetrised(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3])).round(6)
+    array([[0.9     , 0.141421],
+           [0.141421, 0.8     ]])
+    """
+    root = np.sqrt(law)
+    scaled: FloatArray = (root[:, None] / root) * transition
+    return scaled
 
 
 def is_reversible(transition: FloatArray, law: FloatArray) -> bool:
@@ -113,7 +141,7 @@ def is_reversible(transition: FloatArray, law: FloatArray) -> bool:
     >>> is_reversible(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([2 / 3, 1 / 3]))
     True
     """
-    flow = law[:, None] * transition
+    flow = symmetrised(transition, law)
     return bool((np.abs(flow - flow.T) <= BALANCE * np.maximum(flow, flow.T)).all())
 
 
@@ -127,8 +155,7 @@ def spectral_gap(transition: FloatArray, law: FloatArray) -> float:
     """
     if len(law) == 1:
         return 1.0
-    root = np.sqrt(law)
-    symmetric = root[:, None] * transition / root
+    symmetric = symmetrised(transition, law)
     values = np.linalg.eigvalsh((symmetric + symmetric.T) / 2)
     return float(1 - max(abs(values[0]), abs(values[-2])))
 
@@ -157,7 +184,7 @@ def published_quilts(epsilon: float, gap: float, rarest: float, share: float) ->
     Raises
     ------
     ArgumentError
-        When `share` is not in (0, 1/6).
+        When `share` is not in (0, 1/6), or `epsilon` so small that the distances are out of range.
 
     Examples
     --------
@@ -166,14 +193,17 @@ def published_quilts(epsilon: float, gap: float, rarest: float, share: float) ->
     """
     if not 0 < share < 1 / 6:
         raise ArgumentError("share", repr(share), "a number between 0 and 1/6")
-    d = math.ceil(_distance(share * epsilon, gap, rarest))
-    s = math.floor(_distance(epsilon / 6, gap, rarest))
+    far, near = _distance(share * epsilon, gap, rarest), _distance(epsilon / 6, gap, rarest)
+    if not math.isfinite(far + near):
+        raise ArgumentError("epsilon", repr(epsilon), "a larger target: this one asks for infinite distances")
+    d, s = math.ceil(far), math.floor(near)
     return d, s, min((1 - 6 * share) * epsilon / (2 * d - 1), (1 / 3 - 2 * share) * epsilon / (d + s))
 
 
 def _distance(influence: float, gap: float, rarest: float) -> float:
     """Return (1/g) ln((e^u + 1) / (rho (e^u - 1))): where the published bound on an influence falls to u."""
-    return -math.log(rarest * math.tanh(influence / 2)) / gap
+    contrast = math.tanh(influence / 2)
+    return -(math.log(rarest) + math.log(contrast)) / gap if contrast > 0 else math.inf
 
 
 def published_budget(epsilon: float, gap: float, rarest: float, n: int) -> float:
@@ -190,7 +220,10 @@ def published_budget(epsilon: float, gap: float, rarest: float, n: int) -> float
     >>> round(published_budget(1.0, 0.5, 0.5, 10**6), 4)
     0.0177
     """
-    s = math.floor(_distance(epsilon / 6, gap, rarest))
+    near = _distance(epsilon / 6, gap, rarest)
+    if not near < n:
+        return 0.0
+    s = math.floor(near)
     low, high = s + 1, n // 2
 
     def budgets(d: npt.NDArray[np.int64]) -> FloatArray:

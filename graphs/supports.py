@@ -10,12 +10,15 @@ import numpy.typing as npt
 from graphs.arguments import FloatArray
 from graphs.rounding import UNIT
 
-__all__ = ["Supports", "distances_from", "supports_of"]
+__all__ = ["LEAST", "Supports", "distances_from", "supports_of"]
 
 BoolArray = npt.NDArray[np.bool_]
 
 #: Longest sequence of different supports that is followed; beyond it all states count as possible everywhere.
 LONGEST = 256
+
+#: Probabilities below this may have lost digits to underflow; no bound is built on their logarithms.
+LEAST = 1e-280
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def distances_from(
     Parameters
     ----------
     law : ndarray of shape (k,)
-        Stationary law, positive.
+        Stationary law, at least 1e-280 everywhere.
     error : float
         Bound on its relative error.
     transition, initial : ndarray
@@ -95,7 +98,8 @@ def distances_from(
     Returns
     -------
     ndarray of shape (at most count,)
-        Upper bounds on max - min over states of ln P(x_i) / law; it ends early when that no longer falls.
+        Upper bounds on max - min over states of ln P(x_i) / law, infinite while a probability is below 1e-280; it
+        ends early when that no longer falls.
 
     Notes
     -----
@@ -112,8 +116,9 @@ def distances_from(
     current = initial.copy()
     for step in range(count):
         with np.errstate(divide="ignore"):
-            ratio = np.log(current / law)
-        rounding = 2.1 * error + 2.1 * (step + 1) * (len(law) + 4) * UNIT + 32 * UNIT * float(np.abs(np.log(law)).max())
+            ratio = np.log(np.where(current < LEAST, 0.0, current) / law)
+        largest = float(max(np.abs(np.log(law)).max(), np.abs(ratio).max()))
+        rounding = 2.1 * error + 2.1 * (step + 1) * (len(law) + 4) * UNIT + 32 * UNIT * largest
         spread = float(ratio.max() - ratio.min()) + rounding
         if found and np.isfinite(spread) and spread >= found[-1]:
             break

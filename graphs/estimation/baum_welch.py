@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray, check_count
+from graphs.arguments import LEAST_PROBABILITY, FloatArray, IntArray, check_count
 from graphs.emission import CategoricalEmission, Emission, GaussianEmission, real_values
 from graphs.errors import ArgumentError
 
@@ -221,10 +221,10 @@ def _expectations(transition: FloatArray, initial: FloatArray, logs: FloatArray,
 
 
 def _normalised(counts: FloatArray, before: FloatArray) -> FloatArray:
-    """Return rows divided by their sums; rows without counts stay as they were."""
+    """Return rows divided by their sums, subnormal entries as zeros; rows without counts stay as they were."""
     sums = counts.sum(axis=-1, keepdims=True)
     kept: FloatArray = np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), before)
-    return kept
+    return np.where(kept < LEAST_PROBABILITY, 0.0, kept)
 
 
 class _Laws(Protocol):
