@@ -15,11 +15,25 @@ import numpy as np
 
 from thresholdout.answer import Answer
 from thresholdout.certificates import Certificate
-from thresholdout.errors import InputError, LedgerUnusable
+from thresholdout.errors import InputError, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.fingerprint import check_disjoint
 from thresholdout.guard import Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
+from thresholdout.mechanisms import LadderParameters
+from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json
 from thresholdout.metrics import Metric, get_metric
+from thresholdout.planning.choice import MechanismName
+from thresholdout.tables import (
+    check_table,
+    id_texts,
+    is_number_like,
+    label_texts,
+    labels_of,
+    numbers,
+    read_table,
+    shared_content,
+    sorted_by,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +44,9 @@ if TYPE_CHECKING:
 __all__ = ["PredictionGuard", "read_table"]
 
 _DOCUMENT = "labels"
-_MOST_STATES = 100
+_MOST_CLASSES = 100
+_OF_LABELS = ("accuracy", "zero_one_loss")
+_OF_NUMBERS = ("squared_error", "absolute_error")
 
 
 class PredictionGuard:
@@ -40,20 +56,23 @@ class PredictionGuard:
     ----------
     guard : Thresholdout
         The guard itself.
+    queries : int
+        Questions that were declared.
 
     Examples
     --------
     >>> import pandas as pd, tempfile
     >>> table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": [0, 1] * 2000})
     >>> path = Path(tempfile.mkdtemp()) / "guard.db"
-    >>> service = PredictionGuard.create(path, table[:2000], table[2000:], label="y", queries=100, budget=5)
+    >>> service = PredictionGuard.create(path, table[:2000], table[2000:], label="y", queries=100, budget=1)
     >>> predictions = pd.DataFrame({"id": table["id"], "prediction": table["x"] % 2})
     >>> PredictionGuard.open(path).ask(predictions, "accuracy").value
     1.0
     """
 
-    def __init__(self, guard: Thresholdout, document: dict[str, Any]) -> None:
+    def __init__(self, guard: Thresholdout, document: dict[str, Any], queries: int) -> None:
         self.guard = guard
+        self.queries = queries
         self._document = document
 
     @classmethod
@@ -72,6 +91,7 @@ class PredictionGuard:
         queries: int = 1000,
         budget: int = 10,
         confidence: float = 0.95,
+        mechanism: MechanismName | Parameters | None = None,
         allow_equal_rows: bool = False,
     ) -> PredictionGuard:
         """Make a guard in a new file and put the labels there.
@@ -79,13 +99,14 @@ class PredictionGuard:
         Parameters
         ----------
         path : str or Path
-            The ledger's file. If it exists it must hold the same guard already.
+            The ledger's file. If it exists it must hold the same guard already, with the same training part.
         train, holdout : DataFrame
             One row per record, with the columns that the other arguments name.
         label : str
-            Column of the true labels.
+            Column of the true labels: numbers, or names of classes. Text is taken as numbers only if all labels of
+            both tables are numbers and no two of them become one, so "01" and "1" are two classes.
         id : str, default="id"
-            Column that identifies a record, unique in both tables together.
+            Column that identifies a record, unique in both tables together; compared as text.
         groups : str, optional
             Column of the holdout that says which records may depend on each other arbitrarily: `graphs.Groups`.
         window : int, optional
@@ -94,37 +115,43 @@ class PredictionGuard:
             Column by which both tables are put in order; the labels then form a Markov chain, estimated from the
             training labels, and records depend on each other only through it: `graphs.MarkovChain`.
         edges : DataFrame, optional
-            Pairs of ids, in the first two columns, of records that may depend on each other; connected records
-            form a group.
-        queries, budget, confidence, allow_equal_rows
+            Pairs of ids, in the first two columns, of records that may depend on each other; records of the holdout
+            that are connected within it form a group. Edges that touch training records are left out: the
+            certificate is then about the holdout's expected values given the training records.
+        queries, budget, confidence, mechanism, allow_equal_rows
             As for `Thresholdout`.
 
         Raises
         ------
         InputError
-            When a column is missing, an id occurs twice, a label is missing, or more than one kind of dependence is
-            named. Nothing has been written then.
+            When a column is missing, an id occurs twice, a label is missing or no label, an edge names an unknown
+            record, or more than one kind of dependence is named. Nothing has been written then.
+        LedgerMismatch
+            When the file holds a guard for other data, or one that was declared otherwise; it is left as it is.
         """
-        for name, table in (("train", train), ("holdout", holdout)):
-            _check_table(table, name, [id, label, *([chain] if chain else []), *([groups] if groups else [])])
+        needed = [id, label, *([chain] if chain else []), *([groups] if groups else [])]
+        train, holdout = check_table(train, "train", needed), check_table(holdout, "holdout", needed)
         if chain is not None:
-            train, holdout = train.sort_values(chain, kind="stable"), holdout.sort_values(chain, kind="stable")
-        ids = [str(v) for part in (train, holdout) for v in part[id]]
-        if len(set(ids)) != len(ids):
-            seen: set[str] = set()
-            twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+            train, holdout = sorted_by(train, chain, "train"), sorted_by(holdout, chain, "holdout")
+        ids = id_texts(train[id]), id_texts(holdout[id])
+        twice = _first_twice([*ids[0], *ids[1]])
+        if twice is not None:
             raise InputError(id, f"id {twice!r} occurs twice", "ids that are unique in both tables together")
+        labels = labels_of(train[label], holdout[label], label)
         if not allow_equal_rows and len(train.columns) > 2:
-            check_disjoint((train.drop(columns=id),), (holdout.drop(columns=id),))
+            parts = shared_content(train, holdout, id)
+            check_disjoint((parts[0],), (parts[1],))
         document = {
             "id": id,
-            "train": {"ids": [str(v) for v in train[id]], "labels": train[label].tolist()},
-            "holdout": {"ids": [str(v) for v in holdout[id]], "labels": holdout[label].tolist()},
-            "dependence": _dependence(train, holdout, label, id, groups, window, chain, edges),
+            "train": {"ids": ids[0], "labels": labels[0].tolist()},
+            "holdout": {"ids": ids[1], "labels": labels[1].tolist()},
         }
+        document["dependence"] = _dependence(document, train, holdout, groups, window, chain, edges)
         text = json.dumps(document, allow_nan=False)
-        limits = {"queries": queries, "budget": budget, "confidence": confidence}
-        return cls(_guard(document, path, documents={_DOCUMENT: text}, **limits), document)
+        limits = {"queries": queries, "budget": budget, "confidence": confidence, "mechanism": mechanism}
+        service = cls(_guard(document, path, documents={_DOCUMENT: text}, **limits), document, queries)
+        _check_stored(path, document)
+        return service
 
     @classmethod
     def open(cls, path: str | Path) -> PredictionGuard:
@@ -136,14 +163,15 @@ class PredictionGuard:
             When the file is missing, is no ledger, or holds no labels.
         """
         ledger = open_ledger(path, must_exist=True)
-        for identity in ledger.guards():
-            text = ledger.document(identity, _DOCUMENT)
-            if text is not None:
-                document: dict[str, Any] = json.loads(text)
-                declared: Any = ledger.parameters(identity)["declared"]
-                limits = {key: declared[key] for key in ("queries", "budget", "confidence")}
-                return cls(_guard(document, ledger, **limits), document)
-        raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout create`")
+        found = _stored(ledger)
+        if found is None:
+            raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout create`")
+        identity, document = found
+        declared: Any = ledger.parameters(identity)["declared"]
+        settings = {key: declared[key] for key in ("queries", "budget", "confidence", "mechanism")}
+        if isinstance(settings["mechanism"], dict):
+            settings["mechanism"] = parameters_from_json(settings["mechanism"])
+        return cls(_guard(document, ledger, **settings), document, settings["queries"])
 
     @property
     def id_column(self) -> str:
@@ -156,15 +184,21 @@ class PredictionGuard:
         return self.guard.certificate
 
     @property
+    def labels(self) -> str:
+        """How the labels were read, in words: as numbers, or as text."""
+        labels = self._train_labels
+        kind = "text" if labels.dtype.kind == "U" else "numbers"
+        return f"read as {kind}, {np.unique(labels).size} different ones in the training part"
+
+    @property
     def note(self) -> str:
         """What the certificate is conditional on, in words; empty when there is nothing to say."""
         both = self._document["dependence"].get("in_both", 0)
         if not both:
             return ""
-        return (
-            f"{both} groups occur in both parts: the certificate is about the holdout's expected values given the "
-            "training records"
-        )
+        from_edges = self._document["dependence"].get("from") == "edges"
+        seen = "edges touch both parts" if from_edges else "groups occur in both parts"
+        return f"{both} {seen}: the certificate is about the holdout's expected values given the training records"
 
     def ask(
         self, predictions: pd.DataFrame, metric: str | Metric = "accuracy", *, name: str = "", key: str | None = None
@@ -175,59 +209,112 @@ class PredictionGuard:
         ----------
         predictions : DataFrame
             The id column of the tables, and either ``prediction`` or, for metrics of probabilities, one column
-            ``p_<class>`` for each class. Every record of both parts once, in any order.
+            ``p_<class>`` for each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A class
+            that only the holdout has counts as one that was given no probability. Every record of both parts once, in
+            any order.
         metric : str or Metric, default="accuracy"
             One of `thresholdout.metrics`.
         name : str, optional
-            What the history calls the question; the metric's name by default.
+            What the history calls the question; the metric's name stands behind it.
         key : str, optional
             Identity of the question. By default the content of the predictions, so that sending the same predictions
-            again gives the same answer and costs nothing.
+            again gives the same answer, under its first name, and costs nothing.
 
         Raises
         ------
         InputError
-            When a row or column is missing, twice there, or not a number where one is needed; nothing is spent.
+            When a row or column is missing or twice there, predictions are of another kind than the labels, no
+            prediction is a label, a number is not finite, or the metric does not suit the labels; nothing is spent, and
+            the message shows no label of the holdout.
         """
         chosen = get_metric(metric)
-        column = self.id_column
-        _check_table(predictions, "predictions", [column])
-        rows = {str(value): k for k, value in enumerate(predictions[column])}
-        if len(rows) != len(predictions):
-            raise InputError("predictions", f"{len(predictions) - len(rows)} ids twice", "each record once")
-        wanted = [*self._document["train"]["ids"], *self._document["holdout"]["ids"]]
-        missing = [i for i in wanted if i not in rows]
-        if missing or len(rows) != len(wanted):
-            seen = f"{len(missing)} records missing, first {missing[0]!r}" if missing else "records of other data"
-            raise InputError("predictions", seen, f"one row for each of the {len(wanted)} records of both parts")
-        labels = np.asarray([*self._document["train"]["labels"], *self._document["holdout"]["labels"]])
-        output, classes = _output(predictions.iloc[[rows[i] for i in wanted]], chosen, labels)
-        values = chosen.values(labels, output, classes)
+        self._check_metric(chosen)
+        table = self._in_order(predictions)
+        output, classes = self._output(table, chosen)
+        values = self._values(chosen, output, classes)
+        title = f"{name} ({chosen.name})" if name else chosen.name
         if key is None:
             digest = hashlib.sha256(f"{chosen.name}\n".encode())
             digest.update(json.dumps(output.tolist()).encode())
             key = digest.hexdigest()[:32]
+            history = self.guard.history
+            title = next(iter(history.loc[history["key"] == key, "name"]), title)
         n_train = len(self._document["train"]["ids"])
-        return self.guard.ask(
-            values[:n_train], values[n_train:], bounds=chosen.bounds, name=name or chosen.name, key=key
-        )
+        return self.guard.ask(values[:n_train], values[n_train:], bounds=chosen.bounds, name=title, key=key)
 
+    @property
+    def _train_labels(self) -> NDArray[Any]:
+        return np.asarray(self._document["train"]["labels"])
 
-def read_table(path: str | Path, id: str | None = None) -> pd.DataFrame:
-    """Read a CSV file; the id column stays text.
+    def _check_metric(self, metric: Metric) -> None:
+        """Refuse a metric that does not suit the training labels or the mechanism."""
+        labels, name = self._train_labels, metric.name.partition("(")[0]
+        if name in _OF_NUMBERS and labels.dtype.kind == "U":
+            seen = f"{name} of labels that were read as text"
+            raise InputError(
+                "metric", seen, "a metric of classes, such as 'accuracy', or a guard whose labels are numbers"
+            )
+        if metric.response == "predict_proba" and (labels.dtype.kind == "f" or np.unique(labels).size > _MOST_CLASSES):
+            different = "that are not integers" if labels.dtype.kind == "f" else f"of more than {_MOST_CLASSES} kinds"
+            seen = f"{name} of training labels {different}"
+            raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
+        parameters = self.guard.parameters
+        if isinstance(parameters, LadderParameters):
+            larger = parameters.direction == "maximize"
+            if metric.greater_is_better != larger:
+                seen = f"{name}, of which {'less' if larger else 'more'} is better, for a ladder of the opposite kind"
+                raise InputError("metric", seen, f"a metric of which {'more' if larger else 'less'} is better")
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read as a table with a header.
-    """
-    import pandas as pd
+    def _in_order(self, predictions: pd.DataFrame) -> pd.DataFrame:
+        """Return the predictions in the order of the records, training part first."""
+        column = check_table(predictions, "predictions", [self.id_column])[self.id_column]
+        ids = id_texts(column)
+        twice = _first_twice(ids)
+        if twice is not None:
+            raise InputError("predictions", f"id {twice!r} is there twice", "each record once")
+        rows = {value: k for k, value in enumerate(ids)}
+        wanted = [*self._document["train"]["ids"], *self._document["holdout"]["ids"]]
+        expected = f"one row for each of the {len(wanted)} records of both parts"
+        missing = [i for i in wanted if i not in rows]
+        if missing:
+            raise InputError("predictions", f"{len(missing)} records missing, first {missing[0]!r}", expected)
+        if len(rows) != len(wanted):
+            known = set(wanted)
+            foreign = [i for i in ids if i not in known]
+            raise InputError("predictions", f"{len(foreign)} ids of no record, first {foreign[0]!r}", expected)
+        return predictions.iloc[[rows[i] for i in wanted]]
 
-    try:
-        return pd.read_csv(path, dtype=None if id is None else {id: str})
-    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(str(path), first, "a CSV file with a header") from None
+    def _output(self, table: pd.DataFrame, metric: Metric) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Take from a table of predictions what a metric needs, in the type of the labels."""
+        labels = self._train_labels
+        if metric.response == "predict":
+            check_table(table, "predictions", ["prediction"])
+            output = _predicted(table["prediction"], labels)
+            if metric.name in _OF_LABELS and not np.isin(output, labels).any():
+                seen = "no value in column 'prediction' is a label of the training part"
+                raise InputError("predictions", seen, "predicted labels, written as in the tables of `create`")
+            return output, None
+        classes = np.unique(labels)
+        names = [f"p_{c}" for c in classes.tolist()]
+        check_table(table, "predictions", names)
+        extra = [str(c) for c in table.columns if str(c).startswith("p_") and c not in names and c != self.id_column]
+        if extra:
+            seen = f"a column {extra[0]!r}, which is no class of the training labels"
+            raise InputError("predictions", seen, f"{len(names)} columns p_<class>, one for each of these classes")
+        return np.stack([numbers(table[n], "predictions", n) for n in names], axis=1), classes
+
+    def _values(self, metric: Metric, output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
+        """Compute a metric's values; an error must not show labels."""
+        labels = np.asarray([*self._document["train"]["labels"], *self._document["holdout"]["labels"]])
+        try:
+            return metric.values(labels, output, classes)
+        except ThresholdoutError as error:
+            if isinstance(error, InputError) and error.argument == "estimator":
+                raise InputError("predictions", error.seen, error.expected) from None
+            raise
+        except Exception as error:
+            seen = f"{type(error).__name__} from {metric.name} (its message could show labels)"
+            raise InputError("metric", seen, "a metric that suits the labels and predictions") from None
 
 
 def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:
@@ -235,23 +322,46 @@ def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: An
     return Thresholdout(parts[1], train=parts[0], dependence=_model(document), ledger=ledger, **settings)
 
 
-def _check_table(table: Any, name: str, columns: list[str]) -> None:
-    """Columns that must be there, without missing values."""
-    for column in columns:
-        if column not in table.columns:
-            raise InputError(name, f"columns {', '.join(map(str, table.columns))}", f"a column {column!r} among them")
-        if bool(table[column].isna().any()):
-            row = int(np.argmax(table[column].isna().to_numpy()))
-            raise InputError(name, f"column {column!r} is empty in row {row + 1}", "a value in every row")
-    if len(table) < 1:
-        raise InputError(name, "no rows", "at least one record")
+def _stored(ledger: Ledger) -> tuple[str, dict[str, Any]] | None:
+    """Return the identity and document of the first guard that has labels."""
+    for identity in ledger.guards():
+        text = ledger.document(identity, _DOCUMENT)
+        if text is not None:
+            document: dict[str, Any] = json.loads(text)
+            return identity, document
+    return None
+
+
+def _check_stored(path: str | Path, document: dict[str, Any]) -> None:
+    """Refuse a ledger whose guard for this holdout was made with something else besides."""
+    with open_ledger(path, must_exist=True) as ledger:
+        found = _stored(ledger)
+        if found is None:
+            raise LedgerMismatch(ledger.location, "its guard was made without labels; give another file")
+        words = {"id": "id column", "train": "training part", "holdout": "holdout", "dependence": "dependence"}
+        for key, what in words.items():
+            if found[1].get(key) != document[key]:
+                raise LedgerMismatch(
+                    ledger.location,
+                    f"this holdout's guard was made with another {what}; give the same tables and settings, or "
+                    "another file",
+                )
+
+
+def _first_twice(ids: list[str]) -> str | None:
+    """Return the first text that has occurred before."""
+    seen: set[str] = set()
+    for i in ids:
+        if i in seen:
+            return i
+        seen.add(i)
+    return None
 
 
 def _dependence(
+    document: dict[str, Any],
     train: pd.DataFrame,
     holdout: pd.DataFrame,
-    label: str,
-    id: str,
     groups: str | None,
     window: int | None,
     chain: str | None,
@@ -264,37 +374,60 @@ def _dependence(
     if len(given) > 1:
         raise InputError(given[1], f"given beside {given[0]}", "one kind of dependence")
     if groups is not None:
-        labels = [str(v) for v in holdout[groups]]
-        in_both = set(labels) & {str(v) for v in train[groups]}
+        labels = id_texts(holdout[groups])
+        in_both = set(labels) & set(id_texts(train[groups]))
         return {"kind": "groups", "labels": labels, "in_both": len(in_both)}
     if window is not None:
-        return {"kind": "window", "m": int(window)}
+        return {"kind": "window", "m": _window(len(holdout), window)}
     if chain is not None:
         from graphs import MarkovChain
 
-        kinds = train[label].nunique()
-        if kinds > _MOST_STATES:
-            raise InputError("chain", f"{kinds} different labels", f"labels of at most {_MOST_STATES} kinds")
-        fitted = MarkovChain.fit(train[label].tolist(), n=len(holdout))
+        labels = document["train"]["labels"]
+        kinds = len(set(labels))
+        if kinds > _MOST_CLASSES:
+            raise InputError("chain", f"{kinds} different labels", f"labels of at most {_MOST_CLASSES} kinds")
+        fitted = MarkovChain.fit(labels, n=len(holdout))
         return {"kind": "chain", "transition": np.asarray(fitted.transition).tolist()}
     if edges is not None:
-        return {"kind": "groups", "labels": _components([str(v) for v in holdout[id]], edges)}
+        return _edge_groups(document["train"]["ids"], document["holdout"]["ids"], edges)
     return {"kind": "independent"}
 
 
-def _components(ids: list[str], edges: pd.DataFrame) -> list[str]:
-    """Name each record's connected component by one of its ids; edges to other records are left out."""
+def _window(n: int, window: int) -> int:
+    """Check the reach of a moving window."""
+    from graphs import MovingWindow
+    from graphs.errors import ArgumentError
+
+    try:
+        MovingWindow(n, window)
+    except ArgumentError as error:
+        raise InputError("window", error.seen, error.expected) from None
+    return int(window)
+
+
+def _edge_groups(train: list[str], holdout: list[str], edges: pd.DataFrame) -> dict[str, Any]:
+    """Name each holdout record's connected component by one of its ids; edges to training records are left out."""
     import networkx as nx
 
-    if edges.shape[1] < 2:
-        raise InputError("edges", f"{edges.shape[1]} column", "two columns of ids")
+    titles = list(check_table(edges, "edges", []).columns[:2])
+    if len(titles) < 2:
+        raise InputError("edges", "one column", "two columns of ids")
+    check_table(edges, "edges", titles)
+    known, protected = {*train, *holdout}, set(holdout)
+    if all(str(title) in known for title in titles):
+        raise InputError("edges", f"ids in the header, {titles[0]!r} and {titles[1]!r}", "a header, such as a,b")
+    pairs = list(zip(*(id_texts(edges[title]) for title in titles), strict=True))
+    for row, pair in enumerate(pairs):
+        for one in pair:
+            if one not in known:
+                raise InputError("edges", f"unknown id {one!r} in row {row + 1}", "ids of train and holdout")
+    inside = [(a, b) for a, b in pairs if a in protected and b in protected]
     graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(ids)
-    known = set(ids)
-    pairs = edges.iloc[:, :2].astype(str)
-    graph.add_edges_from((a, b) for a, b in pairs.itertuples(index=False) if a in known and b in known)
+    graph.add_nodes_from(holdout)
+    graph.add_edges_from(inside)
     names = {member: min(component) for component in nx.connected_components(graph) for member in component}
-    return [names[i] for i in ids]
+    touching = sum((a in protected) != (b in protected) for a, b in pairs)
+    return {"kind": "groups", "labels": [names[i] for i in holdout], "in_both": touching, "from": "edges"}
 
 
 def _model(document: dict[str, Any]) -> DependenceModel:
@@ -311,22 +444,10 @@ def _model(document: dict[str, Any]) -> DependenceModel:
     return Independent(n)
 
 
-def _output(table: pd.DataFrame, metric: Metric, labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Take from a table of predictions what a metric needs, in the type of the labels."""
-    if metric.response == "predict":
-        _check_table(table, "predictions", ["prediction"])
-        column = table["prediction"].to_numpy()
-        if labels.dtype.kind in "biuf":
-            return _numbers(column, "prediction"), None
-        return np.asarray([str(v) for v in column]), None
-    classes = np.unique(labels)
-    names = [f"p_{c}" for c in classes.tolist()]
-    _check_table(table, "predictions", names)
-    return np.stack([_numbers(table[n].to_numpy(), n) for n in names], axis=1), classes
-
-
-def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
-        raise InputError("predictions", f"text in column {name!r}", "numbers, as the labels are") from None
+def _predicted(column: pd.Series[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Read predicted labels in the type of the true ones."""
+    if labels.dtype.kind != "U":
+        return numbers(column, "predictions", "prediction")
+    if column.dtype.kind in "iuf" and not is_number_like(np.unique(labels).tolist()):
+        raise InputError("predictions", "numbers in column 'prediction'", "text, as the labels are")
+    return np.asarray(label_texts(column, "predictions"), dtype=str)

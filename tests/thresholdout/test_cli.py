@@ -78,7 +78,7 @@ def test_answers_as_json_and_other_metrics(folder: Path) -> None:
     brier = json.loads(run("ask", "guard.db", "right.csv", "--metric", "brier_score", "--json").output)
     assert brier["value"] == 0.0
     loss = json.loads(run("ask", "guard.db", "right.csv", "--metric", "log_loss", "--clip", "2", "--json").output)
-    assert (loss["value"], loss["name"]) == (0.0, "log_loss(clip=2)")
+    assert (loss["value"], loss["name"]) == (0.0, "log_loss(clip=2.0)")
     error = json.loads(run("ask", "guard.db", "right.csv", "--metric", "squared_error", "--clip", "1", "--json").output)
     assert error["value"] == 0.0
     assert "history" not in error
@@ -158,16 +158,19 @@ def test_bad_predictions_leave_the_ledger_as_it_was(folder: Path) -> None:
         table.to_csv("bad.csv", index=False)
         return run("ask", "guard.db", "bad.csv", *options, code=1).output
 
-    assert "1 records missing" in refused(good[1:])
-    assert "ids twice" in refused(pd.concat([good, good[:1]]))
-    assert "records of other data" in refused(pd.concat([good, good[:1].assign(id="new")]))
+    assert f"1 records missing, first {good['id'][0]!r}" in refused(good.sort_index()[1:])
+    assert f"id {good['id'][0]!r} is there twice" in refused(pd.concat([good, good[:1]]))
+    assert "1 ids of no record, first 'new'" in refused(pd.concat([good, good[:1].assign(id="new")]))
     assert "a column 'id' among them" in refused(good.drop(columns="id"))
     assert "a column 'prediction' among them" in refused(good.drop(columns="prediction"))
     assert "is empty in row 1" in refused(good.assign(prediction=[np.nan, *good["prediction"][1:]]))
-    assert "text in column 'prediction'" in refused(good.assign(prediction="cat"))
+    assert "text in column 'prediction', row 1" in refused(good.assign(prediction="cat"))
+    assert "inf in column 'prediction', row 1" in refused(good.assign(prediction=[np.inf, *good["prediction"][1:]]))
+    assert "is a label of the training part" in refused(good.assign(prediction=7))
+    assert "a column 'p_2', which is no class" in refused(good.assign(p_2=0.0), "--metric", "log_loss")
     assert "do not sum to 1" in refused(good.assign(p_0=0.9), "--metric", "brier_score")
     assert "'roc_auc'; expected" in refused(good, "--metric", "roc_auc")
-    assert "clip" in refused(good, "--metric", "squared_error")
+    assert "--metric squared_error needs --clip" in refused(good, "--metric", "squared_error")
     Path("bad.csv").write_text('id,prediction\n"unclosed,1\n')
     run("ask", "guard.db", "bad.csv", code=1)
     Path("bad.csv").write_text("")
@@ -185,6 +188,7 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "a column 'nobody' among them" in refused("--groups", "nobody")
     assert "a column 'row' among them" in refused("--id", "row")
     assert "given beside" in refused("--groups", "patient", "--window", "2")
+    assert "window: -1; expected" in refused("--window", "-1")
     assert "budget" in refused("--budget", "0")
     assert "labels of at most 100 kinds" in refused("--chain", "day", "--label", "x")
     spoil("holdout.csv", id="r0")
@@ -202,6 +206,92 @@ def test_a_ledger_for_other_data_is_refused(folder: Path) -> None:
     assert "another holdout" in create(code=1).output
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "words"), [("thresholdout", "train"), ("gaussian", "holdout"), ("splitting", "holdout")]
+)
+def test_mechanisms_are_chosen_and_found_again(folder: Path, mechanism: str, words: str) -> None:
+    few = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--queries", "3", "--budget", "1")
+    run("create", "guard.db", *few, "--mechanism", mechanism)
+    assert f"from the {words} part; question 1" in run("ask", "guard.db", "right.csv").output
+    assert "1 of 3 questions asked" in run("status", "guard.db").output
+    run("create", "guard.db", *few, "--mechanism", mechanism)
+    assert "mechanism" in run("create", "guard.db", *few, code=1).output
+
+
+def test_a_ladder_tells_the_best_score_so_far(folder: Path) -> None:
+    create("--mechanism", "ladder")
+    assert run("ask", "guard.db", "right.csv").output.startswith("best so far (accuracy): ")
+    assert "less is better" in run("ask", "guard.db", "right.csv", "--metric", "brier_score", code=1).output
+
+
+def test_names_leave_the_metric_in_the_history(folder: Path) -> None:
+    create()
+    run("ask", "guard.db", "right.csv", "--name", "forest")
+    assert "asked before" in run("ask", "guard.db", "right.csv", "--name", "another name").output
+    run("ask", "guard.db", "right.csv", "--name", "forest", "--metric", "zero_one_loss")
+    run("history", "guard.db", "--csv", "history.csv")
+    assert pd.read_csv("history.csv")["name"].tolist() == ["forest (accuracy)", "forest (zero_one_loss)"]
+
+
+def test_another_training_part_is_refused(folder: Path) -> None:
+    create()
+    before = Path("guard.db").read_bytes()
+    create()
+    pd.read_csv("train.csv").assign(y=lambda t: 1 - t["y"]).to_csv("train.csv", index=False)
+    assert "another training part" in create(code=1).output
+    assert Path("guard.db").read_bytes() == before
+
+
+def test_other_settings_are_refused(folder: Path) -> None:
+    create("--groups", "patient")
+    assert "dependence" in create(code=1).output
+    assert "confidence" in create("--groups", "patient", "--confidence", "0.9", code=1).output
+
+
+def test_ids_and_edges_are_text(folder: Path) -> None:
+    for name in ("train.csv", "holdout.csv", "right.csv"):
+        table = pd.read_csv(name)
+        table.assign(id=[f"{int(i[1:]):07}" for i in table["id"]]).to_csv(name, index=False)
+
+    def pairs(*rows: str) -> None:
+        Path("edges.csv").write_text("\n".join(["a,b", *rows]) + "\n")
+
+    pairs("0001500,0001501", "0000001,0001502")
+    output = create("--edges", "edges.csv").output
+    assert "1499 independent groups" in output or "1499 groups" in output
+    assert "1 edges touch both parts" in output
+    run("ask", "guard.db", "right.csv")
+    (folder / "guard.db").unlink()
+    pairs("0001500,1501")
+    assert "unknown id '1501' in row 1" in create("--edges", "edges.csv", code=1).output
+    pairs("0001500,0001501", "0001500,")
+    assert "column 'b' is empty in row 2" in create("--edges", "edges.csv", code=1).output
+    Path("edges.csv").write_text("0001500,0001501\n0001502,0001503\n")
+    assert "ids in the header" in create("--edges", "edges.csv", code=1).output
+    Path("edges.csv").write_text("a\n0001500\n")
+    assert "two columns of ids" in create("--edges", "edges.csv", code=1).output
+    assert not Path("guard.db").exists()
+
+
+def test_what_cannot_be_read_or_written_is_told_in_one_line(folder: Path) -> None:
+    create()
+    run("ask", "guard.db", "right.csv")
+    for option, path, words in (
+        ("--plot", "none/x.png", "no folder none"),
+        ("--csv", "none/x.csv", "no folder none"),
+        ("--plot", "x.foo", "no kind of picture"),
+        ("--csv", ".", "directory"),
+    ):
+        assert words in run("history", "guard.db", option, path, code=2 if path == "." else 1).output
+    Path("binary.csv").write_bytes(bytes(range(256)))
+    Path("twice.csv").write_text("id,prediction,prediction\n1,2,3\n")
+    Path("unnamed.csv").write_text("id,,prediction\n1,2,3\n")
+    for path, words in (("binary.csv", "a CSV file"), ("twice.csv", "two columns"), ("unnamed.csv", "no name")):
+        output = run("ask", "guard.db", path, code=1).output
+        assert words in output
+        assert output.count("\n") == 1
+
+
 def test_what_is_no_ledger_is_refused(folder: Path) -> None:
     for command in (("ask", "missing.db", "right.csv"), ("status", "missing.db"), ("history", "missing.db")):
         assert "missing.db" in run(*command, code=1).output
@@ -214,10 +304,15 @@ def test_what_is_no_ledger_is_refused(folder: Path) -> None:
 
 def test_plan_in_each_direction() -> None:
     by_records = run("plan", "--records", "10000", "--queries", "1000", "--budget", "10").output
-    assert by_records.startswith("10,000 records: Guard the holdout")
+    assert by_records.startswith("10,000 records, 1,000 questions: Guard the holdout")
     assert "splitting" in by_records
     grouped = run("plan", "--records", "10000", "--group-size", "5", "--budget", "1").output
     assert grouped != by_records
+    assert "thresholdout: threshold 0." in by_records
+    many = run("plan", "--records", "10000", "--queries", "1000", "--budget", "200").output
+    assert "gaussian: standard deviation of the last answer 0." in many
+    few = run("plan", "--records", "1000", "--queries", "2", "--budget", "2").output
+    assert "splitting: 500 records for each question" in few
     run("plan", "--records", "10000", "--window", "3")
     run("plan", "--tolerance", "0.1", "--budget", "1")
     run("plan", "--records", "100000", "--tolerance", "0.1")
@@ -225,6 +320,17 @@ def test_plan_in_each_direction() -> None:
     run("plan", code=2)
     run("plan", "--tolerance", "0.1", "--window", "3", code=2)
     run("plan", "--records", "100", "--group-size", "2", "--window", "3", code=2)
+    assert "--group-size" in run("plan", "--records", "100", "--group-size", "0", code=2).output
+    run("plan", "--records", "0", code=2)
+
+
+def test_plans_that_answer_everything_from_the_holdout() -> None:
+    some = run("plan", "--all", "--records", "10000", "--queries", "100").output
+    assert some.startswith("10,000 records, 100 questions: ")
+    solved = run("plan", "--all", "--records", "100000", "--tolerance", "0.1").output
+    assert int(solved.split(" records, ")[1].split()[0].replace(",", "")) > 73_964
+    assert ", 100 questions: " in run("plan", "--all", "--queries", "100", "--tolerance", "0.1").output
+    assert "not both" in run("plan", "--all", "--records", "100", "--budget", "3", code=2).output
 
 
 def test_version_and_help() -> None:

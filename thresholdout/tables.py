@@ -1,0 +1,329 @@
+"""Tables of records, read without loss: what is text stays text until it is known to be numbers.
+
+"01" and "1" may be two classes, and "007" and "7" two records. So files are read as text, ids stay text, and labels
+become numbers only where no two of them can become one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+__all__ = [
+    "as_numbers",
+    "check_table",
+    "id_texts",
+    "is_number_like",
+    "label_texts",
+    "labels_of",
+    "numbers",
+    "read_table",
+    "shared_content",
+    "sorted_by",
+]
+
+_DECIMAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(\d+))?([eE][+-]?\d+)?", re.ASCII)
+_WHOLE = 2**53
+"""Integers below this are all different as 64-bit floats."""
+
+_NO_NUMBERS = {"inf", "infinity", "nan", "na", "n/a", "#n/a", "null", "none", ".", "?"}
+"""What programs write, in lower case, where a number is infinite or missing."""
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    r"""Read a CSV file with a header; every cell stays text, and an empty one is missing.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is not such a table, or names a column twice.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("id,y\n007,NA\n")
+    >>> read_table(path).to_dict("records")
+    [{'id': '007', 'y': 'NA'}]
+    """
+    import pandas as pd
+
+    try:
+        cells = pd.read_csv(path, header=None, dtype=str, keep_default_na=False, na_values=[""])
+    except (OSError, ValueError) as error:  # pandas' parser errors are ValueErrors
+        reason = error.strerror if isinstance(error, OSError) else None
+        lines = (reason or str(error)).strip().splitlines()
+        raise InputError(str(path), lines[0] if lines else type(error).__name__, "a CSV file with a header") from None
+    names = cells.iloc[0]
+    if bool(names.isna().any()):
+        column = int(np.argmax(names.isna().to_numpy())) + 1
+        raise InputError(str(path), f"column {column} has no name", "a header in the first line")
+    table = cells.iloc[1:].reset_index(drop=True)
+    table.columns = pd.Index(names.tolist())
+    _check_names(table, str(path))
+    return table
+
+
+def check_table(table: object, name: str, columns: Iterable[str]) -> pd.DataFrame:
+    """Check that a table has columns, each without missing values.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A missing value is ``None``, NaN, or empty text.
+    name : str
+        How messages call the table.
+    columns : iterable of str
+        The columns it must have.
+
+    Raises
+    ------
+    InputError
+        When there is no row, or one of them is not there, twice there, or not full.
+    InputTypeError
+        When it is no data frame.
+    """
+    import pandas as pd
+
+    if not isinstance(table, pd.DataFrame):
+        raise InputTypeError(name, f"a {type(table).__name__}", "a pandas DataFrame")
+    _check_names(table, name)
+    if len(table) < 1:
+        raise InputError(name, "no rows", "at least one record")
+    for column in columns:
+        if column not in table.columns:
+            raise InputError(name, f"columns {', '.join(map(str, table.columns))}", f"a column {column!r} among them")
+        _check_full(table[column], name, column)
+    return table
+
+
+def _check_full(column: pd.Series[Any], name: str, title: object) -> None:
+    """Refuse a column with a missing value."""
+    missing = column.isna().to_numpy(dtype=bool)
+    if column.dtype.kind == "O":
+        missing = missing | np.asarray([isinstance(v, str) and not v for v in column.tolist()], dtype=bool)
+    if missing.any():
+        raise InputError(
+            name, f"column {title!r} is empty in row {int(np.argmax(missing)) + 1}", "a value in every row"
+        )
+
+
+def id_texts(column: pd.Series[Any]) -> list[str]:
+    """Return ids as text; whole floats, which come from columns with gaps, as integers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> id_texts(pd.Series([1.0, 2.0])), id_texts(pd.Series(["007", "7"]))
+    (['1', '2'], ['007', '7'])
+    """
+    return [
+        str(int(value)) if isinstance(value, float) and value.is_integer() else str(value) for value in column.tolist()
+    ]
+
+
+def label_texts(column: pd.Series[Any], argument: str) -> list[str]:
+    """Return labels, or predictions of labels, as text.
+
+    Raises
+    ------
+    InputTypeError
+        When one is neither text nor a real number.
+    """
+    return [_text(value, argument) for value in column.tolist()]
+
+
+def labels_of(train: pd.Series[Any], holdout: pd.Series[Any], argument: str) -> list[NDArray[Any]]:
+    """Return the labels of both parts: as integers or floats if all of them are numbers, else as text.
+
+    Raises
+    ------
+    InputError
+        When all but a few are numbers, and these are infinite or stand for missing values.
+    InputTypeError
+        When a label is neither text nor a real number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> labels_of(pd.Series(["0", "1"]), pd.Series([1.0, 0.0]), "label")
+    [array([0, 1]), array([1, 0])]
+    >>> labels_of(pd.Series(["1", "01"]), pd.Series(["1", "1"]), "label")
+    [array(['1', '01'], dtype='<U2'), array(['1', '1'], dtype='<U1')]
+    """
+    texts = [label_texts(train, argument), label_texts(holdout, argument)]
+    found = as_numbers(*texts)
+    if found is not None:
+        return found
+    for part, column in zip(("train", "holdout"), texts, strict=True):
+        strange = [k for k, text in enumerate(column) if _is_no_number(text)]
+        rest = [[text for text in other if not _is_no_number(text)] for other in texts]
+        if strange and any(rest) and as_numbers(*rest) is not None:
+            seen = f"an infinite or missing value among numbers, in row {strange[0] + 1} of {part}"
+            raise InputError(argument, seen, "a finite number in every row, or names of classes")
+    return [np.asarray(column, dtype=str) for column in texts]
+
+
+def as_numbers(*columns: Sequence[str]) -> list[NDArray[Any]] | None:
+    """Read columns of text as numbers, or return ``None`` where that could make two different values one.
+
+    They are read if every text is the plain form of its number (no leading zeros, no trailing ones but in "1.0") or all
+    have the same number of decimals, no two texts of a column are the same number, and integers are below 2**53.
+
+    Returns
+    -------
+    list of ndarray, or None
+        Integers where a column is whole, else floats.
+
+    Examples
+    --------
+    >>> as_numbers(["0", "1"], ["1.0"])
+    [array([0, 1]), array([1])]
+    >>> as_numbers(["1.50", "2.25"])
+    [array([1.5 , 2.25])]
+    >>> as_numbers(["1.1", "1.10"]), as_numbers(["01"]), as_numbers([str(2**53 + 1)])
+    (None, None, None)
+    """
+    values: dict[str, float] = {}
+    forms = set()
+    plain = True
+    for text in set().union(*columns):
+        match = _DECIMAL.fullmatch(text)
+        if match is None:
+            return None
+        decimals, exponent = match.groups()
+        number = float(text)
+        if not math.isfinite(number) or (decimals is None and exponent is None and abs(number) >= _WHOLE):
+            return None
+        plain &= decimals in (None, "0") or not decimals.endswith("0")
+        forms.add((len(decimals or ""), exponent is not None))
+        values[text] = number
+    if not plain and len(forms) > 1:
+        return None
+    for column in columns:
+        different = {text if values[text] else text.lstrip("-") for text in column}
+        if len({values[text] for text in different}) != len(different):
+            return None
+    return [_typed(np.asarray([values[text] for text in column], dtype=np.float64)) for column in columns]
+
+
+def is_number_like(labels: Iterable[str]) -> bool:
+    """Whether each of some text labels is an integer in its plain form; such labels are too large to be numbers."""
+    return all(re.fullmatch(r"-?(?:0|[1-9]\d*)", label, re.ASCII) for label in labels)
+
+
+def numbers(column: pd.Series[Any], table: str, title: object) -> NDArray[np.float64]:
+    """Read a column as finite numbers.
+
+    Raises
+    ------
+    InputError
+        When it holds text, or a number that is not finite.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers(pd.Series(["1", "2.50"]), "predictions", "prediction")
+    array([1. , 2.5])
+    """
+    if column.dtype.kind in "biuf":
+        found = column.to_numpy(dtype=np.float64)
+    else:
+        found = np.asarray([_number(value) for value in column.tolist()], dtype=np.float64)
+    if not np.isfinite(found).all():
+        row = int(np.argmax(~np.isfinite(found)))
+        seen = str(column.iloc[row])
+        infinite = isinstance(column.iloc[row], Real) or "inf" in seen.lower()
+        what = f"{seen} in column {title!r}, row {row + 1}" if infinite else f"text in column {title!r}, row {row + 1}"
+        raise InputError(table, what, "finite numbers")
+    return found
+
+
+def sorted_by(table: pd.DataFrame, column: str, name: str) -> pd.DataFrame:
+    """Put a table in the order of a column: of its numbers if it holds numbers only, else of its text or dates.
+
+    Raises
+    ------
+    InputError
+        When its values cannot be compared.
+    """
+    import pandas as pd
+
+    keys = table[column]
+    if keys.dtype.kind == "O":
+        found = pd.to_numeric(keys, errors="coerce")
+        keys = keys if bool(found.isna().any()) else found
+    try:
+        order = keys.reset_index(drop=True).sort_values(kind="stable").index
+    except TypeError:
+        raise InputError(name, f"column {column!r} mixes kinds of values", "values that can be put in order") from None
+    return table.iloc[order]
+
+
+def shared_content(train: pd.DataFrame, holdout: pd.DataFrame, id: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the columns of both tables that say what a record is: those that both have, without ids.
+
+    Text that is a number is taken as one, so that "1.0" equals "1".
+    """
+    import pandas as pd
+
+    columns = [column for column in train.columns if column in holdout.columns and column != id]
+    parts = train[columns].copy(), holdout[columns].copy()
+    for column in columns:
+        if any(part[column].dtype.kind == "O" for part in parts):
+            texts = [part[column].astype(object).where(part[column].notna(), None) for part in parts]
+            found = [pd.to_numeric(text, errors="coerce") for text in texts]
+            numeric = all(bool((f.notna() == t.notna()).all()) for f, t in zip(found, texts, strict=True))
+            for part, number, text in zip(parts, found, texts, strict=True):
+                part[column] = number if numeric else text.map(str)
+    return parts
+
+
+def _check_names(table: pd.DataFrame, name: str) -> None:
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise InputError(name, f"two columns are called {str(twice[0])!r}", "different names")
+
+
+def _typed(column: NDArray[np.float64]) -> NDArray[Any]:
+    whole = bool(((column == np.floor(column)) & (np.abs(column) < _WHOLE)).all())
+    return column.astype(np.int64) if whole else column
+
+
+def _text(value: object, argument: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        return repr(float(value))
+    raise InputTypeError(argument, f"a {type(value).__name__} in the column", "text or numbers")
+
+
+def _number(value: object) -> float:
+    """Return a number, or NaN for what is none."""
+    if isinstance(value, str) and "_" in value:
+        return math.nan
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def _is_no_number(text: str) -> bool:
+    """Whether a text is what stands for a missing or infinite number."""
+    return text.strip().lstrip("+-").lower() in _NO_NUMBERS
