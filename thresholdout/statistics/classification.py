@@ -138,8 +138,9 @@ def f1(positive: Any | None = None) -> Statistic:
     Notes
     -----
     What is certified is the same quotient of the expected counts, given the labels: not the expectation of the
-    quotient, which nobody asks for. With a positive records among n, V = max(4 a, n)/a^2 for independent records; for
-    independent groups with a_g positive among s_g records max(sum (2 a_g)^2, sum s_g^2)/a^2.
+    quotient, which nobody asks for. With a positive records among n, V = min(max(4 a, n)/a^2, 4.8/a) for independent
+    records. For independent groups with a_g positive among s_g records it is the smaller of max(sum (2 a_g)^2, sum
+    s_g^2)/a^2 and 9.6 s/a, s the largest s_g; 4.8 s/a if no group has records of both classes.
 
     Examples
     --------
@@ -167,9 +168,11 @@ def f1(positive: Any | None = None) -> Statistic:
 
     def proxy(y: NDArray[Any], groups: NDArray[np.int64]) -> float:
         truth, _ = positives(y, None)
+        total = int(np.count_nonzero(truth))
         of_each, sizes = np.bincount(groups, weights=truth), np.bincount(groups)
         squares = max(float(np.sum((2.0 * of_each) ** 2)), float(np.sum(np.square(sizes, dtype=np.float64))))
-        return squares / np.count_nonzero(truth) ** 2
+        pure = not np.any((of_each > 0) & (of_each < sizes))
+        return min(squares / total**2, (4.8 if pure else 9.6) * int(sizes.max()) / total)
 
     return Statistic(
         name="f1" if positive is None else f"f1(positive={shown(positive)})",
