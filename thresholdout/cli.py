@@ -317,4 +317,4 @@ def demo(seed: int, picture: Path) -> None:
     """Show on real data what reusing a holdout does, and what a guard does about it."""
     from thresholdout.simulation.demonstration import demonstrate
 
-    demonstrate(seed=seed, picture=picture, echo=click.echo)
+    demonstrate(seed=seed, picture=_in_folder(picture), echo=click.echo)

@@ -214,7 +214,7 @@ def as_numbers(*columns: Sequence[str]) -> list[NDArray[Any]] | None:
         return None
     for column in columns:
         different = {text if values[text] else text.lstrip("-") for text in column}
-        if len({values[text] for text in different}) != len(different):
+        if len({float(text) for text in different}) != len(different):
             return None
     return [_typed(np.asarray([values[text] for text in column], dtype=np.float64)) for column in columns]
 

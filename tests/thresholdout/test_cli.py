@@ -283,6 +283,7 @@ def test_what_cannot_be_read_or_written_is_told_in_one_line(folder: Path) -> Non
         ("--csv", ".", "directory"),
     ):
         assert words in run("history", "guard.db", option, path, code=2 if path == "." else 1).output
+    assert "no folder none" in run("demo", "--picture", "none/x.png", code=1).output
     Path("binary.csv").write_bytes(bytes(range(256)))
     Path("twice.csv").write_text("id,prediction,prediction\n1,2,3\n")
     Path("unnamed.csv").write_text("id,,prediction\n1,2,3\n")
