@@ -488,8 +488,8 @@ class Thresholdout:
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"
         return (
-            f"<Thresholdout of {self.n} records, {self.dependence.describe()}; {self.remaining} answers from the "
-            f"holdout left{noise}>"
+            f"<Thresholdout: {self._mechanism.name} for {self.dependence.describe()}; "
+            f"{self.remaining} answers from the holdout left{noise}>"
         )
 
 

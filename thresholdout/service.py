@@ -406,7 +406,10 @@ def _window(n: int, window: int) -> int:
 
 
 def _edge_groups(train: list[str], holdout: list[str], edges: pd.DataFrame) -> dict[str, Any]:
-    """Name each holdout record's connected component by one of its ids; edges to training records are left out."""
+    """Name each holdout record's connected component by one of its ids.
+
+    Paths through training records count: given what is known about a common effect, its causes depend on each other.
+    """
     import networkx as nx
 
     titles = list(check_table(edges, "edges", []).columns[:2])
@@ -421,10 +424,9 @@ def _edge_groups(train: list[str], holdout: list[str], edges: pd.DataFrame) -> d
         for one in pair:
             if one not in known:
                 raise InputError("edges", f"unknown id {one!r} in row {row + 1}", "ids of train and holdout")
-    inside = [(a, b) for a, b in pairs if a in protected and b in protected]
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(holdout)
-    graph.add_edges_from(inside)
+    graph.add_edges_from(pairs)
     names = {member: min(component) for component in nx.connected_components(graph) for member in component}
     touching = sum((a in protected) != (b in protected) for a, b in pairs)
     return {"kind": "groups", "labels": [names[i] for i in holdout], "in_both": touching, "from": "edges"}

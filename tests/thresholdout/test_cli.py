@@ -52,7 +52,7 @@ def create(*more: str, code: int = 0) -> Result:
 
 
 def test_from_create_to_history(folder: Path) -> None:
-    assert "1500 records" in create().output
+    assert "1500 independent records" in create().output
     if os.name == "posix":
         assert stat.S_IMODE((folder / "guard.db").stat().st_mode) == 0o600
     first = run("ask", "guard.db", "right.csv").output
@@ -197,7 +197,7 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "column 'y' is empty in row 4" in refused()
     pd.read_csv("train.csv").assign(id=lambda t: "h" + t["id"]).to_csv("holdout.csv", index=False)
     assert "1500 of 1500 holdout records occur" in refused()
-    assert "1500 records" in create("--allow-equal-rows").output
+    assert "1500 independent records" in create("--allow-equal-rows").output
 
 
 def test_a_ledger_for_other_data_is_refused(folder: Path) -> None:

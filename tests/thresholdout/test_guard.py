@@ -196,7 +196,7 @@ def test_history_shows_nothing_secret() -> None:
 
 def test_the_representation_shows_no_data() -> None:
     guard = make()
-    assert "2000 records" in repr(guard)
+    assert "2000 independent records" in repr(guard)
     assert "simulation" not in repr(guard)
     assert "simulation only" in repr(make(noise=SeededNoise(0)))
 

@@ -333,3 +333,12 @@ def test_numbers_of_many_kinds() -> None:
     assert numbers(column, "predictions", "prediction").tolist() == [1.0, 2.5, 1.0, 0.5]
     with pytest.raises(InputTypeError):
         labels_of(pd.Series([b"x"]), pd.Series([b"x"]), "y")
+
+
+def test_records_joined_through_a_training_record_are_one_group(tmp_path: Path) -> None:
+    table = pd.DataFrame({"id": [f"r{k}" for k in range(40)], "x": range(40), "y": [0, 1] * 20})
+    edges = pd.DataFrame({"a": ["r0", "r0"], "b": ["r30", "r31"]})
+    service = PredictionGuard.create(
+        tmp_path / "guard.db", table[:20], table[20:], label="y", edges=edges, queries=2, budget=1, confidence=0.5
+    )
+    assert sorted(np.bincount(service.guard.dependence.groups))[-2:] == [1, 2]  # type: ignore[attr-defined]

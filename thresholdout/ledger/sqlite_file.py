@@ -195,8 +195,8 @@ class SQLiteFile:
             if os.path.lexists(f"{self._path}{suffix}") and not os.path.lexists(self._path):
                 raise LedgerUnusable(
                     self.location,
-                    f"the file is gone, but its log {self._path.name}{suffix} is there and holds what was spent; put the "
-                    "file back beside it, or remove the log if that holdout will never be asked again",
+                    f"the file is gone, but its log {self._path.name}{suffix} is there and holds what was spent; put "
+                    "the file back beside it, or remove the log if that holdout will never be asked again",
                 )
         draft = self._path.with_name(f".{self._path.name}.{secrets.token_hex(8)}")
         try:

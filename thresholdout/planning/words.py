@@ -84,7 +84,7 @@ def recommend_all(model: DependenceModel, queries: int, confidence: float, optio
 
 
 def _splitting(queries: int, split: float) -> str:
-    return f", splitting it into {queries} parts {split:.3g}" if split < math.inf else ""
+    return f"; splitting it into {queries} parts would reach {split:.3g}" if split < math.inf else ""
 
 
 def _margin_in_words(use: Use) -> str:
