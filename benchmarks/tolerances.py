@@ -13,8 +13,10 @@ from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import Plan, PlanError, certify, plan
 from thresholdout.certificates.published import theorem_2_tolerance
 from thresholdout.certificates.splitting import splitting_width
+from thresholdout.certificates.walk import walk
 from thresholdout.planning.candidates import by_posterior, by_transcript
-from thresholdout.planning.use import Target
+from thresholdout.planning.everything import gaussian
+from thresholdout.planning.use import Target, Use
 
 QUERIES, BETA = 1000, 0.05
 RECORDS = tuple(10**power for power in range(3, 8))
@@ -39,6 +41,15 @@ def planned(model: DependenceModel, budget: int) -> Plan | None:
         return None
 
 
+def by_walk(use: Use) -> float:
+    """Return the tolerance of the walk route, the best of several noise scales about that of the posterior route."""
+    start = by_posterior(use).noise_scale
+    if start is None or not use.concentrates:
+        return math.inf
+    settings = (use.setting(start * 2.0 ** (k / 3), None) for k in range(-12, 4))
+    return min(walk(setting).tolerance for setting in settings)
+
+
 def row(model: DependenceModel, budget: int) -> list[str]:
     """Return the tolerances of all routes; those of the routes alone have no quiet margin."""
     use = target(model, budget, 0.0).use()
@@ -48,7 +59,9 @@ def row(model: DependenceModel, budget: int) -> list[str]:
         splitting_width(model, QUERIES, BETA),
         splitting_width(model, QUERIES, BETA, binary=True),
         by_posterior(use).tolerance,
+        by_walk(use),
         by_transcript(use).tolerance,
+        gaussian(model, QUERIES, BETA).tolerance,
     ]
     choice = "nothing below 1" if best is None else f"{best.tolerance:.4f} ({best.mechanism}, {best.certificate.route})"
     return [*map(shown, cells), choice]
@@ -57,8 +70,10 @@ def row(model: DependenceModel, budget: int) -> list[str]:
 def print_table(title: str, models: list[tuple[str, DependenceModel]]) -> None:
     """Print one table of tolerances."""
     print(f"{title}: {QUERIES:,} questions, confidence {1 - BETA:g}\n")
-    print("| records | budget | published | splitting | splitting 0/1 | posterior | transcript | plan's choice |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| records | budget | published | splitting | splitting 0/1 | posterior | walk | transcript | Gaussian | choice |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for name, model in models:
         for budget in BUDGETS:
             print(f"| {name} | {budget} | " + " | ".join(row(model, budget)) + " |")
