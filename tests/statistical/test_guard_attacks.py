@@ -36,7 +36,7 @@ def test_half_widths_hold(mechanism: Any, kind: str) -> None:
 
 @pytest.mark.parametrize(("mechanism", "kind"), REFUSED, ids=str)
 def test_mechanisms_that_do_not_serve_are_refused(mechanism: Any, kind: str) -> None:
-    with pytest.raises(InputError, match="mechanism|queries"):
+    with pytest.raises(InputError, match=r"mechanism|queries"):
         runs(kind, mechanism, 1)
 
 
