@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphs import DependenceModel
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import Setting, leakage
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
 
 __all__ = ["max_information", "max_information_route"]
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from graphs import DependenceModel
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import Setting, leakage
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
 
 __all__ = ["mean_total_variation", "posterior", "posterior_tolerance"]
 

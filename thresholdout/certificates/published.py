@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from graphs import DependenceModel, RouteUnavailable
+from graphs.errors import RouteUnavailable
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import Setting, leakage
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
 
 __all__ = [
     "Theorem2",

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphs import DependenceModel
 from thresholdout.certificates.route import ConstantWidth, Route, up
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
 
 __all__ = [
     "bernoulli_holds",
