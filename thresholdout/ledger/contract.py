@@ -7,7 +7,6 @@ import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import TracebackType
 from typing import NoReturn, Self, TypeAlias
 
@@ -236,7 +235,18 @@ class Ledger(ABC):
                 self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
             )
         if entry.key != key or entry.train != train or entry.name != name:
-            entry = replace(entry, key=key, train=train, name=name)
+            entry = Entry(
+                query=entry.query,
+                key=key,
+                name=name,
+                train=train,
+                value=entry.value,
+                half_width=entry.half_width,
+                source=entry.source,
+                remaining=entry.remaining,
+                lower=entry.lower,
+                upper=entry.upper,
+            )
         for value in (entry.train, entry.value, entry.half_width, entry.lower, entry.upper):
             if not math.isfinite(value):
                 raise InputError("entry", f"a value is {value}", "finite numbers")
