@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
@@ -22,4 +23,9 @@ def test_example(script: Path, tmp_path: Path) -> None:
     assert 2 < len(lines) < 40
     assert max(map(len, lines[:-1])) <= 120
     assert picture.exists() == draws
+    quoted = [block for block in README.split("```") if block.strip().startswith(lines[0])]
+    assert len(quoted) == (f"`python examples/{script.name}`" in README)
+    for block in quoted:
+        shown = lines[: len(block.strip().splitlines())]
+        assert block.strip().splitlines() == [line.rstrip() for line in shown]
     assert not draws or picture.read_bytes().startswith(b"\x89PNG")
