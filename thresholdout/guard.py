@@ -487,9 +487,10 @@ class Thresholdout:
 
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"
+        left = "any number of" if self.remaining is None else self.remaining
         return (
             f"<Thresholdout: {self._mechanism.name} for {self.dependence.describe()}; "
-            f"{self.remaining} answers from the holdout left{noise}>"
+            f"{left} answers from the holdout left{noise}>"
         )
 
 

@@ -297,6 +297,7 @@ def test_any_number_of_questions_with_parameters_by_hand() -> None:
     assert widths == sorted(widths)
     assert widths[0] < widths[-1] < 0.3
     assert guard.remaining is None
+    assert "any number of answers" in repr(guard)
     assert guard.ask(1.0, np.zeros(N)).remaining is None
 
 
