@@ -95,7 +95,9 @@ def ordinary_search(seed: int = 1) -> Search:
     train, holdout, fresh = _parts(len(y), (600, 700), seed)
     X = X / 16
     grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.001, 0.01, 0.1, 0.5, 2.0]}
-    guard = Thresholdout((X[holdout], y[holdout]), train=(X[train], y[train]), queries=20, budget=2)
+    guard = Thresholdout(
+        (X[holdout], y[holdout]), train=(X[train], y[train]), queries=20, budget=2, mechanism="thresholdout"
+    )
     search = GridSearchCV(SVC(), grid, scoring=guard.scorer("accuracy", cv=5), cv=guard.split())
     search.fit(X[train], y[train])
     models = [SVC(**parameters).fit(X[train], y[train]) for parameters in search.cv_results_["params"]]
@@ -143,7 +145,11 @@ def reuse(seed: int = 1, rules: int = 500) -> dict[str, Aggregation]:
     }
 
     guard = Thresholdout(
-        (X[holdout_rows], odd[holdout_rows]), train=(X[train_rows], odd[train_rows]), queries=rules + 1, budget=5
+        (X[holdout_rows], odd[holdout_rows]),
+        train=(X[train_rows], odd[train_rows]),
+        queries=rules + 1,
+        budget=5,
+        mechanism="thresholdout",
     )
     vote = analyst.run(lambda t, h: guard.ask(t, h).value, train_rows, holdout_rows)
     right = vote == odd
