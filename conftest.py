@@ -1,7 +1,8 @@
-"""The README's examples are tests."""
+"""The README's examples are tests; they build on each other, so one worker runs them all."""
 
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 
+import pytest
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
@@ -9,3 +10,9 @@ pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE), SkipParser()],
     patterns=["README.md"],
 ).pytest()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.name == "README.md":
+            item.add_marker(pytest.mark.xdist_group("readme"))

@@ -37,6 +37,7 @@ _MOST_INTERVALS = 1 << 16
 """More intervals than this to halve count as failing, which is the safe side."""
 
 _MOST_ATOMS = 2048
+_MOST_RECORDS = 10**7
 
 
 @lru_cache(maxsize=1024)
@@ -120,7 +121,8 @@ def bernoulli_width(records: int, failure: float) -> float:
     Returns
     -------
     float
-        The smallest t at which `bernoulli_holds`, to a relative 1e-3 or so, rounded up.
+        The smallest t at which `bernoulli_holds`, to a relative 1e-3 or so, rounded up; `bounded_width` for more than
+        ten million records.
 
     Examples
     --------
@@ -128,6 +130,8 @@ def bernoulli_width(records: int, failure: float) -> float:
     True
     """
     high = bounded_width(records, failure)
+    if records > _MOST_RECORDS:
+        return high
     if records > _MOST_ATOMS:
         return _many_records_width(records, failure, high)
     low = 1e-9

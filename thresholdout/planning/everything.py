@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.gaussian_route import gaussian_route
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.certificates.splitting import splitting_width
 from thresholdout.errors import InputError, PlanError
 from thresholdout.mechanisms import GaussianParameters, SplittingParameters
 from thresholdout.mechanisms.precision import check_count
-from thresholdout.planning.gaussian import gaussian_parameters, gaussian_widths, most_gaussian_answers
+from thresholdout.planning.gaussian import gaussian_parameters, gaussian_tolerance, most_gaussian_answers
 from thresholdout.planning.result import Plan
-from thresholdout.planning.search import smallest_at_which
+from thresholdout.planning.search import fewest_for_gaussian, smallest_at_which
 from thresholdout.planning.use import Alternative, MechanismName, check_fraction, independent
 from thresholdout.planning.words import recommend_all
 
@@ -74,13 +73,11 @@ def plan_all(
 
 def gaussian(model: DependenceModel, queries: int, beta: float) -> Alternative:
     """Return the Gaussian guard for all questions as an alternative; its tolerance may be infinite."""
-    widths = gaussian_widths(model, queries, beta)
-    if widths is None:
+    tolerance, last = gaussian_tolerance(model, queries, beta)
+    if tolerance == math.inf:
         note = "for independent records, independent groups, and chains that forget their state"
         return Alternative("gaussian", "gaussian", math.inf, offered=False, note=note)
-    last = widths.schedule.scale(queries)
     note = "every question answered from the holdout"
-    tolerance = gaussian_route(model, GaussianParameters(widths.schedule.expand(), queries), beta).tolerance
     return Alternative("gaussian", "gaussian", tolerance, noise_scale=last, note=note)
 
 
@@ -130,8 +127,7 @@ def _solved(target: _Target) -> tuple[DependenceModel, int]:
 def _most_queries(model: DependenceModel, target: _Target) -> int:
     """Return the largest number of questions within the tolerance."""
     tolerance = target.tolerance or 0.0
-    widths = most_gaussian_answers(model, tolerance, target.beta)
-    noisy = 0 if widths is None else widths.schedule.answers
+    noisy = most_gaussian_answers(model, tolerance, target.beta)
 
     def fails(queries: int) -> bool:
         return splitting_width(model, queries, target.beta) > tolerance
@@ -146,14 +142,11 @@ def _fewest_records(target: _Target) -> int:
     """Return the smallest number of independent records that reaches the tolerance."""
     queries, tolerance = target.queries or 1, target.tolerance or 0.0
 
-    def reaches(records: int) -> bool:
-        model = independent(records)
-        split = splitting_width(model, queries, target.beta)
-        if split <= tolerance:
-            return True
-        widths = gaussian_widths(model, queries, target.beta)
-        return widths is not None and widths.tolerance() <= tolerance
+    def split(records: int) -> bool:
+        return splitting_width(independent(records), queries, target.beta) <= tolerance
 
-    if not reaches(_MOST_RECORDS):
+    most = smallest_at_which(split, 1, _MOST_RECORDS) if split(_MOST_RECORDS) else _MOST_RECORDS
+    found = fewest_for_gaussian(queries, tolerance, target.beta, most)
+    if found is None and not split(most):
         raise PlanError(f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {tolerance:g}")
-    return smallest_at_which(reaches, 1, _MOST_RECORDS)
+    return most if found is None else found

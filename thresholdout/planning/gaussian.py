@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.gaussian import GaussianWidths
+from thresholdout.certificates.gaussian_route import gaussian_route
 from thresholdout.certificates.latent_groups import gaussian_within, tightest_gaussian
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters
@@ -12,7 +14,7 @@ from thresholdout.mechanisms import GaussianGuard, GaussianParameters
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["gaussian_parameters", "gaussian_widths", "most_gaussian_answers"]
+__all__ = ["gaussian_parameters", "gaussian_tolerance", "most_gaussian_answers", "one_scale_tolerance"]
 
 
 def gaussian_parameters(model: DependenceModel, queries: int, confidence: float) -> GaussianParameters:
@@ -29,7 +31,7 @@ def gaussian_parameters(model: DependenceModel, queries: int, confidence: float)
     >>> gaussian_parameters(Independent(10_000), 600, 0.95).queries
     600
     """
-    widths = gaussian_widths(model, queries, 1.0 - confidence)
+    widths = _widths(model, queries, 1.0 - confidence)
     if widths is None:
         raise PlanError(
             f"Gaussian answers about {model.describe()} cannot be certified: it takes independent records, independent "
@@ -39,15 +41,41 @@ def gaussian_parameters(model: DependenceModel, queries: int, confidence: float)
     return GaussianParameters(widths.schedule.expand(), queries)
 
 
-def gaussian_widths(model: DependenceModel, queries: int, beta: float) -> GaussianWidths | None:
+def gaussian_tolerance(model: DependenceModel, queries: int, beta: float) -> tuple[float, float]:
+    """Return the certified tolerance of a Gaussian guard, and its last standard deviation; ``inf`` where there is none.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> round(gaussian_tolerance(Independent(10_000), 730, 0.05)[0], 3)
+    0.1
+    """
+    widths = _widths(model, queries, beta)
+    if widths is None:
+        return math.inf, math.inf
+    parameters = GaussianParameters(widths.schedule.expand(), queries)
+    return gaussian_route(model, parameters, beta).tolerance, widths.schedule.scale(queries)
+
+
+def one_scale_tolerance(model: DependenceModel, queries: int, beta: float) -> float:
+    """Return the tolerance of a Gaussian guard with the same noise on all answers, which is quick to find."""
+    widths = tightest_gaussian(model, queries, beta, constant=True, slack=_slack(model.n))
+    return math.inf if widths is None else widths.tolerance()
+
+
+def most_gaussian_answers(model: DependenceModel, tolerance: float, beta: float) -> int:
+    """Return the largest number of questions that a Gaussian guard answers within a tolerance."""
+    left = tolerance - _slack(model.n)
+    widths = gaussian_within(model, left, beta) if left > 0.0 else None
+    answers = 0 if widths is None else widths.schedule.answers
+    while answers and gaussian_tolerance(model, answers, beta)[0] > tolerance:
+        answers -= max(1, answers // 1000)  # the certificate looks for its own shares of beta, and may miss the best
+    return answers
+
+
+def _widths(model: DependenceModel, queries: int, beta: float) -> GaussianWidths | None:
     """Return the noise schedule with the smallest tolerance, and its half-widths; ``None`` for other dependence."""
     return tightest_gaussian(model, queries, beta, slack=_slack(model.n))
-
-
-def most_gaussian_answers(model: DependenceModel, tolerance: float, beta: float) -> GaussianWidths | None:
-    """Return the schedule for the largest number of questions within a tolerance; ``None`` for not even one."""
-    left = tolerance - _slack(model.n)
-    return gaussian_within(model, left, beta) if left > 0.0 else None
 
 
 def _slack(n: int) -> float:
