@@ -12,7 +12,9 @@ pytest_collect_file = Sybil(
 ).pytest()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the README together."""
     for item in items:
         if item.path.name == "README.md":
             item.add_marker(pytest.mark.xdist_group("readme"))
