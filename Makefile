@@ -36,10 +36,10 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-slow: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m 'slow or not slow'
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'slow or not slow'
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
