@@ -32,6 +32,7 @@ class _Commands(click.Group):
     """Commands that show errors in one line, and end with status 3 when the guard answers no more."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and turn the library's errors into one line."""
         try:
             return super().invoke(ctx)
         except (ThresholdoutError, ArgumentError) as error:

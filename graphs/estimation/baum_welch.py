@@ -232,10 +232,17 @@ class _Laws(Protocol):
 
     lengths: list[int]
 
-    def log_likelihoods(self, starts: IntArray) -> FloatArray: ...
-    def update(self, starts: IntArray, states: FloatArray) -> None: ...
-    def order(self, start: int) -> IntArray: ...
-    def emission(self, start: int, order: IntArray) -> Emission: ...
+    def log_likelihoods(self, starts: IntArray) -> FloatArray:
+        """Return ln p(value | state) by the laws of some starts, shape (starts, records, states)."""
+
+    def update(self, starts: IntArray, states: FloatArray) -> None:
+        """Fit the laws of some starts to the probabilities of the states, of the same shape."""
+
+    def order(self, start: int) -> IntArray:
+        """Return the states of a start in a canonical order."""
+
+    def emission(self, start: int, order: IntArray) -> Emission:
+        """Return the laws of a start as an emission, with the states in an order."""
 
 
 class _Normal:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -229,7 +230,7 @@ class TestSimulated:
         """One draw of gamma for all tests: a gap that failed fails again, so the order of outcomes tells."""
 
         class Kept(_Remembering):
-            def test(self, scale: Fraction) -> int:
+            def comparison(self, scale: Fraction) -> int:
                 if not self.kept:
                     self.kept.append(self.noise.laplace(scale))
                 return self.kept[0]
@@ -240,13 +241,13 @@ class TestSimulated:
         """gamma = 2 delta has the right law, and is no fresh noise: the tests compare with one fixed number."""
 
         class FromThreshold(_Remembering):
-            def test(self, scale: Fraction) -> int:
+            def comparison(self, scale: Fraction) -> int:
                 return 2 * self.delta
 
         assert self.lower_bound(FromThreshold) > CLAIM
 
 
-class _Remembering(LaplaceOnly):
+class _Remembering(LaplaceOnly, ABC):
     """Noise whose test noise is not fresh; one object per interaction."""
 
     for_release = False
@@ -257,12 +258,13 @@ class _Remembering(LaplaceOnly):
         self.kept: list[int] = []
         self.delta = 0
 
-    def test(self, scale: Fraction) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def comparison(self, scale: Fraction) -> int:
+        """Return the noise of a test."""
 
     def laplace(self, scale: Fraction) -> int:
         if scale == 2 * self.threshold_scale:
-            return self.test(scale)
+            return self.comparison(scale)
         draw = self.noise.laplace(scale)
         if scale == self.threshold_scale:
             self.delta = draw

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydp.distributions import LaplaceDistribution
 from scipy.stats import binomtest
 
 from tests.oracles.noise import rational_laplace
@@ -102,8 +103,7 @@ def test_the_exact_twin_has_the_same_law(scale: Fraction) -> None:
 
 def test_a_second_opinion() -> None:
     """Google's differential privacy library: sensitivity 100, epsilon 1, hence scale 100, unseeded."""
-    pydp = pytest.importorskip("pydp.distributions")
-    theirs = pydp.LaplaceDistribution(epsilon=1.0, sensitivity=100.0)
+    theirs = LaplaceDistribution(epsilon=1.0, sensitivity=100.0)
     sample = np.sort([theirs.sample() for _ in range(SIZE)])
     ours = np.sort(in_batches(Fraction(100)).astype(np.float64))
     # Half a step of continuity: ours is a rounded number, theirs lies on a far finer grid.

@@ -77,6 +77,7 @@ class _Printed:
     unequal: bool = True
 
     def why_not(self, blocks: IndependentBlocks | None) -> str:
+        """Say why the route does not apply to these records; empty when it does."""
         if blocks is None:
             return "the records are neither independent nor in independent groups"
         if not self.unequal and blocks.largest > blocks.inflation * (1.0 + 1e-9):

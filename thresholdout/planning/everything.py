@@ -37,6 +37,7 @@ class _Target:
 
     @property
     def beta(self) -> float:
+        """1 - confidence."""
         return 1.0 - self.confidence
 
 
