@@ -12,6 +12,8 @@
     └── LedgerError                     the store of the guard's state: .location
         ├── LedgerMismatch                  it belongs to other data or other parameters
         └── LedgerUnusable                  not a ledger, not readable or not writable
+    SearchExhausted (BaseException)     ends a search that swallows errors: .what, .spent, .limit
+    GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
 
 Errors about arguments are also ``ValueError`` (or ``TypeError``), so that callers who know nothing of this
 package can handle them. Validation comes before any budget, noise or file is touched.
@@ -23,6 +25,7 @@ from graphs.errors import ArgumentError
 
 __all__ = [
     "BudgetExhausted",
+    "GuardExhaustedWarning",
     "InputError",
     "InputTypeError",
     "LedgerError",
@@ -30,6 +33,7 @@ __all__ = [
     "LedgerUnusable",
     "OverlapError",
     "PlanError",
+    "SearchExhausted",
     "SharingError",
     "ThresholdoutError",
 ]
@@ -73,6 +77,42 @@ class BudgetExhausted(ThresholdoutError):
 
     def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[str, int, int]]:
         return (type(self), (self.what, self.spent, self.limit))
+
+
+class SearchExhausted(BaseException):
+    """A guard ran out in the middle of a search, and the search ends.
+
+    Derived from ``BaseException``, as ``asyncio.CancelledError`` is: scikit-learn's searches catch every ``Exception``
+    of a scorer and store a NaN instead, so that a search without answers would look like a finished one. The
+    `BudgetExhausted` behind it is its ``__cause__`` in the process that asked, and `reason` everywhere.
+
+    Parameters
+    ----------
+    what : {"budget", "queries"}
+    spent, limit : int
+        As in `BudgetExhausted`.
+    """
+
+    def __init__(self, what: str, spent: int, limit: int) -> None:
+        self.what = what
+        self.spent = spent
+        self.limit = limit
+        super().__init__(
+            f"{self.reason}. The search stops here; the answers so far are in guard.history. "
+            "To let it go on instead, choose exhausted='train', 'nan' or 'stop'"
+        )
+
+    @property
+    def reason(self) -> BudgetExhausted:
+        """The guard's refusal."""
+        return BudgetExhausted(self.what, self.spent, self.limit)
+
+    def __reduce__(self) -> tuple[type[SearchExhausted], tuple[str, int, int]]:
+        return (type(self), (self.what, self.spent, self.limit))
+
+
+class GuardExhaustedWarning(UserWarning):
+    """A guard answers no more, and a search or a training loop goes on without it."""
 
 
 class PlanError(ThresholdoutError):
