@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError
 
@@ -11,8 +11,8 @@ __all__ = ["POLICIES", "Exhausted", "check_exhausted", "warn_exhausted"]
 
 Exhausted = Literal["raise", "train", "nan", "stop"]
 """``"raise"``: the search ends with an error that nothing swallows. ``"train"``: the training value stands in.
-``"nan"``: NaN stands in, and the search goes on. ``"stop"``: the search ends quietly with what it has; where it can't be
-ended, the rest is NaN, at once and without predicting anything."""
+``"nan"``: NaN stands in, and the search goes on. ``"stop"``: the search ends quietly with what it has; where it can't
+be ended, the rest is NaN, at once and without predicting anything."""
 
 POLICIES: Final[tuple[Exhausted, ...]] = get_args(Exhausted)
 
@@ -37,7 +37,7 @@ def check_exhausted(policy: object) -> Exhausted:
     'stop'
     """
     if isinstance(policy, str) and policy in POLICIES:
-        return cast(Exhausted, policy)
+        return policy
     raise InputError("exhausted", repr(policy), "one of " + ", ".join(repr(known) for known in POLICIES))
 
 
