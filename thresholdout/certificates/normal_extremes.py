@@ -81,13 +81,14 @@ def largest_normal_superquantile(count: int, probability: float) -> float:
     >>> round(largest_normal_superquantile(1000, 0.04), 5)
     4.32589
     """
+    from scipy.integrate import trapezoid
     from scipy.special import erfc
 
     start = largest_normal_quantile(count, min(probability, _CONVEX))
     stop = max(largest_normal_quantile(count, probability * 1e-13), start + 1.0)
     points = start + (stop - start) * np.linspace(0.0, 1.0, _POINTS) ** 2
     tail = -np.expm1(count * np.log1p(-erfc(points / math.sqrt(2.0))))
-    within = float(np.trapezoid(tail, points))
+    within = float(trapezoid(tail, points))
     beyond = 2.0 * count * math.exp(-(stop**2) / 2.0) / math.sqrt(2.0 * math.pi) / stop**2
     return (start + (within + beyond) * (1.0 + 1e-9) / probability) * _UP
 
