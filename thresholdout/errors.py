@@ -11,9 +11,11 @@
     ├── SharingError (TypeError)        a guard that would be copied into another process
     └── LedgerError                     the store of the guard's state: .location
         ├── LedgerMismatch                  it belongs to other data or other parameters
+        ├── LedgerSealed                    its secrets are sealed, and the key is missing or another
         └── LedgerUnusable                  not a ledger, not readable or not writable
     SearchExhausted (BaseException)     ends a search that swallows errors: .what, .spent, .limit
     GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
+    UnsealedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
 
 Errors about arguments are also ``ValueError`` (or ``TypeError``), so that callers who know nothing of this
 package can handle them. Validation comes before any budget, noise or file is touched.
@@ -30,12 +32,14 @@ __all__ = [
     "InputTypeError",
     "LedgerError",
     "LedgerMismatch",
+    "LedgerSealed",
     "LedgerUnusable",
     "OverlapError",
     "PlanError",
     "SearchExhausted",
     "SharingError",
     "ThresholdoutError",
+    "UnsealedLedgerWarning",
 ]
 
 
@@ -157,5 +161,13 @@ class LedgerMismatch(LedgerError):
     """The ledger belongs to other data, or to a guard with other parameters."""
 
 
+class LedgerSealed(LedgerError):
+    """Its secrets are sealed, and the key is missing, or it is another one."""
+
+
 class LedgerUnusable(LedgerError):
     """Not a ledger, or one that cannot be read or written."""
+
+
+class UnsealedLedgerWarning(UserWarning):
+    """The environment has a key, and this ledger keeps its secrets in plain text."""

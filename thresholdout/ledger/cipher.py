@@ -1,0 +1,294 @@
+"""Sealing secrets: keys, where they come from, and authenticated encryption.
+
+A sealed text is AES-256-GCM ciphertext. What it belongs to (the guard, the column, how many questions were asked) is
+its associated data, so that a value opens only where, and when, it was sealed.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+import secrets
+import stat
+from contextlib import suppress
+from typing import Final, NoReturn
+
+from thresholdout.errors import InputError, InputTypeError, SharingError, ThresholdoutError
+
+__all__ = ["KEY_FILE_VARIABLE", "KEY_VARIABLE", "Cipher", "Key", "UnsealError", "is_sealed", "make_key_file", "new_key"]
+
+KEY_VARIABLE: Final = "THRESHOLDOUT_KEY"
+KEY_FILE_VARIABLE: Final = "THRESHOLDOUT_KEY_FILE"
+
+_BYTES: Final = 32
+_NONCE: Final = 12
+_PREFIX: Final = "sealed:1:"
+_EXPECTED: Final = f"{_BYTES} random bytes as url-safe base64, as `thresholdout key FILE` writes them"
+_URL_SAFE: Final = str.maketrans("+/", "-_")
+_STANDARD: Final = str.maketrans("-_", "+/")
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class UnsealError(Exception):
+    """A text does not open: another key, another place, another time, or a changed text."""
+
+
+class Key:
+    """A key, which shows only where it came from.
+
+    Parameters
+    ----------
+    text : str
+        32 bytes as url-safe base64.
+    origin : str
+        Where it came from, for messages.
+    given : bool, default True
+        Whether it was given for this very ledger, and not found in the environment.
+
+    Raises
+    ------
+    InputTypeError, InputError
+        The text is no key; the message does not show it.
+
+    Examples
+    --------
+    >>> Key(new_key(), "key")
+    <Key from key>
+    """
+
+    __slots__ = ("_bytes", "given", "origin")
+
+    def __init__(self, text: str, origin: str, *, given: bool = True) -> None:
+        if not isinstance(text, str):
+            raise InputTypeError(origin, f"a {type(text).__name__}", _EXPECTED)
+        self.origin = origin
+        self.given = given
+        self._bytes = _decoded(text.strip(), origin)
+
+    @classmethod
+    def find(cls, key: str | None = None, key_file: str | os.PathLike[str] | None = None) -> Key | None:
+        """Return the key that was given, or the environment's, or None.
+
+        Parameters
+        ----------
+        key : str, optional
+            The key itself.
+        key_file : str or path, optional
+            A file that holds it.
+
+        Raises
+        ------
+        InputError
+            Both are given, a text is no key, or the file can't be read, or can be read by others.
+
+        Notes
+        -----
+        The environment is only asked when neither is given. A variable that is set but empty is refused: most likely a
+        secret is missing, and going on would store plain text.
+        """
+        if key is not None and key_file is not None:
+            raise InputError("key", "a key beside a key_file", "one of the two")
+        if key is not None:
+            return cls(key, "key")
+        if key_file is not None:
+            return cls(_read(key_file, "key_file"), "key_file")
+        text, path = os.environ.get(KEY_VARIABLE), os.environ.get(KEY_FILE_VARIABLE)
+        if text is not None and path is not None:
+            raise InputError(KEY_VARIABLE, f"set beside {KEY_FILE_VARIABLE}", "one of the two")
+        if text is not None:
+            return cls(text, KEY_VARIABLE, given=False)
+        if path is not None:
+            return cls(_read(path, KEY_FILE_VARIABLE), KEY_FILE_VARIABLE, given=False)
+        return None
+
+    def cipher(self) -> Cipher:
+        """Return what seals and opens with this key."""
+        return Cipher(self._bytes)
+
+    def __repr__(self) -> str:
+        return f"<Key from {self.origin}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise _no_copy()
+
+
+class Cipher:
+    """Seals texts with a key, and opens them.
+
+    Parameters
+    ----------
+    key : bytes of length 32
+        The key; only the library that encrypts keeps it.
+
+    Raises
+    ------
+    ThresholdoutError
+        The library ``cryptography`` is missing.
+
+    Notes
+    -----
+    AES-256-GCM with a random nonce of 96 bits for each sealing [NIST SP 800-38D, 8.2.2]. Two sealings with one key
+    share a nonce with probability below 2^-32 as long as there are at most 2^32 of them: change the key before it has
+    sealed four billion questions.
+
+    Examples
+    --------
+    >>> cipher = Key(new_key(), "key").cipher()
+    >>> sealed = cipher.seal("the noisy threshold", "guard", "state", "7")
+    >>> cipher.unseal(sealed, "guard", "state", "7")
+    'the noisy threshold'
+    >>> cipher.unseal(sealed, "guard", "state", "8")
+    Traceback (most recent call last):
+    ...
+    thresholdout.ledger.cipher.UnsealError
+    """
+
+    __slots__ = ("_decrypt", "_encrypt")
+
+    def __init__(self, key: bytes) -> None:
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ImportError:
+            raise ThresholdoutError(
+                "sealed ledgers need the library cryptography: pip install 'thresholdout[encryption]'"
+            ) from None
+        library = AESGCM(key)
+        self._encrypt = library.encrypt
+        self._decrypt = library.decrypt
+
+    def seal(self, text: str, *about: str) -> str:
+        """Return a text sealed.
+
+        Parameters
+        ----------
+        text : str
+            What to seal.
+        *about : str
+            What it belongs to; `unseal` must be told the same.
+
+        Returns
+        -------
+        str
+            Printable characters; a different one each time.
+        """
+        nonce = os.urandom(_NONCE)
+        sealed = nonce + self._encrypt(nonce, text.encode(), _joined(about))
+        return _PREFIX + binascii.b2a_base64(sealed, newline=False).decode()
+
+    def unseal(self, sealed: str, *about: str) -> str:
+        """Return the text that was sealed.
+
+        Raises
+        ------
+        UnsealError
+            It was sealed with another key or about something else, or it was changed.
+        """
+        plain = None
+        if is_sealed(sealed):
+            with suppress(Exception):  # whatever goes wrong is one thing to the caller, and no detail leaks
+                raw = binascii.a2b_base64(sealed[len(_PREFIX) :], strict_mode=True)
+                plain = self._decrypt(raw[:_NONCE], raw[_NONCE:], _joined(about)).decode()
+        if plain is None:
+            raise UnsealError
+        return plain
+
+    def __repr__(self) -> str:
+        return "<Cipher>"
+
+    def __reduce__(self) -> NoReturn:
+        raise _no_copy()
+
+
+def is_sealed(text: str) -> bool:
+    """Whether a text has the form of a sealed one.
+
+    Examples
+    --------
+    >>> is_sealed("state 0")
+    False
+    """
+    return text.startswith(_PREFIX)
+
+
+def new_key() -> str:
+    """Return a new key as text: 32 bytes of the operating system's entropy, 44 characters.
+
+    Examples
+    --------
+    >>> len(new_key())
+    44
+    """
+    return binascii.b2a_base64(secrets.token_bytes(_BYTES), newline=False).decode().translate(_URL_SAFE)
+
+
+def make_key_file(path: str | os.PathLike[str]) -> None:
+    """Put a new key into a new file that only its owner can read.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it must not exist, since another key's file would be lost, and with it whatever that key sealed.
+
+    Raises
+    ------
+    InputError
+        The file is there, or can't be made.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> make_key_file(Path(folder.name, "guard.key"))
+    >>> Key.find(key_file=Path(folder.name, "guard.key"))
+    <Key from key_file>
+    >>> folder.cleanup()
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except OSError as error:
+        raise InputError("key file", f"{os.fspath(path)}: {error.strerror}", "the name of a new file") from None
+    with open(descriptor, "w") as file:
+        file.write(f"{new_key()}\n")
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _read(path: str | os.PathLike[str], argument: str) -> str:
+    """Return what a key file says, after checking that nobody else can read it."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(argument, f"a {type(path).__name__}", "the path of a file")
+    try:
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise InputError(argument, f"{path}: no regular file", "a file made by `thresholdout key`")
+            if os.name == "posix" and found.st_mode & _OTHERS:
+                mode = stat.S_IMODE(found.st_mode)
+                expected = f"a file that only its owner can read; run: chmod 600 {path}"
+                raise InputError(argument, f"{path}: others can use it (mode {mode:04o})", expected)
+            raw = file.read(4 * _BYTES)  # more than any key has
+    except OSError as error:
+        raise InputError(argument, f"{path}: {error.strerror}", "a file made by `thresholdout key`") from None
+    return raw.decode("latin-1")  # maps all bytes; what is no key is refused without being shown
+
+
+def _decoded(text: str, origin: str) -> bytes:
+    """Return a key's bytes; the error shows its length only."""
+    raw = b""
+    if text.isascii() and not set(text) & {"+", "/"}:
+        with suppress(binascii.Error):
+            padded = text.translate(_STANDARD) + "=" * (-len(text) % 4)
+            raw = binascii.a2b_base64(padded, strict_mode=True)
+    if len(raw) != _BYTES:
+        raise InputError(origin, "nothing" if not text else f"a text of {len(text)} characters", _EXPECTED)
+    return raw
+
+
+def _joined(parts: tuple[str, ...]) -> bytes:
+    """Return texts as one, so that no two different lists become the same."""
+    return "".join([f"{len(part)}:{part}" for part in parts]).encode()
+
+
+def _no_copy() -> SharingError:
+    return SharingError("a key can't be copied or pickled; give it to each process by its environment or a key file")
