@@ -1,0 +1,21 @@
+"""The command line; the same words as the library."""
+
+from __future__ import annotations
+
+import click
+
+from thresholdout.cli.arguments import Commands
+from thresholdout.cli.asking import ask, create, history, status
+from thresholdout.cli.planning import demo, plan
+
+__all__ = ["main"]
+
+
+@click.group(cls=Commands)
+@click.version_option(package_name="thresholdout")
+def main() -> None:
+    """Ask a holdout many adaptive questions and know what every answer is worth."""
+
+
+for _command in (plan, create, ask, status, history, demo):
+    main.add_command(_command)

@@ -1,0 +1,169 @@
+"""Commands that make a guard, ask it, and show what it answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
+
+import click
+
+from thresholdout.cli.arguments import FILE, LEDGER, declared, in_folder, shown
+from thresholdout.planning.choice import MechanismName
+
+if TYPE_CHECKING:
+    from thresholdout.answer import Answer
+    from thresholdout.metrics import Metric
+
+__all__ = ["ask", "create", "history", "status"]
+
+
+@click.command()
+@LEDGER
+@click.option("--train", "train_path", type=FILE, required=True, help="CSV of the training part, with labels.")
+@click.option("--holdout", "holdout_path", type=FILE, required=True, help="CSV of the holdout, with labels.")
+@click.option("--label", required=True, help="Column of the labels.")
+@click.option("--id", "id_column", default="id", show_default=True, help="Column that identifies a record.")
+@click.option("--groups", help="Column of groups; records of one group may depend on each other arbitrarily.")
+@click.option("--window", type=int, help="Rows of the holdout more than this far apart are independent.")
+@click.option("--chain", help="Column of the order in which the labels form a Markov chain.")
+@click.option("--edges", "edges_path", type=FILE, help="CSV of pairs of ids that may depend on each other.")
+@click.option(
+    "--mechanism", type=click.Choice(get_args(MechanismName)), help="How questions are answered; left out, the plan's."
+)
+@click.option("--allow-equal-rows", is_flag=True, help="Equal rows in both parts are different records.")
+@declared
+def create(
+    ledger: str,
+    train_path: Path,
+    holdout_path: Path,
+    label: str,
+    id_column: str,
+    groups: str | None,
+    window: int | None,
+    chain: str | None,
+    edges_path: Path | None,
+    mechanism: str | None,
+    allow_equal_rows: bool,
+    queries: int,
+    budget: int,
+    confidence: float,
+) -> None:
+    """Make a guard in the file LEDGER; labels go there, and never come out."""
+    from thresholdout.service import PredictionGuard, read_table
+
+    service = PredictionGuard.create(
+        ledger,
+        read_table(train_path),
+        read_table(holdout_path),
+        label=label,
+        id=id_column,
+        groups=groups,
+        window=window,
+        chain=chain,
+        edges=None if edges_path is None else read_table(edges_path),
+        queries=queries,
+        budget=budget,
+        confidence=confidence,
+        mechanism=cast(MechanismName | None, mechanism),
+        allow_equal_rows=allow_equal_rows,
+    )
+    click.echo(f"{shown(ledger)}: {service.guard!r}")
+    click.echo(f"labels {service.labels}")
+    click.echo(service.certificate.statement)
+    if service.note:
+        click.echo(f"note: {service.note}")
+
+
+@click.command()
+@LEDGER
+@click.argument("predictions", type=FILE)
+@click.option("--metric", default="accuracy", show_default=True, help="What to score.")
+@click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
+@click.option("--name", default="", help="What the history calls the question.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def ask(ledger: str, predictions: Path, metric: str, clip: float | None, name: str, as_json: bool) -> None:
+    """Score PREDICTIONS, a CSV with a row for each record of both parts, through the guard in LEDGER.
+
+    The same predictions again give the same answer, and cost nothing.
+    """
+    from thresholdout.service import PredictionGuard, read_table
+
+    chosen = _metric(metric, clip)
+    service = PredictionGuard.open(ledger)
+    answer = service.ask(read_table(predictions), chosen, name=name)
+    if as_json:
+        shown = ("query", "name", "value", "half_width", "source", "remaining", "repeated")
+        click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
+        return
+    click.echo(_in_words(answer))
+
+
+def _metric(name: str, clip: float | None) -> Metric:
+    """Return the metric that the options of `ask` name."""
+    from thresholdout import metrics
+
+    plain = {f.__name__: f for f in (metrics.accuracy, metrics.zero_one_loss, metrics.brier_score)}
+    clipped = {f.__name__: f for f in (metrics.squared_error, metrics.absolute_error)}
+    if clip is not None:
+        if name == "log_loss":
+            return metrics.log_loss(clip)
+        if name not in clipped:
+            raise click.UsageError(f"--clip goes with --metric {', '.join(('log_loss', *clipped))}")
+        return clipped[name](clip)
+    if name in clipped:
+        raise click.ClickException(f"--metric {name} needs --clip, the largest loss of one record; such as --clip 10")
+    if name == "log_loss":
+        return metrics.log_loss()
+    if name not in plain:
+        expected = ", ".join([*plain, "log_loss", *(f"{n} with --clip" for n in clipped)])
+        raise click.ClickException(f"--metric: {name!r}; expected: {expected}")
+    return plain[name]()
+
+
+def _in_words(answer: Answer) -> str:
+    lower, upper = answer.interval
+    name = f"best so far ({answer.name})" if answer.about == "best" else answer.name
+    left = "" if answer.remaining is None else f"; {answer.remaining} answers from the holdout left"
+    again = ", asked before: nothing spent" if answer.repeated else ""
+    return (
+        f"{name}: {answer.value:.4f} ± {answer.half_width:.4f}  (truth in {lower:.4f} to {upper:.4f})\n"
+        f"from the {answer.source} part; question {answer.query}{left}{again}"
+    )
+
+
+@click.command()
+@LEDGER
+def status(ledger: str) -> None:
+    """Say what is left, and what the answers are worth."""
+    from thresholdout.service import PredictionGuard
+
+    service = PredictionGuard.open(ledger)
+    click.echo(f"{shown(ledger)}: {service.guard!r}")
+    click.echo(f"{len(service.guard.history)} of {service.queries} questions asked")
+    click.echo(service.certificate.statement)
+
+
+@click.command()
+@LEDGER
+@click.option("--plot", "plot_path", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to this file.")
+@click.option("--csv", "csv_path", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
+def history(ledger: str, plot_path: Path | None, csv_path: Path | None) -> None:
+    """Show every question and answer so far."""
+    from thresholdout.service import PredictionGuard
+
+    guard = PredictionGuard.open(ledger).guard
+    frame = guard.history
+    columns = ["query", "name", "train", "value", "half_width", "source", "remaining"]
+    click.echo(frame[columns].to_string(index=False) if len(frame) else "no questions yet")
+    if csv_path is not None:
+        frame.to_csv(in_folder(csv_path), index=False)
+    if plot_path is not None:
+        figure = guard.plot().figure
+        kinds = figure.canvas.get_supported_filetypes()
+        if plot_path.suffix[1:].lower() not in kinds:
+            raise click.ClickException(
+                f"{plot_path}: no kind of picture; expected: a name ending in .png, .svg or .pdf"
+            )
+        figure.savefig(in_folder(plot_path), dpi=150)
+        click.echo(f"drawn to {plot_path}")
