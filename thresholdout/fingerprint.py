@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError, OverlapError
+from thresholdout.rows import columns_of, membership_keys, record_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Part", "check_disjoint", "check_labels", "fingerprint", "handed_out", "kept", "part", "same_rows"]
+__all__ = [
+    "Part",
+    "check_disjoint",
+    "check_labels",
+    "first_fingerprint",
+    "handed_out",
+    "identity",
+    "kept",
+    "order",
+    "part",
+]
 
 Part = tuple[Any, ...]
 """One part of a data set: arrays, data frames or sequences with one entry per record each."""
@@ -72,7 +83,7 @@ def check_labels(data: Part, name: str) -> None:
     missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(1, dtype=bool)
     if labels.dtype.kind == "O":
         missing = np.array(
-            [label is None or label != label or type(label).__name__ == "NAType" for label in labels.flat]
+            [label is None or type(label).__name__ == "NAType" or label != label for label in labels.flat]
         )
     if missing.any():
         raise InputError(name, f"labels of which {int(missing.sum())} are missing", "a label for every record")
@@ -88,24 +99,6 @@ def handed_out(data: Part) -> Part:
     return tuple(_frozen(piece.view()) if isinstance(piece, np.ndarray) else _copied(piece) for piece in data)
 
 
-def same_rows(rows: Any, expected: Any) -> bool:
-    """Whether two containers hold the same records.
-
-    Examples
-    --------
-    >>> same_rows(np.eye(2), [[1, 0], [0, 1]]), same_rows(np.eye(2), np.zeros((2, 2)))
-    (True, False)
-    """
-    if type(rows) is type(expected) and hasattr(rows, "equals"):
-        return bool(rows.equals(expected))
-    if hasattr(rows, "tocsr") or hasattr(expected, "tocsr"):
-        alike = hasattr(rows, "tocsr") and hasattr(expected, "tocsr") and rows.shape == expected.shape
-        return bool(alike and (rows != expected).nnz == 0)
-    left, right = np.asarray(rows), np.asarray(expected)
-    numeric = left.dtype.kind in "fc" and right.dtype.kind in "fc"
-    return bool(np.array_equal(left, right, equal_nan=numeric))
-
-
 def _copied(piece: Any) -> Any:
     return piece.copy() if hasattr(piece, "copy") else copy.deepcopy(piece)
 
@@ -115,17 +108,28 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def fingerprint(data: Part) -> str:
-    """Return the identity of a data set: the SHA-256 of its content, as 64 hexadecimal digits.
+def identity(data: Part) -> str:
+    """Return who a data set is: 64 hexadecimal digits that depend on its records, not on their order.
 
-    The same numbers give the same identity whatever holds them (lists, arrays of any numeric type, data
-    frames); names of columns do not count, the order of records does.
+    The same numbers give the same identity whatever holds them (lists, arrays of any numeric type, data frames, sparse
+    matrices); names of columns do not count, their order does.
 
     Examples
     --------
-    >>> fingerprint(([[1, 2]], [0])) == fingerprint((np.array([[1.0, 2.0]]), np.array([False])))
+    >>> identity(([[1, 2], [3, 4]], [0, 1])) == identity((np.array([[3.0, 4.0], [1.0, 2.0]]), np.array([True, False])))
     True
     """
+    hashes = record_hashes(data)
+    return _digest(b"thresholdout holdout 2", len(data), hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))])
+
+
+def order(data: Part) -> str:
+    """Return a digest of a data set's records in their order: 64 hexadecimal digits."""
+    return _digest(b"thresholdout order 2", len(data), record_hashes(data))
+
+
+def first_fingerprint(data: Part) -> str:
+    """Return the identity that ledgers of the first version gave a data set: SHA-256 of its content, in order."""
     digest = hashlib.sha256(b"thresholdout holdout 1\n")
     for piece in data:
         columns = _columns(piece)
@@ -153,8 +157,8 @@ def check_disjoint(train: Part, holdout: Part) -> None:
     """
     if len(train) != len(holdout):
         return
-    right = _row_hashes(holdout)
-    shared = int(np.isin(right, _row_hashes(train)).sum())
+    right = membership_keys(record_hashes(holdout))
+    shared = int(np.isin(right, membership_keys(record_hashes(train))).sum())
     if shared:
         raise OverlapError(
             "train",
@@ -164,58 +168,19 @@ def check_disjoint(train: Part, holdout: Part) -> None:
         )
 
 
+def _digest(what: bytes, pieces: int, hashes: NDArray[np.uint64]) -> str:
+    digest = hashlib.sha256(what + b" %d %d\n" % (pieces, len(hashes)))
+    digest.update(np.ascontiguousarray(hashes, dtype="<u8").tobytes())
+    return digest.hexdigest()
+
+
 def _columns(piece: Any) -> list[NDArray[Any]]:
     """Split a container into arrays that hold its content: one matrix if all is numeric, else column by column."""
     if hasattr(piece, "tocsr"):
         csr = piece.tocsr().copy()
         csr.sum_duplicates()
         return [np.asarray(a, dtype=np.float64) for a in (csr.shape, csr.indptr, csr.indices, csr.data)]
-    columns = _split(piece)
+    columns = columns_of(piece)
     if all(column.dtype == np.float64 for column in columns):
         return [np.stack(columns, axis=1)] if len(columns) > 1 else columns
     return columns
-
-
-def _split(piece: Any) -> list[NDArray[Any]]:
-    """Split a container into one-dimensional columns, numeric ones as float64."""
-    if hasattr(piece, "columns") and hasattr(piece, "iloc"):
-        columns = [piece.iloc[:, k].to_numpy() for k in range(piece.shape[1])]
-    else:
-        array = np.asarray(piece)
-        columns = list(array.reshape(array.shape[0], -1).T)
-    return [c.astype(np.float64) if c.dtype.kind in "biuf" else c for c in columns]
-
-
-def _row_hashes(data: Part) -> NDArray[np.uint64]:
-    """Hash every record to 64 bits (within this process only)."""
-    from pandas.util import hash_array
-
-    total = np.zeros(1, dtype=np.uint64)
-    for piece in data:
-        if hasattr(piece, "tocsr"):
-            hashes = [_sparse_hashes(piece.tocsr())]
-        else:
-            columns = [column + 0.0 if column.dtype == np.float64 else column for column in _split(piece)]
-            hashes = [
-                hash_array(column if column.dtype == np.float64 else column.astype(str).astype(object))
-                for column in map(np.ascontiguousarray, columns)
-            ]
-        for hashed in hashes:
-            total = total * np.uint64(0x9E3779B97F4A7C15) + hashed
-            total ^= total >> np.uint64(29)
-    return total
-
-
-def _sparse_hashes(rows: Any) -> NDArray[np.uint64]:
-    """Hash the rows of a sparse matrix: sums of hashes of their entries that are not zero."""
-    from pandas.util import hash_array
-
-    rows = rows.copy()
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    entries = hash_array(rows.data.astype(np.float64)) * np.uint64(0xBF58476D1CE4E5B9)
-    entries ^= hash_array(rows.indices.astype(np.int64))
-    entries *= np.uint64(0x94D049BB133111EB)
-    sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(entries, dtype=np.uint64)])
-    hashes: NDArray[np.uint64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
-    return hashes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
@@ -14,25 +14,26 @@ from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, SharingError
-from thresholdout.fingerprint import (
-    Part,
-    check_disjoint,
-    check_labels,
-    fingerprint,
-    handed_out,
-    kept,
-    part,
-    same_rows,
-)
+from thresholdout.fingerprint import Part, handed_out
 from thresholdout.ledger import Entry, Ledger, open_ledger
-from thresholdout.mechanisms import Ladder, SparseVector
+from thresholdout.mechanisms import (
+    GuessAndCheckParameters,
+    Ladder,
+    Outcome,
+    SparseVector,
+    SplittingParameters,
+)
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
 from thresholdout.noise import NoiseSource, SystemNoise
 from thresholdout.planning.choice import MechanismName, check_choice, choose_parameters, record_groups
-from thresholdout.queries import check_bounds, unit_mean
+from thresholdout.queries import check_bounds, clipped
+from thresholdout.question import Question
+from thresholdout.records import Origin, Records
+from thresholdout.rows import row_hashes
 from thresholdout.statistics import Statistic, get_score
+from thresholdout.weights import Weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,15 +148,8 @@ class Thresholdout:
         allow_equal_rows: bool = False,
         documents: Mapping[str, str] | None = None,
     ) -> None:
-        given = part(holdout, "holdout")
-        check_labels(given, "holdout")
-        self._train = None if train is None else part(train, "train")
-        if self._train is not None:
-            check_labels(self._train, "train")
-            _check_parts(self._train, given)
-            if not allow_equal_rows:
-                check_disjoint(self._train, given)
-        self.n = _length(given)
+        self._records = Records(holdout, train, allow_equal_rows)
+        self.n = self._records.n
         self.dependence = _check_dependence(dependence, self.n)
         self._noise: NoiseSource = _check_noise(noise)
         if documents is not None and not isinstance(documents, Mapping):
@@ -172,10 +166,8 @@ class Thresholdout:
             "for_release": self._noise.for_release,
         }
         parameters = choose_parameters(self.dependence, declared)
-        self._holdout = kept(given)
-        self._id = fingerprint(self._holdout)
         self._ledger = open_ledger(ledger)
-        self._open(declared, parameters, sole=not isinstance(ledger, Ledger), documents=documents)
+        self._open(declared, parameters, sole=_is_file(ledger), documents=documents)
 
     def _open(
         self,
@@ -187,6 +179,9 @@ class Thresholdout:
     ) -> None:
         """Find this holdout in the ledger and continue, or enter it."""
         known = self._ledger.guards()
+        self._id = self._records.identity
+        if known and self._id not in known and self._records.first_fingerprint() in known:
+            self._id = self._records.first_fingerprint()
         if self._id in known:
             stored: dict[str, Any] = dict(self._ledger.parameters(self._id))
             for argument, value in declared.items():
@@ -198,11 +193,13 @@ class Thresholdout:
                         "open it with what it was declared with",
                     )
             parameters = parameters_from_json(stored["chosen"])
+            if stored.get("order", self._records.order) != self._records.order:
+                self._check_order(parameters)
         elif known and sole:
             raise LedgerMismatch(
                 self._ledger.location,
-                "it belongs to another holdout; a holdout is known by its content, so give exactly the same records "
-                "in the same order, or another file",
+                "it belongs to another holdout; a holdout is known by its content, so give exactly the same records, "
+                "or another file",
             )
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
@@ -210,9 +207,21 @@ class Thresholdout:
         if self._id not in known:
             self._ledger.create(
                 self._id,
-                {"declared": dict(declared), "chosen": parameters_to_json(parameters)},
+                {"declared": dict(declared), "chosen": parameters_to_json(parameters), "order": self._records.order},
                 self._mechanism.start(self._noise).to_text(),
                 documents,
+            )
+
+    def _check_order(self, parameters: Parameters) -> None:
+        """Refuse the known records in another order, where the order matters."""
+        from graphs import Independent
+
+        in_parts = isinstance(parameters, SplittingParameters | GuessAndCheckParameters)
+        if in_parts or not isinstance(self.dependence, Independent):
+            why = "its parts are runs of records" if in_parts else "its dependence model counts records in their order"
+            raise LedgerMismatch(
+                self._ledger.location,
+                f"it knows these records in another order, and {why}; give them in the order of the first time",
             )
 
     def ask(
@@ -267,68 +276,72 @@ class Thresholdout:
         if not callable(train_values):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
-            train = _train_mean(train_values, self._train, limits)
-            return self._answer(train, self._read(holdout_values, limits), limits, name, key)
+            question = Question(self._records.train_mean(train_values, limits), limits, name, key)
+            return self._answer(question, self._mechanism.read(holdout_values, self.n, limits, "holdout_values"))
         if holdout_values is not None:
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
-        values, protected = self._apply(train_values)
-        train = _train_mean(values, self._train, limits)
-        return self._answer(train, self._read_hidden(protected, limits), limits, name, key)
+        values, on_holdout = self._records.apply(train_values)
+        question = Question(self._records.train_mean(values, limits), limits, name, key)
+        return self._answer(question, self._look("train_values", question, on_holdout))
 
-    def _read(self, values: object, limits: tuple[float, float]) -> Any:
-        """Check values that the caller gave, and return what the mechanism needs of them."""
-        return self._mechanism.read(values, self.n, limits, "holdout_values")
+    def _look(self, argument: str, question: Question, on_holdout: Callable[[], object]) -> Any:
+        """Compute per-record values on the holdout, and return what the mechanism needs of them.
 
-    def _read_hidden(self, values: object, limits: tuple[float, float]) -> Any:
-        """Check values that were computed here from the holdout: an error must not show them."""
+        Values out of range are clipped, which is a function of each record alone. A failure is one of the whole
+        holdout, so it is charged before it shows.
+        """
+        with self._charged(argument, question):
+            values = on_holdout()
+            try:
+                return self._mechanism.read(values, self.n, question.limits, argument)
+            except InputError:
+                inside = clipped(values, self.n, question.limits, argument)
+                return self._mechanism.read(inside, self.n, question.limits, argument)
+
+    @contextmanager
+    def _charged(self, argument: str, question: Question) -> Iterator[None]:
+        """Charge a failure on the holdout, then show its type only: its message may show records."""
+        if question.key is None:
+            self._check_open()
         try:
-            return self._read(values, limits)
-        except InputError:
-            lower, upper = limits
-            seen = "values computed on the holdout (not shown) are missing, out of range, or not one per record"
-            expected = f"{self.n} values in [{lower:g}, {upper:g}], as on the training part; clip them, or give bounds="
-        raise InputError("holdout_values", seen, expected)
+            yield
+        except Exception as error:
+            failed = type(error).__name__
+        else:
+            return
+        self._store(question, lambda state: self._mechanism.fail(state, question.train, self._noise))
+        raise InputError(
+            argument,
+            f"{failed} on the holdout, though not on the training part (its message could show records); charged as "
+            "an answer from the holdout",
+            "a question that works on both parts",
+        )
 
-    def _answer(
-        self,
-        train: float,
-        holdout: Any,
-        limits: tuple[float, float],
-        name: str,
-        key: str | None,
-        spread: float = 1.0,
-    ) -> Answer:
+    def _check_open(self) -> None:
+        """Refuse a new question before anything is computed."""
+        refusal = self._mechanism.refusal(self._mechanism.restore(self._ledger.state(self._id)))
+        if refusal is not None:
+            raise refusal
+
+    def _answer(self, question: Question, holdout: Any) -> Answer:
         """Charge and store one question, then return its answer."""
-        lower, upper = limits
-        width = upper - lower
-        rounding = 0.0 if limits == (0.0, 1.0) else 2.0 * math.ulp(max(abs(lower), abs(upper)))
-        shown = train if width == 1.0 and lower == 0.0 else lower + width * train
+        entry, repeated = self._store(
+            question, lambda state: self._mechanism.step(state, question.train, holdout, self._noise)
+        )
+        return question.answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")
+
+    def _store(self, question: Question, step: Callable[[Any], tuple[Any, Outcome]]) -> tuple[Entry, bool]:
+        """Take one step of the mechanism in the ledger."""
 
         def compute(text: str) -> tuple[str, Entry]:
-            state, outcome = self._mechanism.step(self._mechanism.restore(text), train, holdout, self._noise)
-            from_train = outcome.source == "train"
+            state, outcome = step(self._mechanism.restore(text))
             half_width = outcome.half_width
             if half_width is None:
-                half_width = self.certificate.half_width(outcome.asked, outcome.hits, outcome.source, spread)
-            entry = Entry(
-                query=outcome.asked,
-                key=key or "",
-                name=name,
-                train=shown,
-                value=shown if from_train else lower + width * outcome.value,
-                half_width=width * min(half_width, 1.0) + rounding,
-                source=outcome.source,
-                remaining=self._mechanism.remaining(state),
-                lower=lower,
-                upper=upper,
-            )
-            return state.to_text(), entry
+                source: Source = "train" if outcome.source == "train" else "holdout"
+                half_width = self.certificate.half_width(outcome.asked, outcome.hits, source, question.spread)
+            return state.to_text(), question.entry(outcome, half_width, self._mechanism.remaining(state))
 
-        entry, repeated = self._ledger.ask(self._id, key, shown, name, compute)
-        if repeated and ((entry.lower, entry.upper) != limits or entry.name != name):
-            was = f"{key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
-            raise InputError("key", was, "a key names one question; use another key, or None")
-        return _answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")
+        return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
 
     def score(
         self,
@@ -336,6 +349,7 @@ class Thresholdout:
         metric: str | Metric | Statistic = "accuracy",
         *,
         cv: object | None = None,
+        sample_weight: tuple[object, object] | None = None,
         key: str | None = None,
     ) -> Answer:
         """Ask for a fitted estimator's score.
@@ -351,6 +365,11 @@ class Thresholdout:
             Take as training value the estimator's cross-validated score on the training part, instead of its score on
             the records that it was fitted to. A training value that is not overfitted agrees with the holdout more
             often, so less budget is spent; it takes as many more fits as there are folds.
+        sample_weight : tuple of two array-likes, optional
+            Weights of the training records and of the holdout records, not negative, for metrics that are means. The
+            question is then the mean of weight times value, divided by the mean *training* weight: a mean over the
+            holdout like any other, whose range grows with the largest training weight (larger holdout weights are cut
+            to it), and its half-width with it.
         key : str, optional
             As in `ask`.
 
@@ -361,28 +380,42 @@ class Thresholdout:
             for a statistic see `Statistic.target`.
         """
         chosen = get_score(metric)
-        train, holdout = self._labelled()
+        train, holdout = self._records.labelled()
         if isinstance(chosen, Statistic) and not isinstance(self._mechanism, SparseVector):
             seen = f"{chosen.name!r}, which is no mean over records, asked of {self._mechanism.name}"
             raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
+        if isinstance(chosen, Statistic) and sample_weight is not None:
+            raise InputError("sample_weight", f"weights beside {chosen.name!r}", "a metric that is a mean over records")
+        weights = None if sample_weight is None else Weights(sample_weight, self._records)
         values = (
             chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
         )
-        try:
-            protected = chosen.of(estimator, *handed_out(holdout))
-        except Exception as error:
-            raise _hidden("estimator", error) from None
         if isinstance(chosen, Statistic):
-            return self._answer_statistic(chosen, float(values), float(protected), key)
-        mean = _train_mean(values, self._train, chosen.bounds)
-        return self._answer(mean, self._read_hidden(protected, chosen.bounds), chosen.bounds, chosen.name, key)
+            return self._score_statistic(chosen, estimator, float(values), key)
+        limits = chosen.bounds
+        if weights is not None:
+            values, limits = weights.on_train(values, chosen.bounds)
+        question = Question(self._records.train_mean(values, limits), limits, chosen.name, key)
 
-    def _answer_statistic(self, statistic: Statistic, train: float, holdout: float, key: str | None) -> Answer:
+        def on_holdout() -> object:
+            protected = chosen.of(estimator, *handed_out(holdout))
+            return protected if weights is None else weights.on_holdout(clipped(protected, self.n, chosen.bounds, ""))
+
+        return self._answer(question, self._look("estimator", question, on_holdout))
+
+    def _score_statistic(self, statistic: Statistic, estimator: Any, value: float, key: str | None) -> Answer:
         """Answer with a statistic that is no mean: its half-width has the radius of a mean times its spread."""
         lower, upper = statistic.bounds
-        left, right = (min(1.0, max(0.0, (value - lower) / (upper - lower))) for value in (train, holdout))
-        spread = statistic.spread(self._holdout[1], self.dependence)
-        return self._answer(left, right, statistic.bounds, statistic.name, key, spread)
+        labels = self._records.holdout[1]
+
+        def unit(statistic_value: float) -> float:
+            return min(1.0, max(0.0, (statistic_value - lower) / (upper - lower)))
+
+        spread = statistic.spread(labels, self.dependence)
+        question = Question(unit(value), statistic.bounds, statistic.name, key, spread)
+        with self._charged("estimator", question):
+            protected = unit(float(statistic.of(estimator, *handed_out(self._records.holdout))))
+        return self._answer(question, protected)
 
     def scorer(self, metric: str | Metric | Statistic = "accuracy", *, cv: object | None = None) -> GuardScorer:
         """Return a scorer for scikit-learn's searches; use it together with `split`.
@@ -412,7 +445,7 @@ class Thresholdout:
         """
         from thresholdout.model_selection import GuardScorer
 
-        self._labelled()
+        self._records.labelled()
         return GuardScorer(self, get_score(metric), cv)
 
     def split(self) -> TrainSplit:
@@ -422,13 +455,34 @@ class Thresholdout:
         """
         from thresholdout.model_selection import TrainSplit
 
-        if self._train is None:
-            raise InputError("train", "no training part in this guard", "Thresholdout(..., train=(X_train, y_train))")
-        return TrainSplit(_length(self._train))
+        return TrainSplit(len(self._records.labelled()[0][1]))
 
-    def is_train(self, X: Any) -> bool:
-        """Whether these are exactly the records of the training part."""
-        return self._train is not None and same_rows(X, self._train[0])
+    def origin(self, X: Any) -> Origin:
+        """Say where rows come from, by their content and in any order.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix
+            Rows as in the first array of the parts.
+
+        Returns
+        -------
+        {"train", "holdout", "mixed", "other"}
+            "holdout" when they are exactly the holdout's records; "train" when all of them are training records;
+            "mixed" when some holdout records are among them; "other" otherwise.
+        """
+        return self._records.origin(row_hashes(X))
+
+    @property
+    def train(self) -> Part:
+        """The training part, as a tuple of arrays that can be read and not written."""
+        return self._records.train
+
+    @property
+    def exhausted(self) -> Literal["budget", "queries"] | None:
+        """Which limit is reached, so that no new question is answered; ``None`` while there is none."""
+        refusal = self._mechanism.refusal(self._mechanism.restore(self._ledger.state(self._id)))
+        return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
 
     @property
     def remaining(self) -> int | None:
@@ -452,22 +506,6 @@ class Thresholdout:
         from thresholdout.plotting import plot_history
 
         return plot_history(self.history, ax=ax)
-
-    def _apply(self, query: Callable[..., object]) -> tuple[object, object]:
-        """Apply a callable to both parts; errors on the holdout show their type only."""
-        if self._train is None:
-            raise InputError("train", "no training part in this guard", "Thresholdout(..., train=(X_train, y_train))")
-        values = query(*handed_out(self._train))
-        try:
-            return values, query(*handed_out(self._holdout))
-        except Exception as error:
-            raise _hidden("train_values", error) from None
-
-    def _labelled(self) -> tuple[Part, Part]:
-        """Both parts as pairs (X, y)."""
-        if self._train is None or len(self._train) != 2:
-            raise InputError("train", "no training part (X, y)", "Thresholdout((X, y), train=(X_train, y_train))")
-        return self._train, self._holdout
 
     def __copy__(self) -> Thresholdout:
         return self
@@ -494,23 +532,6 @@ class Thresholdout:
         )
 
 
-def _length(data: Part) -> int:
-    shape = getattr(data[0], "shape", None)
-    return int(shape[0]) if shape is not None else len(data[0])
-
-
-def _check_parts(train: Part, holdout: Part) -> None:
-    """Both parts must be built alike."""
-    if len(train) != len(holdout):
-        raise InputError("train", f"{len(train)} arrays", f"{len(holdout)}, as in the holdout")
-    for one, other in zip(train, holdout, strict=True):
-        if hasattr(one, "columns") and hasattr(other, "columns") and list(one.columns) != list(other.columns):
-            raise InputError("train", f"columns {list(one.columns)}", f"{list(other.columns)}, as in the holdout")
-        left, right = getattr(one, "shape", None), getattr(other, "shape", None)
-        if left is not None and right is not None and left[1:] != right[1:]:
-            raise InputError("train", f"records of shape {left[1:]}", f"shape {right[1:]}, as in the holdout")
-
-
 def _check_dependence(dependence: DependenceModel | None, n: int) -> DependenceModel:
     from graphs import DependenceModel, Independent
 
@@ -523,13 +544,6 @@ def _check_dependence(dependence: DependenceModel | None, n: int) -> DependenceM
     if dependence.n != n:
         raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as the holdout has")
     return dependence
-
-
-def _train_mean(values: object, train: Part | None, bounds: tuple[float, float]) -> float:
-    """Mean of the training values in units of the range; a number stands for itself."""
-    if isinstance(values, (int, float, np.number)) and not isinstance(values, bool):
-        return unit_mean([values], 1, bounds, "train_values")
-    return unit_mean(values, None if train is None else _length(train), bounds, "train_values")
 
 
 def _check_noise(noise: object) -> NoiseSource:
@@ -547,25 +561,6 @@ def _number(argument: str, value: object) -> float | None:
     raise InputTypeError(argument, repr(value), "a number")
 
 
-def _hidden(argument: str, error: Exception) -> InputError:
-    """Report an error on the holdout without its message, which may show records."""
-    return InputError(
-        argument,
-        f"{type(error).__name__} on the holdout, though not on the training part (its message could show records)",
-        "a question that works on both parts",
-    )
-
-
-def _answer(entry: Entry, repeated: bool, about: Literal["question", "best"]) -> Answer:
-    return Answer(
-        value=entry.value,
-        half_width=entry.half_width,
-        source=cast(Source, entry.source),
-        query=entry.query,
-        remaining=entry.remaining,
-        lower=entry.lower,
-        upper=entry.upper,
-        name=entry.name,
-        repeated=repeated,
-        about=about,
-    )
+def _is_file(ledger: object) -> bool:
+    """Whether a ledger was named by its file, which is for one holdout; a server is for many."""
+    return not isinstance(ledger, Ledger) and not str(ledger).startswith("postgres")

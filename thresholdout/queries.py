@@ -28,6 +28,7 @@ __all__ = [
     "ExactMean",
     "UnitRecords",
     "check_bounds",
+    "clipped",
     "record_bits",
     "record_rounding",
     "unit_mean",
@@ -272,6 +273,28 @@ def unit_total(values: object, n: int | None, bounds: tuple[float, float], argum
         steps = np.multiply(_unit(part, bounds, argument, start), scale, out=buffer[: part.size])
         total += int(np.einsum("i->", np.rint(steps, out=steps)))
     return ExactMean(total, size, bits)
+
+
+def clipped(values: object, n: int, bounds: tuple[float, float], argument: str) -> NDArray[Any]:
+    """Return per-record values as numbers in the range: each is clipped to it, and missing ones count as its lower end.
+
+    A function of each record alone, so the result is a query like any other, whatever the values were.
+
+    Raises
+    ------
+    InputError
+        When the length is wrong.
+    InputTypeError
+        When the values are not real numbers.
+
+    Examples
+    --------
+    >>> clipped([0.5, float("nan"), -3, 7], 4, (0, 1), "values").tolist()
+    [0.5, 0.0, 0.0, 1.0]
+    """
+    lower, upper = bounds
+    floats = _checked(values, n, argument).astype(np.float64)
+    return np.clip(np.where(np.isnan(floats), lower, floats), lower, upper)
 
 
 def record_bits(n: int) -> int:

@@ -4,43 +4,56 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from thresholdout.errors import InputError, InputTypeError, OverlapError
-from thresholdout.fingerprint import check_disjoint, fingerprint, part
+from thresholdout.fingerprint import check_disjoint, first_fingerprint, identity, order, part
 
 X = np.arange(12.0).reshape(4, 3)
 Y = np.array([0, 1, 0, 1])
 
 
 def test_the_same_content_has_the_same_identity() -> None:
-    identity = fingerprint((X, Y))
-    assert len(identity) == 64
-    assert identity == fingerprint((X.tolist(), Y.tolist()))
-    assert identity == fingerprint((X.astype(np.float32), Y.astype(bool)))
-    assert identity == fingerprint((pd.DataFrame(X, columns=list("abc")), pd.Series(Y, index=[3, 2, 1, 0])))
-    assert identity == fingerprint((np.asfortranarray(X), Y))
-    assert identity == fingerprint((X - 0.0, Y))
+    for known in (identity, order, first_fingerprint):
+        expected = known((X, Y))
+        assert len(expected) == 64
+        assert expected == known((X.tolist(), Y.tolist()))
+        assert expected == known((X.astype(np.float32), Y.astype(bool)))
+        assert expected == known((pd.DataFrame(X, columns=list("abc")), pd.Series(Y, index=[3, 2, 1, 0])))
+        assert expected == known((np.asfortranarray(X), Y))
+        assert expected == known((X - 0.0, Y))
+    assert identity((X, Y)) == identity((csr_matrix(X), Y))
+
+
+def test_the_order_of_records_has_a_digest_of_its_own() -> None:
+    turned = (X[::-1], Y[::-1])
+    assert identity(turned) == identity((X, Y))
+    assert order(turned) != order((X, Y))
+    assert first_fingerprint(turned) != first_fingerprint((X, Y))
+    assert identity((X[::-1], Y)) != identity((X, Y))
+    assert identity((np.repeat(X, 2, axis=0), np.repeat(Y, 2))) != identity((X, Y))
 
 
 @pytest.mark.parametrize(
     "other",
     [
         (X + 1e-9, Y),
-        (X[::-1], Y[::-1]),
         (X, 1 - Y),
         (X[:3], Y[:3]),
         (X,),
         (X.reshape(4, 3, 1)[:, :2], Y),
         (np.where(X == 5, np.nan, X), Y),
         (X, Y.astype(str)),
-        (csr_matrix(X), Y),
+        (np.hstack([X, np.zeros((4, 1))]), Y),
+        (X[:, ::-1], Y),
     ],
 )
 def test_other_content_has_another(other: tuple[object, ...]) -> None:
-    assert fingerprint(other) != fingerprint((X, Y))
+    for known in (identity, order, first_fingerprint):
+        assert known(other) != known((X, Y))
 
 
 def test_texts_cannot_run_into_each_other() -> None:
     one, other = np.array(["a", "1:b"], dtype=object), np.array(["a1:b", ""], dtype=object)
-    assert fingerprint((one,)) != fingerprint((other,))
+    for known in (identity, order, first_fingerprint):
+        assert known((one,)) != known((other,))
 
 
 def test_shared_records_are_found() -> None:

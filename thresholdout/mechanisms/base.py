@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
+from thresholdout.errors import BudgetExhausted
 from thresholdout.noise import NoiseSource
 
 __all__ = ["Mechanism", "MechanismState", "Outcome", "Source"]
@@ -22,8 +23,8 @@ class MechanismState(Protocol):
 StateT = TypeVar("StateT", bound=MechanismState)
 ValuesT = TypeVar("ValuesT")
 
-Source = Literal["train", "holdout"]
-"""Where an answer comes from."""
+Source = Literal["train", "holdout", "failed"]
+"""Where an answer comes from; "failed" for a question that could not be computed on the holdout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Outcome:
     ----------
     value : float
         The answer, in units of the query's range, in [0, 1].
-    source : {"train", "holdout"}
+    source : {"train", "holdout", "failed"}
         Where it comes from.
     hits : int
         Answers from the holdout *before* this round.
@@ -123,6 +124,17 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         InputError
             When a value is not in [0, 1]. No noise has been drawn, and the message does not show the holdout's value.
         """
+
+    @abstractmethod
+    def fail(self, state: StateT, train: float, noise: NoiseSource) -> tuple[StateT, Outcome]:
+        """Charge a question that could not be computed on the holdout as much as an answer from the holdout.
+
+        Parameters and errors are those of `step`. The outcome's value is the train value, and says nothing.
+        """
+
+    @abstractmethod
+    def refusal(self, state: StateT) -> BudgetExhausted | None:
+        """Return why no further query is allowed, or ``None`` when one is. Public."""
 
     @abstractmethod
     def restore(self, text: str) -> StateT:

@@ -303,8 +303,9 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
         self, state: GaussianState, train: float, holdout: ExactMean, noise: NoiseSource
     ) -> tuple[GaussianState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
-        if state.asked >= self._queries:
-            raise BudgetExhausted("queries", state.asked, int(self._queries))
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
         asked, intervals = state.asked + 1, self._intervals
@@ -315,6 +316,20 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
         if threshold is not None and abs(value - train) <= threshold:
             return GaussianState(asked, state.hits), Outcome(train, "train", state.hits, asked)
         return GaussianState(asked, state.hits + 1), Outcome(value, "holdout", state.hits, asked)
+
+    def fail(self, state: GaussianState, train: float, noise: NoiseSource) -> tuple[GaussianState, Outcome]:
+        """Charge a question that could not be computed; see `Mechanism.fail`."""
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
+        after = GaussianState(state.asked + 1, state.hits + 1)
+        return after, Outcome(train, "failed", state.hits, after.asked, 1.0)
+
+    def refusal(self, state: GaussianState) -> BudgetExhausted | None:
+        """Return why no further query is allowed, or ``None``."""
+        if state.asked >= self._queries:
+            return BudgetExhausted("queries", state.asked, int(self._queries))
+        return None
 
     def restore(self, text: str) -> GaussianState:
         """Return the state that `GaussianState.to_text` wrote."""

@@ -265,11 +265,10 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
         self, state: GuessAndCheckState, train: float, holdout: UnitRecords, noise: NoiseSource
     ) -> tuple[GuessAndCheckState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
-        if state.asked >= self._queries:
-            raise BudgetExhausted("queries", state.asked, int(self._queries))
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
         nats = self._nats(state)
-        if not self._affordable(nats):
-            raise BudgetExhausted("budget", state.failures, state.failures)
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
         if len(holdout) != self._n:
@@ -287,6 +286,23 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
         told = state.nats + self._level_nats(level, round(guess * self._intervals), nats)
         after = GuessAndCheckState(asked, state.failures + 1, told, guess_state)
         return after, Outcome(value, "holdout", state.failures, asked, half_width)
+
+    def fail(self, state: GuessAndCheckState, train: float, noise: NoiseSource) -> tuple[GuessAndCheckState, Outcome]:
+        """Charge a question that could not be computed; see `Mechanism.fail`."""
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
+        told = state.nats + math.log(self._intervals + 1)
+        after = GuessAndCheckState(state.asked + 1, state.failures + 1, told, state.guess)
+        return after, Outcome(train, "failed", state.failures, after.asked, 1.0)
+
+    def refusal(self, state: GuessAndCheckState) -> BudgetExhausted | None:
+        """Return why no further query is allowed, or ``None``."""
+        if state.asked >= self._queries:
+            return BudgetExhausted("queries", state.asked, int(self._queries))
+        if not self._affordable(self._nats(state)):
+            return BudgetExhausted("budget", state.failures, state.failures)
+        return None
 
     def restore(self, text: str) -> GuessAndCheckState:
         """Return the state that `GuessAndCheckState.to_text` wrote."""

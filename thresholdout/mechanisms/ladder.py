@@ -20,7 +20,7 @@ here the step is the radius that holds at that moment.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from thresholdout.errors import BudgetExhausted, InputError
@@ -124,7 +124,7 @@ class LadderState:
             tag, *words, last = text.split(" ")
             asked, releases, best = map(int, words)
             widest = float(last)
-            if tag != _FORMAT or not (min(asked, 1) <= releases <= asked and best >= 0 and 0.0 <= widest < math.inf):
+            if tag != _FORMAT or not (0 <= releases <= asked and best >= 0 and 0.0 <= widest < math.inf):
                 raise ValueError
         except ValueError:
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
@@ -194,8 +194,9 @@ class Ladder(Mechanism[LadderState, ExactMean]):
         self, state: LadderState, train: float, holdout: ExactMean, noise: NoiseSource
     ) -> tuple[LadderState, Outcome]:
         """Answer one query with the best score; see `Mechanism.step`. The train value is not used."""
-        if state.asked >= self._queries:
-            raise BudgetExhausted("queries", state.asked, int(self._queries))
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
         if holdout.n != self._n:
@@ -205,7 +206,7 @@ class Ladder(Mechanism[LadderState, ExactMean]):
         score = mean if maximize else 1.0 - mean
         radius = self._radius(state)
         step = max(radius, 1.0 / self.intervals)
-        better = state.asked == 0 or score >= state.best / self.intervals + step
+        better = state.releases == 0 or score >= state.best / self.intervals + step
         after = LadderState(
             state.asked + 1,
             state.releases + better,
@@ -216,6 +217,20 @@ class Ladder(Mechanism[LadderState, ExactMean]):
         half_width = after.widest + max(after.widest, 1.0 / self.intervals) + 2.0 * self._rounding
         outcome = Outcome(best / self.intervals, "holdout", state.releases, after.asked, min(1.0, half_width), "best")
         return after, outcome
+
+    def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
+        """Charge a question that could not be computed; see `Mechanism.fail`."""
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
+        after = replace(state, asked=state.asked + 1)
+        return after, Outcome(train, "failed", state.releases, after.asked, 1.0)
+
+    def refusal(self, state: LadderState) -> BudgetExhausted | None:
+        """Return why no further query is allowed, or ``None``."""
+        if state.asked >= self._queries:
+            return BudgetExhausted("queries", state.asked, int(self._queries))
+        return None
 
     def restore(self, text: str) -> LadderState:
         """Return the state that `LadderState.to_text` wrote."""

@@ -152,15 +152,28 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
         self, state: SplittingState, train: float, holdout: UnitRecords, noise: NoiseSource
     ) -> tuple[SplittingState, Outcome]:
         """Answer one query from its own part; see `Mechanism.step`. The train value is not used."""
-        queries = self.parameters.queries
-        if state.asked >= queries:
-            raise BudgetExhausted("queries", state.asked, queries)
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
         if len(holdout) != self._n:
             raise InputError("holdout", f"{len(holdout)} records", f"{self._n}, as declared")
         value = holdout.part(self._parts[state.asked]).exact_mean().mean()
         return SplittingState(state.asked + 1), Outcome(value, "holdout", state.asked, state.asked + 1)
+
+    def fail(self, state: SplittingState, train: float, noise: NoiseSource) -> tuple[SplittingState, Outcome]:
+        """Charge a question that could not be computed; see `Mechanism.fail`."""
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
+        after = SplittingState(state.asked + 1)
+        return after, Outcome(train, "failed", state.asked, after.asked, 1.0)
+
+    def refusal(self, state: SplittingState) -> BudgetExhausted | None:
+        """Return why no further query is allowed, or ``None``."""
+        queries = self.parameters.queries
+        return BudgetExhausted("queries", state.asked, queries) if state.asked >= queries else None
 
     def restore(self, text: str) -> SplittingState:
         """Return the state that `SplittingState.to_text` wrote."""

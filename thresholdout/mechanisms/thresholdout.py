@@ -257,10 +257,9 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     ) -> tuple[ThresholdoutState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
         hits, asked = state.hits, state.asked
-        if hits >= self._budget:
-            raise BudgetExhausted("budget", hits, int(self._budget))
-        if asked >= self._queries:
-            raise BudgetExhausted("queries", asked, int(self._queries))
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
         if not 0.0 <= holdout <= 1.0:
@@ -273,6 +272,23 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
         answer = self._release(mean + noise.laplace(self._answer_scale))
         threshold = self._threshold + noise.laplace(self._threshold_scale)
         return ThresholdoutState(threshold, hits + 1, asked), Outcome(answer, "holdout", hits, asked)
+
+    def fail(self, state: ThresholdoutState, train: float, noise: NoiseSource) -> tuple[ThresholdoutState, Outcome]:
+        """Charge a question that could not be computed; see `Mechanism.fail`."""
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
+        threshold = self._threshold + noise.laplace(self._threshold_scale)
+        after = ThresholdoutState(threshold, state.hits + 1, state.asked + 1)
+        return after, Outcome(train, "failed", state.hits, after.asked, 1.0)
+
+    def refusal(self, state: ThresholdoutState) -> BudgetExhausted | None:
+        """Return why no further query is allowed, or ``None``."""
+        if state.hits >= self._budget:
+            return BudgetExhausted("budget", state.hits, int(self._budget))
+        if state.asked >= self._queries:
+            return BudgetExhausted("queries", state.asked, int(self._queries))
+        return None
 
     def restore(self, text: str) -> ThresholdoutState:
         """Return the state that `ThresholdoutState.to_text` wrote."""

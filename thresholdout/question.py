@@ -1,0 +1,95 @@
+"""One question on its way through a guard: from units of the range to the user's units, and to an answer."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, Literal, cast
+
+from thresholdout.answer import Answer, Source
+from thresholdout.errors import InputError
+from thresholdout.ledger import Entry
+from thresholdout.mechanisms import Outcome
+
+__all__ = ["Question"]
+
+_UNIT: Final = (0.0, 1.0)
+
+
+class Question:
+    """A question as the ledger records it.
+
+    Parameters
+    ----------
+    train : float
+        The value on the training part, in units of the range, in [0, 1].
+    limits : tuple of float
+        The range of the values.
+    name : str
+        What is asked, in words.
+    key : str or None
+        The question's identity.
+    spread : float
+        How much wider than a mean of independent values the question fluctuates; 1 for means.
+
+    Attributes
+    ----------
+    shown : float
+        The training value in the user's units.
+    """
+
+    __slots__ = ("key", "limits", "name", "shown", "spread", "train")
+
+    def __init__(
+        self, train: float, limits: tuple[float, float], name: str, key: str | None, spread: float = 1.0
+    ) -> None:
+        self.train = train
+        self.limits = limits
+        self.name = name
+        self.key = key
+        self.spread = spread
+        self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
+
+    def entry(self, outcome: Outcome, half_width: float, remaining: int | None) -> Entry:
+        """Return the line of the history: an outcome and its half-width, in units of the range, in the user's units."""
+        lower, upper = self.limits
+        width = upper - lower
+        rounding = 0.0 if self.limits == _UNIT else 2.0 * math.ulp(max(abs(lower), abs(upper)))
+        return Entry(
+            query=outcome.asked,
+            key=self.key or "",
+            name=self.name,
+            train=self.shown,
+            value=lower + width * outcome.value if outcome.source == "holdout" else self.shown,
+            half_width=width * min(half_width, 1.0) + rounding,
+            source=outcome.source,
+            remaining=remaining,
+            lower=lower,
+            upper=upper,
+        )
+
+    def answer(self, entry: Entry, repeated: bool, about: Literal["question", "best"]) -> Answer:
+        """Return the answer that the ledger stored.
+
+        Raises
+        ------
+        InputError
+            When the key belongs to another question, or the question could not be computed on the holdout.
+        """
+        if repeated and ((entry.lower, entry.upper) != self.limits or entry.name != self.name):
+            was = f"{entry.key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
+            raise InputError("key", was, "a key names one question; use another key, or None")
+        if entry.source == "failed":
+            seen = f"{entry.key!r}, a question that failed on the holdout and was charged"
+            raise InputError("key", seen, "another key, for a question that works on both parts")
+        return Answer(
+            value=entry.value,
+            half_width=entry.half_width,
+            source=cast(Source, entry.source),
+            query=entry.query,
+            remaining=entry.remaining,
+            lower=entry.lower,
+            upper=entry.upper,
+            name=entry.name,
+            repeated=repeated,
+            about=about,
+        )

@@ -1,0 +1,74 @@
+"""Weighted questions: means of weight times value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.records import Records
+
+__all__ = ["Weights"]
+
+
+class Weights:
+    """Weights of both parts' records.
+
+    A weighted mean on the holdout, ``sum w v / sum w``, is no mean over records: each of them moves the denominator
+    too. So both parts are divided by the mean weight c of the *training* records, and the values ``w v / c`` are those
+    of an ordinary question, whose truth is ``E[w v] / c``. Holdout weights are cut to the largest training weight, so
+    that the range is known without looking at the holdout.
+
+    Parameters
+    ----------
+    weights : tuple of two array-likes
+        Of the training records and of the holdout records, none negative.
+    records : Records
+        The parts.
+
+    Raises
+    ------
+    InputError
+        When weights are missing, negative or of another number than the records, or all training weights are zero.
+    InputTypeError
+        When they are not a pair.
+    """
+
+    def __init__(self, weights: object, records: Records) -> None:
+        if not isinstance(weights, tuple) or len(weights) != 2:
+            raise InputTypeError("sample_weight", f"a {type(weights).__name__}", "(train weights, holdout weights)")
+        self._train = _checked(weights[0], records.train_size, "training")
+        holdout = _checked(weights[1], records.n, "holdout")
+        self._centre = float(self._train.mean())
+        if self._centre <= 0.0:
+            raise InputError("sample_weight", "training weights that are all zero", "a positive one")
+        self._most = float(self._train.max()) / self._centre
+        self._holdout = np.minimum(holdout / self._centre, self._most)
+
+    def on_train(self, values: Any, bounds: tuple[float, float]) -> tuple[NDArray[np.float64], tuple[float, float]]:
+        """Return weighted training values, and their range."""
+        lower, upper = bounds
+        limits = min(0.0, lower) * self._most, max(0.0, upper) * self._most
+        weighted = np.asarray(values, dtype=np.float64) * (self._train / self._centre)
+        return np.clip(weighted, *limits), limits
+
+    def on_holdout(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return weighted holdout values. Secret."""
+        return values * self._holdout
+
+
+def _checked(weights: object, n: int | None, part: str) -> NDArray[np.float64]:
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError("sample_weight", f"{part} weights that are not numbers", "real numbers") from None
+    if array.ndim != 1 or (n is not None and array.size != n):
+        raise InputError("sample_weight", f"{part} weights of shape {array.shape}", f"one for each of {n} records")
+    if not np.isfinite(array).all() or (array < 0.0).any():
+        raise InputError("sample_weight", f"{part} weights that are missing, infinite or negative", "weights >= 0")
+    return array
