@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
@@ -290,7 +289,8 @@ class Thresholdout:
         Values out of range are clipped, which is a function of each record alone. A failure is one of the whole
         holdout, so it is charged before it shows.
         """
-        with self._charged(argument, question):
+
+        def read() -> Any:
             values = on_holdout()
             try:
                 return self._mechanism.read(values, self.n, question.limits, argument)
@@ -298,17 +298,16 @@ class Thresholdout:
                 inside = clipped(values, self.n, question.limits, argument)
                 return self._mechanism.read(inside, self.n, question.limits, argument)
 
-    @contextmanager
-    def _charged(self, argument: str, question: Question) -> Iterator[None]:
-        """Charge a failure on the holdout, then show its type only: its message may show records."""
+        return self._charged(argument, question, read)
+
+    def _charged(self, argument: str, question: Question, compute: Callable[[], Any]) -> Any:
+        """Compute something on the holdout; charge a failure, and show its type only: its message may show records."""
         if question.key is None:
             self._check_open()
         try:
-            yield
+            return compute()
         except Exception as error:
             failed = type(error).__name__
-        else:
-            return
         self._store(question, lambda state: self._mechanism.fail(state, question.train, self._noise))
         raise InputError(
             argument,
@@ -413,8 +412,9 @@ class Thresholdout:
 
         spread = statistic.spread(labels, self.dependence)
         question = Question(unit(value), statistic.bounds, statistic.name, key, spread)
-        with self._charged("estimator", question):
-            protected = unit(float(statistic.of(estimator, *handed_out(self._records.holdout))))
+        protected = self._charged(
+            "estimator", question, lambda: unit(float(statistic.of(estimator, *handed_out(self._records.holdout))))
+        )
         return self._answer(question, protected)
 
     def scorer(self, metric: str | Metric | Statistic = "accuracy", *, cv: object | None = None) -> GuardScorer:

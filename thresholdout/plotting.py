@@ -56,6 +56,7 @@ def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
     'question'
     """
     ax = axes(ax)
+    history = history[history["source"] != "failed"]  # charged, but no answer
     query = history["query"].astype(float)
     value, half = history["value"], history["half_width"]
     ax.vlines(

@@ -128,7 +128,74 @@ def test_an_error_on_the_holdout_does_not_show_it() -> None:
         guard.ask(query)
     shown = "".join(traceback.format_exception(caught.value))
     assert str(secret) not in shown
-    assert guard.history.empty
+    assert guard.remaining == 2
+    (row,) = guard.history.to_dict("records")
+    assert (row["source"], row["value"], row["half_width"]) == ("failed", row["train"], 1.0)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    ["thresholdout", "gaussian", "splitting", "ladder", GuessAndCheckParameters(tolerance=0.4, queries=50)],
+)
+def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer(mechanism: object) -> None:
+    """Otherwise crashes would tell about the holdout for free."""
+    guard = make(mechanism=mechanism, queries=4, budget=3)
+    first = data(0)[0][0, 0]
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if X[0, 0] == first:
+            raise KeyError("no such category")
+        return np.asarray(y)
+
+    for attempt in range(3):
+        before = guard.remaining
+        with pytest.raises(InputError, match="KeyError on the holdout"):
+            guard.ask(query, key=f"question {attempt}")
+        assert before is not None
+        assert (guard.remaining or 0) < before
+    with pytest.raises(InputError, match="a question that failed on the holdout and was charged"):
+        guard.ask(lambda X, y: np.asarray(y), key="question 0")
+    assert list(guard.history["source"]) == ["failed"] * 3
+    if mechanism == "thresholdout":
+        assert guard.exhausted == "budget"
+    else:
+        guard.ask(lambda X, y: np.asarray(y))
+    if mechanism == "ladder":  # the first score that there is opens the ladder
+        assert guard.history["value"].iloc[-1] == pytest.approx(data(0)[1].mean(), abs=0.02)
+
+
+def test_nothing_is_computed_on_the_holdout_for_a_guard_that_answers_no_more() -> None:
+    guard = make(queries=1)
+    before = guard.exhausted
+    guard.ask(lambda X, y: np.asarray(y))
+    assert (before, guard.exhausted) == (None, "queries")
+    seen = []
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        seen.append(X[0, 0])
+        return np.asarray(y)
+
+    with pytest.raises(BudgetExhausted):
+        guard.ask(query)
+    assert seen == [data(1)[0][0, 0]]
+
+
+def test_values_computed_on_the_holdout_are_clipped_to_the_range() -> None:
+    """A function of each record alone; a refusal would depend on all of them."""
+    guard = make(mechanism="gaussian", queries=2)
+    last, centre = data(0)[0][-1, 0], data(0)[0][:, 0]
+    expected = np.clip(np.where(centre > 1, np.nan_to_num(centre, nan=0.0), centre), 0, 1).mean()
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        values = X[:, 0].copy() if X[-1, 0] == last else np.full(len(X), 0.3)
+        if X[-1, 0] == last:
+            values[X[:, 0] < -1] = np.nan
+        return values
+
+    answer = guard.ask(query)
+    exact = make(mechanism="splitting", queries=1).ask(query)
+    assert exact.value == pytest.approx(expected, abs=1e-6)
+    assert abs(answer.value - expected) <= answer.half_width
 
 
 @pytest.mark.parametrize(
@@ -434,6 +501,8 @@ def test_nobody_else_can_change_the_holdout() -> None:
 
     with pytest.raises(ValueError, match="read-only"):
         guard.ask(spoil)
+    with pytest.raises(ValueError, match="read-only"):
+        spoil(*guard.train)
     frames = tuple(pd.DataFrame(data(seed)[0], columns=list("abc")) for seed in (0, 1))
     framed = Thresholdout((frames[0], y), train=(frames[1], data(1)[1]), queries=50, budget=3, mechanism="thresholdout")
 
@@ -443,9 +512,9 @@ def test_nobody_else_can_change_the_holdout() -> None:
 
     framed.ask(write)
     assert framed.ask(lambda frame, y: frame["b"] > 1).source == "train"
-    assert framed._holdout[0]["a"].max() < 5.0
+    assert framed._records.holdout[0]["a"].max() < 5.0
     assert guard.ask(lambda X, y: X[:, 0] > 1).value == before
-    assert np.array_equal(guard._holdout[0], data(0)[0])
+    assert np.array_equal(guard._records.holdout[0], data(0)[0])
 
 
 def test_errors_about_holdout_values_computed_here_show_nothing() -> None:
@@ -453,12 +522,13 @@ def test_errors_about_holdout_values_computed_here_show_nothing() -> None:
     secret = data(0)[0][:, 0]
 
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return 2.5 * (X[:, 0] == secret[3]) if len(X) == N and X[0, 0] == secret[0] else np.zeros(N)
+        return np.array([f"{v}!" for v in X[:, 0]]) if X[0, 0] == secret[0] else np.zeros(N)
 
-    with pytest.raises(InputError, match="not shown") as caught:
+    with pytest.raises(InputError, match="InputTypeError on the holdout") as caught:
         guard.ask(query)
-    assert "2.5" not in str(caught.value)
-    assert "position" not in str(caught.value)
+    assert f"{secret[0]}" not in "".join(traceback.format_exception(caught.value))
+    with pytest.raises(InputError, match="InputError on the holdout"):
+        guard.ask(lambda X, y: np.zeros(N - (X[0, 0] == secret[0])))
     assert caught.value.__cause__ is caught.value.__context__ is None or caught.value.__suppress_context__
 
 
@@ -554,3 +624,82 @@ def test_statistics_that_are_no_means() -> None:
     with pytest.raises(InputError, match="mechanism='thresholdout'"):
         noisy.score(model, "roc_auc")
     assert noisy.history.empty
+
+
+def test_the_same_records_in_another_order_and_another_container_share_the_budget(tmp_path: Path) -> None:
+    (X, y), turn = data(0), np.random.default_rng(5).permutation(N)
+    file = tmp_path / "guard.db"
+    guard = make(ledger=file)
+    guard.ask(1.0, y == 1)
+    frame = pd.DataFrame(X[turn], columns=["a", "b", "c"])
+    settings = {"train": (pd.DataFrame(data(1)[0], columns=["a", "b", "c"]), data(1)[1]), "queries": 50, "budget": 3}
+    again = Thresholdout(
+        (frame, pd.Series(y[turn]).astype(float)),
+        mechanism="thresholdout",
+        ledger=file,
+        **settings,  # type: ignore[arg-type]
+    )
+    assert again.remaining == 2
+    again.ask(1.0, y[turn] == 1)
+    assert guard.remaining == 1
+
+
+@pytest.mark.parametrize(
+    "changes", [{"dependence": Groups(np.arange(N) // 4)}, {"mechanism": "splitting", "queries": 9}]
+)
+def test_another_order_is_refused_where_the_order_matters(tmp_path: Path, changes: dict[str, object]) -> None:
+    (X, y), file = data(0), tmp_path / "guard.db"
+    make(ledger=file, **changes).ask(1.0, np.zeros(N))
+    settings: dict[str, object] = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout", **changes}
+    with pytest.raises(LedgerMismatch, match="in the order of the first time"):
+        Thresholdout((X[::-1], y[::-1]), ledger=file, **settings)  # type: ignore[arg-type]
+    assert make(ledger=file, **changes).history.shape[0] == 1
+
+
+def test_rows_are_known_by_their_content() -> None:
+    guard = make()
+    X, train = data(0)[0], data(1)[0]
+    assert guard.origin(train) == guard.origin(train[::-1][:7]) == guard.origin(train[:1].tolist()) == "train"
+    assert guard.origin(X) == guard.origin(X[::-1]) == guard.origin(pd.DataFrame(X)) == "holdout"
+    assert guard.origin(X[:-1]) == guard.origin(np.vstack([train, X[:1]])) == guard.origin(X[:1]) == "mixed"
+    assert guard.origin(X + 1) == guard.origin(np.vstack([train, X[:1] + 1])) == guard.origin(X[:0]) == "other"
+    assert Thresholdout(X, queries=5, budget=1).origin(train) == "other"
+
+
+def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_training_weight() -> None:
+    rng = np.random.default_rng(3)
+    weights = rng.uniform(0.5, 2.0, size=N), rng.uniform(0.5, 3.0, size=N)
+    model = LogisticRegression().fit(*data(1))
+    guard = make(mechanism="splitting", queries=1)
+    answer = guard.score(model, "accuracy", sample_weight=weights)
+    correct = model.predict(data(0)[0]) == data(0)[1]
+    most = weights[0].max()
+    assert answer.value == pytest.approx((np.minimum(weights[1], most) * correct).mean() / weights[0].mean(), abs=1e-6)
+    assert answer.lower == 0.0
+    assert answer.upper == pytest.approx(most / weights[0].mean())
+    plain = make(mechanism="splitting", queries=1).score(model, "accuracy")
+    assert answer.half_width == pytest.approx(plain.half_width * answer.upper)
+    on_train = make().score(model, "accuracy", sample_weight=(weights[0], rng.uniform(0.5, 2.0, size=N)))
+    trained = np.average(model.predict(data(1)[0]) == data(1)[1], weights=weights[0])
+    assert on_train.source == "train"
+    assert on_train.value == pytest.approx(trained)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        (np.ones(N), InputTypeError, "train weights, holdout weights"),
+        ((np.ones(N), np.ones(3)), InputError, "holdout weights of shape"),
+        ((np.zeros(N), np.ones(N)), InputError, "all zero"),
+        ((np.ones(N), -np.ones(N)), InputError, "negative"),
+        ((np.ones(N), np.full(N, "a")), InputTypeError, "not numbers"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(weights: object, error: type[Exception], message: str) -> None:
+    guard = make()
+    model = LogisticRegression().fit(*data(1))
+    with pytest.raises(error, match=message):
+        guard.score(model, sample_weight=weights)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a metric that is a mean"):
+        guard.score(model, "roc_auc", sample_weight=(np.ones(N), np.ones(N)))
+    assert guard.history.empty
