@@ -22,7 +22,8 @@ from typing import Final
 from urllib.parse import quote
 
 from thresholdout.errors import LedgerError, LedgerUnusable
-from thresholdout.ledger import schema
+from thresholdout.ledger import migrations, schema
+from thresholdout.ledger.database import Database
 
 __all__ = ["SQLiteFile"]
 
@@ -39,7 +40,7 @@ _REASONS: Final[dict[int, str]] = {
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-class SQLiteFile:
+class SQLiteFile(Database):
     """A ledger's file, and one connection to it that all threads share.
 
     One connection behind a lock is faster than one for each thread: SQLite lets one writer in at a time, and
@@ -62,6 +63,7 @@ class SQLiteFile:
 
     def __init__(self, location: str, *, must_exist: bool, timeout: float) -> None:
         self.location = location
+        self.statements = schema.statements("sqlite")
         self._path = Path(location).absolute()
         self._timeout = timeout
         self._lock = threading.RLock()
@@ -73,8 +75,10 @@ class SQLiteFile:
             self._make()
         self._identity = self._recognise()
         _open_files.add(self)
-        with self.transaction() as cursor:  # changes nothing, but tells now when the file can't be written
-            cursor.execute(schema.SET_STATE, ("", None))
+        with self.transaction() as cursor:
+            self._bring_up_to_date(cursor)
+            # Changes nothing, but tells now when the file can't be written.
+            cursor.execute(self.statements.set_state, ("", 0, "", None))
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
@@ -204,7 +208,7 @@ class SQLiteFile:
             try:
                 with closing(_connect(draft, "mode=rw", self._timeout)) as connection:
                     connection.execute("BEGIN IMMEDIATE")
-                    for statement in schema.CREATE_TABLES:
+                    for statement in self.statements.create:
                         connection.execute(statement)
                     connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
                     connection.execute(f"PRAGMA user_version = {schema.VERSION}")
@@ -233,18 +237,14 @@ class SQLiteFile:
             raise LedgerUnusable(self.location, "it is not a file")
         try:
             with closing(_connect(self._path, "mode=ro&immutable=1", self._timeout)) as connection:
+                connection.execute("PRAGMA writable_schema = ON")  # a process died in a checkpoint: no damage
                 (application,) = connection.execute("PRAGMA application_id").fetchone()
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.Error as error:
             raise self._unusable(error) from None
         if application != schema.APPLICATION_ID:
             raise LedgerUnusable(self.location, "it is not a ledger")
-        if version != schema.VERSION:
-            raise LedgerUnusable(
-                self.location,
-                f"its tables have version {version}, this program knows version {schema.VERSION}; "
-                "use the program that made it, or a newer one",
-            )
+        self._check_version(version)
         if os.name == "posix" and found.st_mode & _OTHERS:
             raise LedgerUnusable(
                 self.location,
@@ -254,6 +254,26 @@ class SQLiteFile:
         if not os.access(self._path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             raise LedgerUnusable(self.location, _REASONS[sqlite3.SQLITE_READONLY])
         return found.st_dev, found.st_ino
+
+    def _bring_up_to_date(self, cursor: sqlite3.Cursor) -> None:
+        """Give the tables of an earlier version this program's, in the transaction that is under way.
+
+        The version is read again: the log may hold a later one than the file's header, and another process may
+        have been faster.
+        """
+        (version,) = cursor.execute("PRAGMA user_version").fetchone()
+        self._check_version(version)
+        if version < schema.VERSION:
+            migrations.migrate(cursor, version)
+            cursor.execute(f"PRAGMA user_version = {schema.VERSION}")
+
+    def _check_version(self, version: int) -> None:
+        if not 1 <= version <= schema.VERSION:
+            raise LedgerUnusable(
+                self.location,
+                f"its tables have version {version}, this program knows versions up to {schema.VERSION}; "
+                "use the program that made it, or a newer one",
+            )
 
     def _unusable(self, error: sqlite3.Error) -> LedgerUnusable:
         """Return an error that says what happened, and what to do."""
