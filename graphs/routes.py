@@ -60,6 +60,7 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
     {
         "components": InflationRoute(True, "McDiarmid over independent groups"),
         "colouring": InflationRoute(False, "fractional colouring of the dependency graph [Janson 2004]"),
+        "folds": InflationRoute(False, "out-of-fold values: the widths of the folds add up"),
         "spectral": InflationRoute(False, "norm of the kernel on mean-zero functions [Fan, Jiang, Sun 2021]"),
         "interdependence": InflationRoute(True, "interdependence matrix [Dobrushin; Chatterjee 2005]"),
         "dobrushin": InflationRoute(True, "Dobrushin coefficient, Marton couplings [Paulin 2015]"),

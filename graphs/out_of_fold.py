@@ -1,0 +1,141 @@
+"""Out-of-fold values: every record is judged by a model that was fitted to other folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from graphs.arguments import FloatArray, IntArray
+from graphs.errors import ArgumentError
+from graphs.model import Adversary, DependenceModel
+from graphs.profile import Profile
+from graphs.rounding import up
+from graphs.structures import Groups
+
+__all__ = ["OutOfFold"]
+
+
+class OutOfFold(DependenceModel):
+    """Values of records in folds, each computed from its own record and from the records of *other* folds.
+
+    Parameters
+    ----------
+    folds : iterable of hashable
+        The fold of each record. At least two folds, formed without looking at the records.
+    groups : iterable of hashable, optional
+        The group of each record, as for `Groups`: independence across groups, anything inside. Every group lies in one
+        fold. Records are independent by default.
+
+    Raises
+    ------
+    ArgumentError
+        When there is one fold only, the lengths differ, or a group lies in two folds.
+
+    Notes
+    -----
+    What a mean of such values is compared with is the average risk of the fitted models, a function of the records:
+    ``(1/n) sum_i E[v_i | the other folds]``. Given the other folds, the mean over fold k of n_k records deviates from
+    it with a moment generating function of at most ``exp(u^2 Lambda_k / (8 n_k))``, ``Lambda_k = sum s_g^2 / n_k`` over
+    the groups of this fold. Nothing is known about how the deviations of different folds depend on each other, so their
+    widths add up, not their squares: the variance inflation is ``(sum_k sqrt(n_k Lambda_k))^2 / n``, which is K for K
+    equal folds of independent records. Leaving one out attains it, and there are learners whose variance is 2/pi of it. PROOFS.md of thresholdout, "K-fold cross-validation".
+
+    One record takes part in all models, so it may change every value: the leakage is infinite, and no guarantee that
+    rests on privacy applies.
+
+    Examples
+    --------
+    >>> model = OutOfFold([0, 0, 1, 1])
+    >>> round(model.variance_inflation(), 6)
+    2.0
+    >>> model.describe()
+    '4 out-of-fold values in 2 folds of 2, of independent records'
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("group",)
+    inflation_methods: ClassVar[tuple[str, ...]] = ("folds",)
+
+    def __init__(self, folds: Iterable[Any], groups: Iterable[Any] | None = None) -> None:
+        parts = Groups(folds)
+        self._folds, self._sizes = parts.groups, parts.independent_groups()
+        super().__init__(parts.n)
+        if len(self._sizes) < 2:
+            raise ArgumentError("folds", "one fold", "at least two, so that every record has models fitted without it")
+        self._groups = np.arange(self.n, dtype=np.int64)
+        if groups is not None:
+            self._groups = Groups(groups).groups
+        if len(self._groups) != self.n:
+            raise ArgumentError("groups", f"{len(self._groups)} labels", f"{self.n}, one for each record")
+        homes = np.zeros(int(self._groups.max()) + 1, dtype=np.int64)
+        homes[self._groups] = self._folds
+        astray = np.flatnonzero(homes[self._groups] != self._folds)
+        if astray.size:
+            seen = f"a group with records in two folds (record {int(astray[0])} is one of them)"
+            raise ArgumentError(
+                "groups", seen, "whole groups in one fold; sklearn.model_selection.GroupKFold makes such"
+            )
+
+    @property
+    def folds(self) -> IntArray:
+        """Number of each record's fold, shape (n,), from 0, in the order in which folds first occur."""
+        return self._folds.copy()
+
+    def squares(self) -> IntArray:
+        """Return, for each fold, the sum of the squares of its groups' sizes, ``n_k Lambda_k``; shape (K,).
+
+        Examples
+        --------
+        >>> OutOfFold([0, 0, 1, 1, 1], groups=[7, 7, 8, 8, 9]).squares()
+        array([4, 5])
+        """
+        sizes = np.bincount(self._groups).astype(np.int64)
+        homes = np.zeros(len(sizes), dtype=np.int64)
+        homes[self._groups] = self._folds
+        squares = np.zeros(len(self._sizes), dtype=np.int64)
+        np.add.at(squares, homes, sizes**2)
+        return squares
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        return Profile.constant(float("inf"), self.n)
+
+    def _inflation(self, method: str) -> float:
+        roots = np.sqrt(self.squares().astype(np.float64))
+        return up(float(roots.sum()) ** 2 / self.n, 4 * len(roots) + 8)
+
+    def _content(self) -> Mapping[str, Any]:
+        return {"folds": self._folds, "groups": self._groups}
+
+    def given(self, known: Iterable[int] | Mapping[int, Any]) -> NoReturn:
+        """Refuse: who knows a record knows something about every model.
+
+        Raises
+        ------
+        ArgumentError
+            Always.
+        """
+        raise ArgumentError("known", "records of a cross-validation", "folds of the unknown records alone")
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Draw one fair coin (0 or 1) for each group: the records, not their out-of-fold values.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        coins: IntArray = rng.integers(0, 2, size=int(self._groups.max()) + 1)
+        return coins[self._groups]
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        low, high = int(self._sizes.min()), int(self._sizes.max())
+        sizes = f"{low}" if low == high else f"{low} to {high}"
+        groups = int(self._groups.max()) + 1
+        records = "independent records" if groups == self.n else f"{groups} independent groups"
+        return f"{self.n} out-of-fold values in {len(self._sizes)} folds of {sizes}, of {records}"

@@ -1,0 +1,356 @@
+"""A guard around K-fold cross-validation: every record trains and every record tests.
+
+Why not a guard for each fold? The training part of one fold's guard contains the other folds, and its answers from
+there are free and exact: an analyst reads the labels of fold 2 from the guard of fold 1, and then asks the guard of
+fold 2 for a lookup table of them. `KFoldGuard` has one guard for the out-of-fold values of all records, and never
+shows a training value. PROOFS.md, "K-fold cross-validation".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+
+from thresholdout.answer import Answer
+from thresholdout.certificates import Certificate
+from thresholdout.errors import InputError, InputTypeError, SharingError
+from thresholdout.folds import fold_model, make_folds
+from thresholdout.guard import Thresholdout
+from thresholdout.mechanisms import Ladder
+from thresholdout.metrics import Metric
+from thresholdout.question import Question
+from thresholdout.statistics import Statistic, get_score
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+    from thresholdout.folds import Fold
+    from thresholdout.ledger import Ledger
+    from thresholdout.noise import NoiseSource
+
+__all__ = ["KFoldGuard"]
+
+
+class KFoldGuard:
+    """Cross-validation that can be asked many adaptive questions.
+
+    A question is the average of a metric over all records, each judged by a clone of an estimator that was fitted to
+    the other folds. With probability ``confidence`` every answer is within its ``half_width`` of the *average risk of
+    the fitted models*, for all questions at once and however each was chosen from earlier answers.
+
+    **What the analyst must not do.** All that he learns about these records has to come from the answers: no training
+    scores, no pictures of the data, no features chosen by hand, no model that was fitted to them elsewhere. What is
+    chosen from the records belongs into the estimator (a pipeline), so that every fold chooses again. The seeds of the
+    estimator are chosen without looking at the records, too.
+
+    Parameters
+    ----------
+    X, y : array-like
+        All records and their labels.
+    cv : int or splitter, default=5
+        Number of folds, or a splitter of scikit-learn whose test sides partition the records. Folds are formed without
+        looking at records: a splitter gets placeholders, never X and y, so stratified ones are refused.
+    groups : array-like of shape (n,), optional
+        Group of each record, such as the patient. Whole groups are in one fold, and only groups are independent.
+    dependence : graphs.DependenceModel, optional
+        How the records depend on each other; every fold must be a union of its independent groups.
+    queries : int, default=100
+        How many questions may be asked.
+    budget : int, default=5
+        How many answers may be further than the threshold from what was expected.
+    confidence : float, default=0.95
+        Probability with which all half-widths hold at once.
+    mechanism : {"thresholdout", "ladder"}, default="thresholdout"
+        How questions are answered; "ladder" tells the best score so far only.
+    ledger, noise
+        As in `Thresholdout`. The same records in the same ledger share one budget.
+    random_state : int, default=0
+        Seed with which folds are drawn, when ``cv`` is a number.
+
+    Attributes
+    ----------
+    n : int
+        Number of records.
+    dependence : graphs.out_of_fold.OutOfFold
+        How the out-of-fold values depend on each other.
+
+    Raises
+    ------
+    InputError
+        When an argument cannot be used, folds look at labels, or depend on each other.
+    PlanError
+        When so few records certify nothing about so many questions.
+
+    Notes
+    -----
+    The half-widths are those of a holdout of about n/K records, since nothing is assumed about the learner: there are
+    learners whose errors in all folds agree. What is gained over such a holdout is that all records train.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = make_classification(20_000, 5, random_state=0)
+    >>> guard = KFoldGuard(X, y, cv=2, queries=20, budget=2)
+    >>> answer = guard.score(LogisticRegression(C=0.1), "accuracy", expected=0.9)
+    >>> answer.query, answer.half_width < 0.12, guard.remaining <= 2
+    (1, True, True)
+    >>> guard.folds[["records", "inflation"]]
+          records  inflation
+    fold
+    0       10000        1.0
+    1       10000        1.0
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        cv: Any = 5,
+        groups: Any = None,
+        dependence: DependenceModel | None = None,
+        queries: int = 100,
+        budget: int = 5,
+        confidence: float = 0.95,
+        mechanism: Literal["thresholdout", "ladder"] = "thresholdout",
+        ledger: str | Path | Ledger | None = None,
+        noise: NoiseSource | None = None,
+        random_state: int = 0,
+    ) -> None:
+        if mechanism not in ("thresholdout", "ladder"):
+            expected = "'thresholdout' or 'ladder'; an out-of-fold average is no mean of independent records"
+            raise InputError("mechanism", repr(mechanism), expected)
+        n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        self._folds = make_folds(n, cv, groups, dependence, random_state)
+        self.n = n
+        self.dependence = fold_model(n, self._folds, groups, dependence)
+        self._guard = _OutOfFoldGuard(
+            (X, y),
+            dependence=self.dependence,
+            queries=queries,
+            budget=budget,
+            confidence=confidence,
+            mechanism=mechanism,
+            ledger=ledger,
+            noise=noise,
+        )
+
+    def score(
+        self,
+        estimator: Any,
+        metric: str | Metric = "accuracy",
+        *,
+        expected: float | None = None,
+        key: str | None = None,
+        n_jobs: int | None = None,
+    ) -> Answer:
+        """Ask for an estimator's cross-validated score: one question, K fits.
+
+        Parameters
+        ----------
+        estimator : estimator
+            It is cloned and fitted to the complement of every fold.
+        metric : str or Metric, default="accuracy"
+            One of `thresholdout.metrics`: a mean of per-record values.
+        expected : float, optional
+            What you expect, in the metric's units, from earlier answers or from elsewhere, *not from these records*. An
+            answer that agrees repeats it and costs nothing. By default the last answer about this metric, and the
+            middle of its range before the first one.
+        key : str, optional
+            Identity of the question. Asking again with the same key gives the same answer, fits nothing and costs
+            nothing, also after a crash; it is about the models that were fitted then.
+        n_jobs : int, optional
+            Folds that are fitted at once.
+
+        Returns
+        -------
+        Answer
+            Its source is "train" when it repeats what was expected, "holdout" when it is a noisy out-of-fold average.
+
+        Raises
+        ------
+        InputError
+            When an argument cannot be used (nothing is spent), or when the estimator fails on these records, which is
+            charged.
+        BudgetExhausted
+            When the budget, or the declared number of questions, is used up; nothing is fitted then.
+        """
+        chosen = get_score(metric)
+        if isinstance(chosen, Statistic):
+            raise InputError("metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.metrics)")
+        _check_estimator(estimator, chosen.response)
+        repeated = None if key is None else self._guard.stored(key, chosen)
+        if repeated is not None:
+            return repeated
+        baseline = self._guard.last(chosen) if expected is None else float(expected)
+        lower, upper = chosen.bounds
+        if not lower <= baseline <= upper:
+            raise InputError("expected", baseline, f"a number in [{lower:g}, {upper:g}], the range of {chosen.name}")
+        unit = min(1.0, max(0.0, (baseline - lower) / (upper - lower)))
+        question = Question(unit, chosen.bounds, chosen.name, key)
+        return self._guard.out_of_fold(question, lambda X, y: self._values(estimator, chosen, X, y, n_jobs))
+
+    def _values(self, estimator: Any, metric: Metric, X: Any, y: Any, n_jobs: int | None) -> NDArray[Any]:
+        """Return each record's value under the model that was fitted without its fold."""
+        from sklearn.utils.parallel import Parallel, delayed
+
+        fitted = Parallel(n_jobs=n_jobs)(
+            delayed(_predictions)(estimator, metric.response, X, y, f) for f in self._folds
+        )
+        known = [one.classes for one in fitted if one.classes is not None]
+        classes = np.unique(np.concatenate(known)) if len(known) == len(fitted) else None
+        outputs = [one.output if metric.response == "predict" else one.aligned(classes) for one in fitted]
+        order = np.argsort(np.concatenate([fold.test for fold in self._folds]))
+        return metric.values(np.asarray(y), np.concatenate(outputs)[order], classes)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the answers are worth, and by which route: "transcript" or "ladder"."""
+        return self._guard.certificate
+
+    @property
+    def remaining(self) -> int | None:
+        """Answers from the records that are left."""
+        return self._guard.remaining
+
+    @property
+    def exhausted(self) -> Literal["budget", "queries"] | None:
+        """Which limit is reached; ``None`` while there is none."""
+        return self._guard.exhausted
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """Every question and answer so far; ``train`` is what was expected. Nothing in it is secret."""
+        return self._guard.history
+
+    @property
+    def answers(self) -> list[Answer]:
+        """Every answer so far."""
+        return self._guard.answers()
+
+    @property
+    def folds(self) -> pd.DataFrame:
+        """Sizes of the folds: records, groups, the records that train, and the inflation inside the fold."""
+        import pandas as pd
+
+        squares = self.dependence.squares()
+        rows = [
+            (len(fold.test), len(np.unique(fold.groups)), len(fold.train), square / len(fold.test))
+            for fold, square in zip(self._folds, squares[self._home()], strict=True)
+        ]
+        columns = ["records", "groups", "train", "inflation"]
+        return pd.DataFrame(rows, columns=columns, index=pd.RangeIndex(len(rows), name="fold"))
+
+    def _home(self) -> NDArray[np.int64]:
+        """Return the number that the model gives to each fold."""
+        return self.dependence.folds[[fold.test[0] for fold in self._folds]]
+
+    def __copy__(self) -> KFoldGuard:
+        return self
+
+    def __deepcopy__(self, memo: object) -> KFoldGuard:
+        return self
+
+    def __sklearn_clone__(self) -> KFoldGuard:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise SharingError(
+            "a cross-validation guard cannot be pickled: its copy would spend the same budget twice. Fit folds in "
+            "parallel with score(..., n_jobs=2); to continue in another process, give it a file (ledger='guard.db')"
+        )
+
+    def __repr__(self) -> str:
+        left = "any number of" if self.remaining is None else self.remaining
+        return f"<KFoldGuard: {self.dependence.describe()}; {left} answers from the records left>"
+
+
+class _OutOfFoldGuard(Thresholdout):
+    """The guard inside: it has no training part, and computes values on all its records."""
+
+    def out_of_fold(self, question: Question, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
+        """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
+        self._check_open()
+        before = self._failures()
+        try:
+            values = self._look("estimator", question, lambda: compute(*self._records.holdout))
+        except InputError:
+            if self._failures() == before:
+                raise
+            failed = "an error on the folds (its message could show records); charged as an answer from the records"
+            raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None
+        return self._answer(question, values)
+
+    def stored(self, key: str, metric: Metric) -> Answer | None:
+        """Return the answer that was given to this key, if there is one."""
+        for entry in self._ledger.entries(self._id):
+            if entry.key == key:
+                return Question(0.0, metric.bounds, metric.name, key).answer(entry, True, self._about())
+        return None
+
+    def answers(self) -> list[Answer]:
+        """Return all answers, in the order of the questions."""
+        return [
+            Question(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._about())
+            for entry in self._ledger.entries(self._id)
+            if entry.source != "failed"
+        ]
+
+    def last(self, metric: Metric) -> float:
+        """Return the last answer about this metric, and the middle of the range before the first."""
+        for entry in reversed(self._ledger.entries(self._id)):
+            if entry.name == metric.name and entry.source != "failed":
+                return entry.value
+        return sum(metric.bounds) / 2.0
+
+    def _failures(self) -> int:
+        return sum(entry.source == "failed" for entry in self._ledger.entries(self._id))
+
+    def _about(self) -> Literal["question", "best"]:
+        return "best" if isinstance(self._mechanism, Ladder) else "question"
+
+
+@dataclass(frozen=True, slots=True)
+class _Predictions:
+    """What one fold's model says about its fold."""
+
+    output: NDArray[Any]
+    classes: NDArray[Any] | None
+
+    def aligned(self, classes: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Return probabilities with a column for every class; a class without a training record has probability 0."""
+        if classes is None or self.classes is None:
+            raise InputTypeError("estimator", "predict_proba without classes_", "a classifier with classes_")
+        probability = np.zeros((len(self.output), len(classes)))
+        probability[:, np.searchsorted(classes, self.classes)] = self.output
+        return probability
+
+
+def _predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> _Predictions:
+    """Fit a clone to a fold's complement, and apply it to the fold."""
+    from sklearn.base import clone
+    from sklearn.utils import _safe_indexing
+
+    model = clone(estimator).fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
+    output = np.asarray(getattr(model, response)(_safe_indexing(X, fold.test)))
+    return _Predictions(output, getattr(model, "classes_", None))
+
+
+def _check_estimator(estimator: Any, response: str) -> None:
+    """Refuse what can't be fitted anew for every fold: a frozen model may have seen the fold that it is judged by."""
+    from sklearn.frozen import FrozenEstimator
+
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, which is cloned for every fold")
+    if not hasattr(estimator, response):
+        raise InputTypeError("estimator", f"{type(estimator).__name__} without {response}", response)
+    if any(isinstance(part, FrozenEstimator) for part in (estimator, *estimator.get_params().values())):
+        seen = "a frozen model, which stays what it is in every fold"
+        raise InputError("estimator", seen, "an estimator that every fold fits anew")

@@ -1,0 +1,179 @@
+"""Folds of a cross-validation, formed without looking at the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+    from graphs.out_of_fold import OutOfFold
+
+__all__ = ["Fold", "fold_model", "make_folds"]
+
+_WHY_BLIND = (
+    "folds that are formed without looking at labels: given the other folds, a stratified fold's class counts are "
+    "known, so its records are no independent draws any more; KFold(shuffle=True), or GroupKFold"
+)
+_PARTITION = "test sides that partition the records: every record in exactly one"
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One fold.
+
+    Attributes
+    ----------
+    train, test : ndarray of int
+        Positions of the records that fit the model, and of those that it is judged by.
+    groups : ndarray of int
+        Groups of the records of the test side.
+    """
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    groups: NDArray[np.int64]
+
+
+def make_folds(
+    n: int, cv: Any, groups: Any = None, dependence: DependenceModel | None = None, random_state: int = 0
+) -> tuple[Fold, ...]:
+    """Form folds of n records.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    cv : int, splitter, or iterable of (train, test)
+        A splitter is shown placeholders, never records or labels.
+    groups : array-like of shape (n,), optional
+        Group of each record.
+    dependence : graphs.DependenceModel, optional
+        Its independent groups serve when no groups are given.
+    random_state : int
+        Seed for a number of folds.
+
+    Raises
+    ------
+    InputError
+        When folds look at labels, are no partition, or train with records of the groups that they test.
+
+    Examples
+    --------
+    >>> [len(fold.test) for fold in make_folds(10, 3)]
+    [4, 3, 3]
+    >>> from sklearn.model_selection import StratifiedKFold
+    >>> make_folds(10, StratifiedKFold(2))
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: cv: StratifiedKFold...; expected: folds that are formed without looking at labels...
+    """
+    from graphs import Groups
+
+    members = _members(n, groups, dependence)
+    grouped = len(np.unique(members)) < n
+    together = Groups(groups).groups if groups is not None else members if grouped else None
+    splits = _splits(n, cv, together, random_state)
+    if len(splits) < 2:
+        raise InputError("cv", f"{len(splits)} fold", "at least two")
+    tested = np.concatenate([test for _, test in splits])
+    if len(tested) != n or not np.array_equal(np.sort(tested), np.arange(n)):
+        raise InputError("cv", f"test sides of {len(tested)} records, of {n}", _PARTITION)
+    for number, (train, test) in enumerate(splits):
+        if not len(test) or not len(train) or train.min() < 0 or train.max() >= n:
+            raise InputError("cv", f"fold {number} with {len(train)} and {len(test)} records", "records on both sides")
+        if np.isin(members[train], members[test]).any():
+            what = "groups" if grouped else "records"
+            raise InputError("cv", f"fold {number} trains with {what} that it tests", "whole groups on one side")
+    return tuple(Fold(train, test, members[test]) for train, test in splits)
+
+
+def fold_model(
+    n: int, folds: tuple[Fold, ...], groups: Any = None, dependence: DependenceModel | None = None
+) -> OutOfFold:
+    """Return the dependence model of the values of these folds."""
+    from graphs.out_of_fold import OutOfFold
+
+    home = np.empty(n, dtype=np.int64)
+    for number, fold in enumerate(folds):
+        home[fold.test] = number
+    return OutOfFold(home, _members(n, groups, dependence))
+
+
+def _members(n: int, groups: Any, dependence: Any) -> NDArray[np.int64]:
+    """Return the number of each record's independent group."""
+    from graphs import DependenceModel, Groups
+
+    if dependence is not None and not isinstance(dependence, DependenceModel):
+        seen = f"a {type(dependence).__name__}"
+        raise InputTypeError("dependence", seen, "a model of graphs, such as Groups(labels)")
+    if dependence is not None and dependence.n != n:
+        raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as there are records")
+    declared = np.arange(n, dtype=np.int64) if dependence is None else _independent(dependence)
+    if groups is None:
+        return declared
+    given = Groups(groups)
+    if given.n != n:
+        raise InputError("groups", f"{given.n} labels", f"{n}, one for each record")
+    if dependence is None:
+        return given.groups
+    homes = np.full(n, -1, dtype=np.int64)
+    homes[declared] = given.groups
+    if (homes[declared] != given.groups).any():
+        raise InputError("groups", "labels that part a group of the dependence model", "unions of its groups")
+    return declared
+
+
+def _independent(dependence: DependenceModel) -> NDArray[np.int64]:
+    """Return the independent groups of a model, or refuse one that has none or does not say whose they are."""
+    from graphs import Groups
+
+    if isinstance(dependence, Groups):
+        return dependence.groups
+    sizes = dependence.independent_groups()
+    if sizes is not None and int(sizes.max()) == 1:
+        return np.arange(dependence.n, dtype=np.int64)
+    what = "a model whose folds depend on each other" if sizes is None else "a model of several components"
+    expected = "independent records, or Groups(labels): given the other folds, a fold has to be what it was before"
+    raise InputError("dependence", f"{what} ({dependence.describe()})", expected)
+
+
+def _splits(
+    n: int, cv: Any, groups: NDArray[np.int64] | None, random_state: int
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Return pairs of positions."""
+    from sklearn.model_selection import GroupKFold, KFold
+
+    placeholder = np.zeros((n, 1))
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        pieces = n if groups is None else len(np.unique(groups))
+        if not 2 <= cv <= pieces:
+            what = "records" if groups is None else "groups"
+            raise InputError("cv", cv, f"a number of folds from 2 to {pieces}, the number of {what}")
+        kind = KFold if groups is None else GroupKFold
+        found: Iterable[Any] = kind(int(cv), shuffle=True, random_state=random_state).split(placeholder, None, groups)
+    elif "Stratified" in type(cv).__name__:
+        raise InputError("cv", type(cv).__name__, _WHY_BLIND)
+    elif hasattr(cv, "split"):
+        try:
+            found = list(cv.split(placeholder, None, groups))
+        except (TypeError, ValueError) as error:
+            raise InputError("cv", f"{cv!r}, which says {error}", _WHY_BLIND) from None
+    elif hasattr(cv, "__iter__") and not isinstance(cv, str):
+        found = cv
+    else:
+        raise InputTypeError("cv", repr(cv), "a number of folds, a splitter, or pairs (train, test)")
+    try:
+        pairs = [tuple(map(np.asarray, pair)) for pair in found]
+        splits = [
+            (train.astype(np.intp, casting="safe"), test.astype(np.intp, casting="safe")) for train, test in pairs
+        ]
+    except (TypeError, ValueError):
+        raise InputError("cv", repr(cv), "pairs (train, test) of positions") from None
+    return splits
