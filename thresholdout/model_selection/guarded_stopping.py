@@ -1,0 +1,349 @@
+"""Early stopping behind a guard, for any loop; hooks for libraries are in `boosting` and `loops`."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from thresholdout.answer import Answer
+from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.mechanisms.precision import check_count
+from thresholdout.metrics import Metric
+from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.statistics import Statistic, get_score
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from thresholdout.guard import Thresholdout
+
+__all__ = ["GuardedStopping", "Look"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One round that was looked at.
+
+    Attributes
+    ----------
+    round : int
+        Its number, from 0.
+    signal : float
+        The metric on the free records.
+    """
+
+    round: int
+    signal: float
+
+
+class GuardedStopping:
+    """Early stopping that follows a free signal and asks a guard about the few rounds that matter.
+
+    The signal is the metric on records of the guard's training part, best on a part that the model is not fitted to
+    (``validation``). It also is the training value of each question: where the holdout does not contradict it, the
+    answer costs no budget. See `EarlyStopping` for which rounds are asked about and what the answers guarantee.
+
+    In a loop of your own call `update` once a round and `finish` at the end. For LightGBM and XGBoost see
+    `lightgbm_callback` and `xgboost_callback`, for networks `keras_callback` and `lightning_callback`. One object
+    serves one fit, and shows afterwards what it did.
+
+    Parameters
+    ----------
+    guard : Thresholdout
+        The guard, with its training part.
+    metric : str, Metric or Statistic, default="accuracy"
+        As in `Thresholdout.score`. A statistic needs ``validation=None``.
+    validation : array-like of int or bool, optional
+        Which records of the guard's training part the model is *not* fitted to, by position or as a mask. By default
+        all of them count, which is right when none is used for fitting. Fitted records make a signal that keeps rising,
+        and training values that the holdout contradicts; that is sound, but spends more budget.
+    patience : int, default=10
+        Stop after so many looks without a better signal.
+    questions : int, default=6
+        Largest number of questions for ``ask="claims"``.
+    worth, min_delta, doubts : float, float, int
+        As in `EarlyStopping`; in units of the metric.
+    ask : {"claims", "rounds"}, default="claims"
+        ``"rounds"`` asks at every look, as early stopping on a holdout usually does, for comparison.
+    every : int, default=1
+        Look at one round of so many, from the first on. Looking takes a prediction of the free records.
+    keep : callable, default=copy.deepcopy
+        Makes a copy of a model that later rounds do not change: the best round's, which may be asked about later.
+    exhausted : {"raise", "train", "nan", "stop"}, default="raise"
+        What happens when the guard answers no more: an error; the signal stands in, without certificate; the signal
+        decides alone; or the loop ends.
+    key : str, optional
+        Identity of this fit. With it, a repeated fit gets the same answers and is not charged again; the fit must be
+        reproducible.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether the loop should end, or ended here.
+    best_round : int or None
+        The round with the best answer; without answers, that with the best signal.
+    best : Answer or None
+        The answer about the best round, ``None`` when the guard was not asked about it.
+    best_model : object or None
+        What `update` got in the best round, as kept.
+    answers : dict of int to Answer
+        Answers by round.
+    looks : list of Look
+        The rounds that were looked at, with their signals.
+    asked, spent, replaced : int
+        New questions; answers from the holdout among them, which cost budget; questions without an answer.
+    exhausted : {"budget", "queries"} or None
+        Which limit of the guard was reached.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from thresholdout import Thresholdout
+    >>> X, y = load_digits(return_X_y=True)
+    >>> guard = Thresholdout((X[1000:], y[1000:]), train=(X[:1000], y[:1000]), queries=50, budget=5)
+    >>> stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000), patience=5)
+    >>> model = SGDClassifier(random_state=0)
+    >>> for _ in range(100):
+    ...     model = model.partial_fit(X[:700], y[:700], classes=range(10))
+    ...     if stopping.update(model):
+    ...         break
+    >>> stopping.finish()
+    >>> stopping.asked <= 6 < len(stopping.looks) < 100
+    True
+    >>> stopping.best is stopping.answers[stopping.best_round]
+    True
+    """
+
+    def __init__(
+        self,
+        guard: Thresholdout,
+        metric: str | Metric | Statistic = "accuracy",
+        *,
+        validation: ArrayLike | None = None,
+        patience: int = 10,
+        questions: int = 6,
+        worth: float = 0.0,
+        min_delta: float = 0.0,
+        doubts: int = 2,
+        ask: Literal["claims", "rounds"] = "claims",
+        every: int = 1,
+        keep: Callable[[Any], Any] = copy.deepcopy,
+        exhausted: Exhausted = "raise",
+        key: str | None = None,
+    ) -> None:
+        self.guard = guard
+        self.metric = get_score(metric)
+        self._sign = 1.0 if self.metric.greater_is_better else -1.0
+        self._train: tuple[Any, Any] = _pair(guard)
+        if validation is not None and isinstance(self.metric, Statistic):
+            seen = f"{self.metric.name!r}, which is no mean over records, with validation="
+            raise InputError("metric", seen, "a metric; or a guard whose training part is the validation part")
+        self._free = self._train
+        if validation is not None:
+            rows = _positions(validation, _size(self._train[1]))
+            self._free = _take(self._train[0], rows), _take(self._train[1], rows)
+        upper = self.metric.bounds[1] if self._sign > 0 else -self.metric.bounds[0]
+        self._rule: StoppingRule
+        if ask == "claims":
+            self._rule = EarlyStopping(
+                upper, patience=patience, questions=questions, worth=worth, min_delta=min_delta, doubts=doubts
+            )
+        elif ask == "rounds":
+            self._rule = EveryRound(patience=patience, min_delta=min_delta)
+        else:
+            raise InputError("ask", repr(ask), "'claims' or 'rounds'")
+        self.every = check_count("every", every)
+        self._keep = keep
+        self._policy = check_exhausted(exhausted)
+        self._key = key
+        self._kept: dict[int, Any] = {}
+        self._rounds = 0
+        self.looks: list[Look] = []
+        self.answers: dict[int, Answer] = {}
+        self.asked = self.spent = self.replaced = 0
+        self.exhausted: str | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the loop should end, or ended here."""
+        return self._rule.stopped
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels of the training part, sorted."""
+        return np.unique(np.asarray(self._train[1]))
+
+    @property
+    def free(self) -> tuple[Any, Any]:
+        """The records of the signal, (X, y)."""
+        return self._free
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there were, looked at or not."""
+        return self._rounds
+
+    @property
+    def best_round(self) -> int | None:
+        """The round with the best answer; without answers, that with the best signal."""
+        look = self._rule.best_round
+        return None if look is None else self.looks[look].round
+
+    @property
+    def best(self) -> Answer | None:
+        """The answer about the best round, ``None`` when there is none."""
+        best = self.best_round
+        return None if best is None else self.answers.get(best)
+
+    @property
+    def best_signal(self) -> float | None:
+        """The signal of the best round."""
+        look = self._rule.best_round
+        return None if look is None else self.looks[look].signal
+
+    @property
+    def best_model(self) -> Any:
+        """What `update` got in the best round, as kept."""
+        best = self._rule.best_round
+        return None if best is None else self._kept.get(best)
+
+    def update(self, model: Any, *, keep: Callable[[Any], Any] | None = None) -> bool:
+        """Look at the model after one more round, and say whether to stop.
+
+        Parameters
+        ----------
+        model : object
+            Fitted, with ``predict`` or ``predict_proba`` as the metric needs.
+        keep : callable, optional
+            Instead of the one given at first.
+
+        Returns
+        -------
+        bool
+            Whether the loop should end.
+
+        Raises
+        ------
+        InputError
+            When the loop was told to stop before.
+        BudgetExhausted
+            When the guard answers no more, and ``exhausted="raise"``.
+        """
+        if self.stopped:
+            raise InputError("model", "one more round after the stop", "a new GuardedStopping for each fit")
+        number, self._rounds = self._rounds, self._rounds + 1
+        if number % self.every:
+            return False
+        signal = float(np.mean(self.metric.of(model, *self._free)))
+        look = len(self.looks)
+        self.looks.append(Look(number, signal))
+        asked = self._rule.update(self._sign * signal)
+        if look in (self._rule.signal_round, asked):
+            self._kept[look] = (keep or self._keep)(model)
+        self._ask(asked)
+        return self.stopped
+
+    def finish(self) -> None:
+        """Ask about the round that the signal prefers, if it is not known yet; call it when the loop has ended."""
+        self._ask(self._rule.finish())
+
+    def summary(self) -> str:
+        """Say in one line what was asked, spent and chosen."""
+        best = f"; best round {self.best_round}: {self.best!r}" if self.best is not None else ""
+        if not best and self.best_round is not None:
+            best = f"; best round {self.best_round} by the signal alone"
+        replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
+        return f"{self._rounds} rounds, {self.asked} questions, {self.spent} from the holdout{replaced}{best}"
+
+    def __repr__(self) -> str:
+        return f"<GuardedStopping {self.metric.name}: {self.summary()}>"
+
+    def _ask(self, look: int | None) -> None:
+        """Ask about a round that was kept, tell the rule, and forget models that nobody will need."""
+        if look is not None:
+            number = self.looks[look].round
+            try:
+                answer = self._question(self._kept[look], self.looks[look])
+            except BudgetExhausted as error:
+                self._rule.tell(self._stand_in(error, look))
+            else:
+                self.answers[number] = answer
+                self.asked += not answer.repeated
+                self.spent += not answer.repeated and answer.source == "holdout"
+                self._rule.tell(self._sign * answer.value)
+        needed = {self._rule.best_round, self._rule.signal_round}
+        self._kept = {kept: model for kept, model in self._kept.items() if kept in needed}
+
+    def _question(self, model: Any, look: Look) -> Answer:
+        key = None if self._key is None else f"{self._key}/round {look.round}"
+        if isinstance(self.metric, Statistic):
+            return self.guard.score(model, self.metric, key=key)
+        question = _Question(model, self.metric, self.guard, look.signal)
+        return self.guard.ask(question, bounds=self.metric.bounds, name=self.metric.name, key=key)
+
+    def _stand_in(self, error: BudgetExhausted, look: int) -> float:
+        """Keep to the policy, and return what the rule is told."""
+        if self._policy == "raise":
+            raise error
+        if self.exhausted is None:
+            warn_exhausted(error, self._policy, stacklevel=4)
+        self.exhausted = error.what
+        self.replaced += 1
+        if self._policy == "stop":
+            self._rule.stopped = True
+        return self._sign * self.looks[look].signal if self._policy == "train" else math.nan
+
+
+class _Question:
+    """A model's values on the holdout, with the signal as the training value."""
+
+    def __init__(self, model: Any, metric: Metric, guard: Thresholdout, signal: float) -> None:
+        self._model = model
+        self._metric = metric
+        self._guard = guard
+        self._signal = signal
+
+    def __call__(self, X: Any, y: Any) -> object:
+        return self._signal if self._guard.origin(X) == "train" else self._metric.of(self._model, X, y)
+
+
+def _pair(guard: Thresholdout) -> tuple[Any, Any]:
+    """Return the training part as (X, y)."""
+    train = guard.train
+    if len(train) != 2:
+        raise InputError("guard", "a training part without labels", "Thresholdout((X, y), train=(X_train, y_train))")
+    return train[0], train[1]
+
+
+def _size(piece: Any) -> int:
+    return int(piece.shape[0]) if hasattr(piece, "shape") else len(piece)
+
+
+def _positions(validation: ArrayLike, n: int) -> NDArray[np.intp]:
+    """Check which records are meant, and return their positions."""
+    rows = np.asarray(validation)
+    if rows.dtype == bool and rows.shape == (n,):
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.size == 0:
+        seen = f"an array of {rows.dtype} of shape {rows.shape}"
+        raise InputError("validation", seen, f"positions of training records, or a mask of {n}, at least one of them")
+    if rows.min() < 0 or rows.max() >= n or np.unique(rows).size != rows.size:
+        seen = f"positions from {rows.min()} to {rows.max()}, {np.unique(rows).size} of {rows.size} different"
+        raise InputError("validation", seen, f"different positions from 0 to {n - 1}")
+    return rows.astype(np.intp)
+
+
+def _take(piece: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some records of an array, data frame, series, sparse matrix or list."""
+    if hasattr(piece, "iloc"):
+        return piece.iloc[rows]
+    if hasattr(piece, "tocsr"):
+        return piece.tocsr()[rows]
+    return piece[rows] if hasattr(piece, "shape") else [piece[k] for k in rows]

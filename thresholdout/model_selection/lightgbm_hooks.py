@@ -1,0 +1,249 @@
+"""Guards in LightGBM, which is not loaded, and need not be installed, before one of its fits calls a hook."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.answer import Answer
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.mechanisms.precision import check_count
+from thresholdout.metrics import Metric, get_metric
+from thresholdout.model_selection.guarded_stopping import GuardedStopping
+from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from thresholdout.guard import Thresholdout
+
+__all__ = ["LightGBMCallback", "LightGBMEval"]
+
+_OBJECTIVES: dict[str, Kind] = {
+    **dict.fromkeys(
+        (
+            *("binary", "cross_entropy", "xentropy"),
+            *("multiclass", "softmax", "multiclassova", "multiclass_ova", "ova", "ovr"),
+        ),
+        "probabilities",
+    ),
+    **dict.fromkeys(
+        (
+            *("regression", "regression_l2", "l2", "mean_squared_error", "mse", "l2_root", "root_mean_squared_error"),
+            *("rmse", "regression_l1", "l1", "mean_absolute_error", "mae", "huber", "fair", "poisson", "quantile"),
+            *("mape", "mean_absolute_percentage_error", "gamma", "tweedie"),
+        ),
+        "values",
+    ),
+}
+"""What LightGBM's objectives put out, under all their names."""
+
+
+class LightGBMCallback:
+    """Early stopping for ``lightgbm.train(callbacks=[...])`` and ``LGBMClassifier.fit(callbacks=[...])``.
+
+    The holdout does not pass through LightGBM: the model predicts it in the guard's process, and only for rounds that
+    are asked about. After the fit ``best_iteration`` is the chosen number of rounds, as with LightGBM's own early
+    stopping, and ``stopping`` shows what was asked, spent and replaced.
+
+    Parameters
+    ----------
+    stopping : GuardedStopping
+        What to follow, and when to ask. One for each fit.
+    classes : array-like, optional
+        The labels that the booster's outputs stand for; by default the labels of the guard's training part, sorted, as
+        ``LGBMClassifier`` numbers them.
+
+    Examples
+    --------
+    >>> import lightgbm
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from thresholdout import Thresholdout
+    >>> from thresholdout.model_selection import GuardedStopping
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5)
+    >>> stopping = GuardedStopping(guard, "accuracy", validation=range(200, 300))
+    >>> booster = lightgbm.train({"objective": "binary", "verbose": -1}, lightgbm.Dataset(X[:200], y[:200]), 200,
+    ...                          callbacks=[LightGBMCallback(stopping)])
+    >>> booster.best_iteration == stopping.best_round + 1
+    True
+    >>> stopping.asked <= 6 < stopping.rounds < 200
+    True
+    """
+
+    order = 30  # after LightGBM's own, so that what they record is complete
+    before_iteration = False
+
+    def __init__(self, stopping: GuardedStopping, classes: ArrayLike | None = None) -> None:
+        self.stopping = stopping
+        self._classes = stopping.classes if classes is None else np.asarray(classes)
+
+    def __call__(self, env: Any) -> None:
+        """Look at the booster after a round; LightGBM calls this.
+
+        Raises
+        ------
+        lightgbm.callback.EarlyStopException
+            When training should stop, or has come to its last round.
+        InputError
+            When the objective puts out raw scores, or the callback served an earlier fit.
+        """
+        from lightgbm.callback import EarlyStopException
+
+        if env.iteration == env.begin_iteration:
+            self._check(env)
+        booster, rounds = env.model, env.iteration + 1
+        kind = _OBJECTIVES[_objective(env.params)]
+        model = predictor(lambda X: booster.predict(X, num_iteration=rounds), kind, self._classes)
+        stopped = self.stopping.update(model, keep=as_it_is)
+        if not stopped and rounds < env.end_iteration:
+            return
+        self.stopping.finish()
+        if self.stopping.best_round is not None:
+            best = env.begin_iteration + self.stopping.best_round
+            raise EarlyStopException(best, env.evaluation_result_list or [])
+
+    def _check(self, env: Any) -> None:
+        """Refuse what cannot be served, before the first look."""
+        if not hasattr(env.model, "predict"):
+            raise InputTypeError("callbacks", "a guard's callback in lightgbm.cv", "lightgbm.train; cv has many models")
+        if self.stopping.rounds:
+            raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")
+        objective = _objective(env.params)
+        known = None if objective == "none" else objective
+        check_objective(known, _OBJECTIVES.get(objective), self.stopping.metric)
+        names = ("boosting", "boosting_type", "boost")
+        if "dart" in [env.params.get(name) for name in names]:
+            raise InputError("boosting", "'dart', which changes earlier trees", "'gbdt', 'rf' or 'goss'")
+
+
+def _objective(params: dict[str, Any]) -> str:
+    return str(params.get("objective") or "regression").split()[0]
+
+
+class LightGBMEval:
+    """A function for ``lightgbm.train(feval=...)`` that asks a guard every so many rounds.
+
+    Give it ``valid_sets=[train, holdout]``, or ``[train, validation, holdout]`` with a part cut from the training
+    records. The holdout is known by its labels, in its order. Every other set is free: its value is the plain metric,
+    and that of the last free set before the holdout is the training value of the question. LightGBM's own early
+    stopping then works on the answers. `LightGBMCallback` serves the same purpose with fewer questions, and needs no
+    holdout in ``valid_sets``.
+
+    Parameters
+    ----------
+    guard : Thresholdout
+        The guard, with its training part, in this process.
+    metric : str or Metric, default="accuracy"
+        As in `Thresholdout.score`; no statistic.
+    every : int, default=10
+        Ask in one round of so many, from the first on. In between the last answer is repeated.
+    classes : array-like, optional
+        As in `LightGBMCallback`.
+    exhausted : {"raise", "train", "nan"}, default="raise"
+        What happens when the guard answers no more. An evaluation function cannot stop LightGBM; a callback can.
+    key : str, optional
+        Identity of this fit, as in `GuardedStopping`.
+
+    Attributes
+    ----------
+    answers : dict of int to Answer
+        Answers by round, from 0.
+    asked, spent, replaced : int
+        New questions; answers from the holdout among them; questions without an answer.
+    exhausted : {"budget", "queries"} or None
+        Which limit of the guard was reached.
+    """
+
+    def __init__(
+        self,
+        guard: Thresholdout,
+        metric: str | Metric = "accuracy",
+        *,
+        every: int = 10,
+        classes: ArrayLike | None = None,
+        exhausted: Exhausted = "raise",
+        key: str | None = None,
+    ) -> None:
+        self.metric = get_metric(metric)
+        self.every = check_count("every", every)
+        self._policy = check_exhausted(exhausted)
+        if self._policy == "stop":
+            raise InputError("exhausted", "'stop'", "'raise', 'train' or 'nan'; or LightGBMCallback, which can stop")
+        self._guard = guard
+        train, holdout = guard._records.labelled()
+        self._kind: Kind = "probabilities" if classifies(self.metric) else "values"
+        self._classes = np.unique(np.asarray(train[1])) if classes is None else np.asarray(classes)
+        self._holdout = np.asarray(holdout[1])
+        self._key = key
+        self._round = 0
+        self._free: float | None = None
+        self._shown = math.nan
+        self.answers: dict[int, Answer] = {}
+        self.asked = self.spent = self.replaced = 0
+        self.exhausted: str | None = None
+
+    def __call__(self, preds: Any, data: Any) -> tuple[str, float, bool]:
+        """Return the metric of one set; LightGBM calls this.
+
+        Raises
+        ------
+        InputError
+            When no free set came before the holdout in this round, or the predictions are raw scores.
+        BudgetExhausted
+            When the guard answers no more, and ``exhausted="raise"``.
+        """
+        labels = self._labels(np.asarray(data.get_label()))
+        model = predictor(lambda X: X, self._kind, self._classes)
+        if self._is_holdout(labels):
+            shown = self._on_holdout(model, preds)
+        else:
+            shown = self._free = float(np.mean(self.metric.of(model, np.asarray(preds), labels)))
+        return self.metric.name, shown, self.metric.greater_is_better
+
+    def _labels(self, given: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels of a set; LightGBM numbers classes from 0."""
+        if self._kind == "values":
+            return given
+        codes = given.astype(np.intp)
+        if codes.size and (codes.min() < 0 or codes.max() >= self._classes.size):
+            seen = f"a set with labels from {codes.min()} to {codes.max()}"
+            raise InputError("classes", seen, f"numbers of the {self._classes.size} classes; pass classes=[...]")
+        known: NDArray[Any] = self._classes[codes]
+        return known
+
+    def _is_holdout(self, labels: NDArray[Any]) -> bool:
+        """Compare labels; LightGBM keeps numbers in single precision."""
+        expected = self._holdout.astype(np.float32) if self._kind == "values" else self._holdout
+        return bool(np.array_equal(labels, expected))
+
+    def _on_holdout(self, model: Any, preds: Any) -> float:
+        """Ask in this round, or repeat the last answer."""
+        number, self._round = self._round, self._round + 1
+        free, self._free = self._free, None
+        if number % self.every:
+            return self._shown
+        if free is None:
+            seen = "a holdout with no free set before it"
+            raise InputError("valid_sets", seen, "[train, holdout], or a part cut from the training records first")
+        try:
+            values = self.metric.of(model, np.asarray(preds), self._holdout)
+            key = None if self._key is None else f"{self._key}/round {number}"
+            answer = self._guard.ask(free, values, bounds=self.metric.bounds, name=self.metric.name, key=key)
+        except BudgetExhausted as error:
+            if self._policy == "raise":
+                raise
+            if self.exhausted is None:
+                warn_exhausted(error, self._policy)
+            self.exhausted = error.what
+            self.replaced += 1
+            self._shown = free if self._policy == "train" else math.nan
+            return self._shown
+        self.answers[number] = answer
+        self.asked += not answer.repeated
+        self.spent += not answer.repeated and answer.source == "holdout"
+        self._shown = answer.value
+        return self._shown

@@ -1,0 +1,115 @@
+"""Guards in XGBoost, which is not loaded, and need not be installed, before a callback is made."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.model_selection.guarded_stopping import GuardedStopping
+from thresholdout.model_selection.outputs import as_it_is, check_objective, predictor
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["xgboost_callback"]
+
+_OBJECTIVES: dict[str, Literal["probabilities", "values", "codes"]] = {
+    "binary:logistic": "probabilities",
+    "multi:softprob": "probabilities",
+    "multi:softmax": "codes",
+    "binary:hinge": "codes",
+    "count:poisson": "values",
+}
+"""What XGBoost's objectives put out; all those that begin with ``reg:`` put out values."""
+
+
+def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = None) -> Any:
+    """Return a callback for ``xgboost.train(callbacks=[...])`` and ``XGBClassifier(callbacks=[...])``.
+
+    The holdout does not pass through XGBoost: the model predicts it in the guard's process, and only for rounds that
+    are asked about. After the fit ``best_iteration`` is the chosen round, from 0, as with XGBoost's own early stopping,
+    so that ``XGBClassifier.predict`` uses it; ``stopping`` shows what was asked, spent and replaced.
+
+    Parameters
+    ----------
+    stopping : GuardedStopping
+        What to follow, and when to ask. One for each fit.
+    classes : array-like, optional
+        The labels that the booster's outputs stand for; by default the labels of the guard's training part, sorted, as
+        ``XGBClassifier`` numbers them.
+
+    Returns
+    -------
+    xgboost.callback.TrainingCallback
+
+    Examples
+    --------
+    >>> import xgboost
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from thresholdout import Thresholdout
+    >>> from thresholdout.model_selection import GuardedStopping
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5)
+    >>> stopping = GuardedStopping(guard, "accuracy", validation=range(200, 300))
+    >>> model = xgboost.XGBClassifier(n_estimators=200, callbacks=[xgboost_callback(stopping)]).fit(X[:200], y[:200])
+    >>> model.best_iteration == stopping.best_round, stopping.asked <= 6 < stopping.rounds < 200
+    (True, True)
+    """
+    from xgboost import DMatrix
+    from xgboost.callback import TrainingCallback
+
+    labels = stopping.classes if classes is None else np.asarray(classes)
+
+    class GuardedCallback(TrainingCallback):
+        """Follows a `GuardedStopping`."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.stopping = stopping
+            self._first = 0
+            self._output = ""
+            self._free = DMatrix(stopping.free[0])
+
+        def before_training(self, model: Any) -> Any:
+            if not hasattr(model, "num_boosted_rounds"):
+                raise InputTypeError("callbacks", "a guard's callback in xgboost.cv", "xgboost.train")
+            if stopping.rounds:
+                raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")
+            self._first = model.num_boosted_rounds()
+            return model
+
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            if not self._output:
+                self._output = _output(model, stopping)
+            rounds = model.num_boosted_rounds()
+
+            def predict(X: Any) -> Any:
+                matrix = self._free if X is stopping.free[0] else DMatrix(X)
+                output = model.predict(matrix, iteration_range=(0, rounds))
+                return labels[np.rint(output).astype(np.intp)] if self._output == "codes" else output
+
+            kind: Literal["probabilities", "values"] = "probabilities" if self._output == "probabilities" else "values"
+            return stopping.update(predictor(predict, kind, labels), keep=as_it_is)
+
+        def after_training(self, model: Any) -> Any:
+            stopping.finish()
+            if stopping.best_round is not None:
+                score = stopping.best.value if stopping.best is not None else stopping.best_signal
+                model.set_attr(best_iteration=str(self._first + stopping.best_round), best_score=str(score))
+            return model
+
+    return GuardedCallback()
+
+
+def _output(model: Any, stopping: GuardedStopping) -> str:
+    """Return what a booster puts out, from its objective."""
+    learner = json.loads(model.save_config())["learner"]
+    if learner["gradient_booster"]["name"] == "dart":
+        raise InputError("booster", "'dart', which changes earlier trees", "'gbtree' or 'gblinear'")
+    name = learner["objective"]["name"]
+    output = _OBJECTIVES.get(name, "values" if name.startswith("reg:") else None)
+    check_objective(name, "probabilities" if output == "codes" else output, stopping.metric)
+    return str(output)
