@@ -40,7 +40,8 @@ class OutOfFold(DependenceModel):
     it with a moment generating function of at most ``exp(u^2 Lambda_k / (8 n_k))``, ``Lambda_k = sum s_g^2 / n_k`` over
     the groups of this fold. Nothing is known about how the deviations of different folds depend on each other, so their
     widths add up, not their squares: the variance inflation is ``(sum_k sqrt(n_k Lambda_k))^2 / n``, which is K for K
-    equal folds of independent records. Leaving one out attains it, and there are learners whose variance is 2/pi of it. PROOFS.md of thresholdout, "K-fold cross-validation".
+    equal folds of independent records. Leaving one out attains it; with any number of folds there are learners whose
+    averages have 2/pi of the variance that it allows. PROOFS.md of thresholdout, "K-fold cross-validation".
 
     One record takes part in all models, so it may change every value: the leakage is infinite, and no guarantee that
     rests on privacy applies.
