@@ -1,0 +1,292 @@
+"""Guards in Optuna, which is not loaded, and need not be installed, before a study calls the objective."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from thresholdout.answer import Answer
+from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError
+from thresholdout.metrics import Metric
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.statistics import Statistic, get_score
+
+if TYPE_CHECKING:
+    from thresholdout.guard import Thresholdout
+
+__all__ = ["GuardedObjective", "stop_when_exhausted"]
+
+_GUARD = "guard"
+_STATE = "guard_state"
+
+
+class GuardedObjective:
+    """An objective for ``study.optimize`` whose values are a guard's answers.
+
+    For every trial it builds an estimator, fits it to the guard's training part, and asks the guard for its score: one
+    question for each metric. The holdout never passes through Optuna. Answers, with what they are worth, are in
+    ``trial.user_attrs``, by the name of the metric: ``value``, ``half_width``, ``source``, ``query``, ``remaining`` and
+    ``repeated``. The study keeps the guard's identity in ``study.user_attrs["guard"]`` and refuses another guard; how
+    far that guard was, when a trial ended last, is in ``study.user_attrs["guard_state"]``.
+
+    Parameters
+    ----------
+    guard : Thresholdout
+        The guard, with its training part. With several processes on one study, each opens its own guard, on the same
+        records and the same ledger.
+    build : callable
+        ``build(trial)``: suggests parameters and returns an estimator.
+    metric : str, Metric, Statistic or sequence of them, default="accuracy"
+        As in `Thresholdout.score`; several make a study with several objectives. Losses are not negated: their
+        direction is ``"minimize"``, which is checked.
+    cv : int or splitter, optional
+        As in `Thresholdout.score`; recommended for models that fit their training records closely.
+    fit : bool, default=True
+        Fit what `build` returns; ``False`` when `build` does that itself.
+    exhausted : {"raise", "train", "nan", "stop"}, default="raise"
+        When the guard answers no more: `BudgetExhausted`, which ends the study; the value on the training part stands
+        in, without certificate; the trial fails, as trials without a value do in Optuna, and the study goes on; or the
+        study stops, in every worker, and the trial that found no answer fails.
+    key : {"trial", "params"}, default="trial"
+        What makes a question the same as an earlier one, which is then answered again without charge. ``"trial"``: the
+        same trial of the same study, so that a call that is repeated after a lost connection or a crash is free.
+        ``"params"``: the same parameters for the same `build`, in any trial, study or process: also retried trials and
+        configurations that a sampler repeats are free. Use it only when `build` and the fit depend on the parameters
+        alone (fixed random states); a fit with another training value is refused by the ledger.
+
+    Attributes
+    ----------
+    asked, spent, repeated, replaced : int
+        Of this object: new questions; answers from the holdout among them, which cost budget; answers given again;
+        questions without an answer.
+    exhausted : {"budget", "queries"} or None
+        Which limit of the guard was reached here.
+
+    Notes
+    -----
+    Every ``trial.report`` of a guarded value would be a question of its own; none is asked here. Let `build` report
+    values on the training part, which are free, and raise ``TrialPruned``: a pruned trial asks nothing.
+
+    The answers of all trials hold at once, the best one's among them, although it is chosen for its answer.
+
+    Examples
+    --------
+    >>> import optuna
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from thresholdout import Thresholdout
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=8, budget=2)
+    >>> def build(trial):
+    ...     return DecisionTreeClassifier(max_depth=trial.suggest_int("max_depth", 1, 8), random_state=0)
+    >>> objective = GuardedObjective(guard, build, "accuracy", cv=5, exhausted="stop")
+    >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+    >>> study = optuna.create_study(direction="maximize")
+    >>> study.optimize(objective, n_trials=4)
+    >>> objective.asked, sorted(study.best_trial.user_attrs["accuracy"])
+    (4, ['half_width', 'query', 'remaining', 'repeated', 'source', 'value'])
+    """
+
+    def __init__(
+        self,
+        guard: Thresholdout,
+        build: Callable[[Any], Any],
+        metric: str | Metric | Statistic | Sequence[str | Metric | Statistic] = "accuracy",
+        *,
+        cv: object | None = None,
+        fit: bool = True,
+        exhausted: Exhausted = "raise",
+        key: Literal["trial", "params"] = "trial",
+    ) -> None:
+        if not callable(build):
+            raise InputTypeError("build", f"a {type(build).__name__}", "a function build(trial) -> estimator")
+        several = (metric,) if isinstance(metric, str | Metric | Statistic) else metric
+        self.metrics = tuple(get_score(one) for one in several)
+        names = [one.name for one in self.metrics]
+        if not names or len(set(names)) < len(names):
+            raise InputError("metric", names, "at least one metric, each one once")
+        if key not in ("trial", "params"):
+            raise InputError("key", repr(key), "'trial' or 'params'")
+        if len(guard.train) != 2:
+            raise InputError("guard", "a training part without labels", "Thresholdout((X, y), train=(X, y))")
+        self.guard = guard
+        self._build = build
+        self._cv = cv
+        self._fit = fit
+        self._policy = check_exhausted(exhausted)
+        self._key = key
+        self._lock = threading.Lock()
+        self.asked = self.spent = self.repeated = self.replaced = 0
+        self.exhausted: str | None = None
+
+    def __call__(self, trial: Any) -> float | tuple[float, ...]:
+        """Return the guarded values of one trial; Optuna calls this.
+
+        Raises
+        ------
+        InputError
+            When a direction of the study is not that of the metric, or the study belongs to another guard.
+        BudgetExhausted
+            When the guard answers no more, and ``exhausted="raise"``.
+        """
+        study = getattr(trial, "study", None)
+        if study is not None:
+            self._check(study)
+        estimator = self._build(trial)
+        keys = self._keys(trial, study)
+        if self.exhausted is not None and self._policy in ("nan", "stop") and not self._known(keys):
+            values = [self._unanswered(trial, metric, math.nan, self.exhausted) for metric in self.metrics]
+        else:
+            if self._fit:
+                estimator = estimator.fit(*self.guard.train)
+            values = [self._ask(trial, estimator, one, key) for one, key in zip(self.metrics, keys, strict=True)]
+        if study is not None:
+            self._record(trial, study)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def summary(self) -> str:
+        """Say in one line what was asked, spent and replaced."""
+        replaced = f", {self.replaced} without an answer ({self.exhausted} used up)" if self.replaced else ""
+        return f"{self.asked} questions, {self.spent} from the holdout, {self.repeated} repeated{replaced}"
+
+    def __repr__(self) -> str:
+        return f"<GuardedObjective {', '.join(one.name for one in self.metrics)}: {self.summary()}>"
+
+    def _check(self, study: Any) -> None:
+        """Refuse a study with other directions, or of another guard; a new study is marked as this guard's."""
+        expected = ["MAXIMIZE" if one.greater_is_better else "MINIMIZE" for one in self.metrics]
+        seen = [direction.name for direction in study.directions]
+        if seen != expected:
+            names = ", ".join(one.name for one in self.metrics)
+            raise InputError("study", f"directions {seen}", f"{expected}, for {names}")
+        if _GUARD not in study.user_attrs:
+            study.set_user_attr(_GUARD, self.guard._id)
+        owner = study.user_attrs[_GUARD]  # read again: another process may have been faster, with another guard
+        if owner != self.guard._id:
+            raise InputError("study", f"a study of guard {owner[:12]}...", f"one of guard {self.guard._id[:12]}...")
+
+    def _keys(self, trial: Any, study: Any) -> list[str | None]:
+        """Return the identities of a trial's questions."""
+        if self._key == "params":
+            name = getattr(self._build, "__qualname__", type(self._build).__qualname__)
+            made = json.dumps(
+                [name, getattr(self._build, "__module__", ""), trial.params], sort_keys=True, default=repr
+            )
+            prefix = f"optuna params {hashlib.sha256(made.encode()).hexdigest()[:32]}"
+        elif study is not None:
+            # The time tells apart studies of the same name, one of which was deleted.
+            prefix = f"optuna {study.study_name} trial {trial.number} of {trial.datetime_start.isoformat()}"
+        else:
+            return [None for _ in self.metrics]
+        return [f"{prefix} {metric.name}" for metric in self.metrics]
+
+    def _known(self, keys: list[str | None]) -> bool:
+        """Whether the guard has answered one of these questions before."""
+        return bool(self.guard.history["key"].isin(keys).any())
+
+    def _ask(self, trial: Any, estimator: Any, metric: Metric | Statistic, key: str | None) -> float:
+        """Ask one question and note the answer in the trial."""
+        try:
+            answer = self.guard.score(estimator, metric, cv=self._cv, key=key)
+        except BudgetExhausted as error:
+            if self._policy == "raise":
+                raise
+            with self._lock:
+                first, self.exhausted = self.exhausted is None, error.what
+            if first:
+                warn_exhausted(error, self._policy, stacklevel=3)
+            value = self._train_value(estimator, metric) if self._policy == "train" else math.nan
+            return self._unanswered(trial, metric, value, error.what)
+        with self._lock:
+            self.asked += not answer.repeated
+            self.repeated += answer.repeated
+            self.spent += not answer.repeated and answer.source == "holdout"
+        trial.set_user_attr(metric.name, _shown(answer))
+        return answer.value
+
+    def _unanswered(self, trial: Any, metric: Metric | Statistic, value: float, what: str) -> float:
+        """Note in a trial that the guard gave no answer, and return what stands in."""
+        with self._lock:
+            self.replaced += 1
+        trial.set_user_attr(metric.name, {"unanswered": what})
+        return value
+
+    def _train_value(self, estimator: Any, metric: Metric | Statistic) -> float:
+        X, y = self.guard.train
+        values = metric.of(estimator, X, y) if self._cv is None else metric.cross_validated(estimator, X, y, self._cv)
+        return float(np.mean(values))
+
+    def _record(self, trial: Any, study: Any) -> None:
+        """Note in the study how far the guard is, and stop the study when that was the last answer."""
+        exhausted = self.guard.exhausted
+        queries = [trial.user_attrs[one.name].get("query", 0) for one in self.metrics]
+        state = {"asked": max(queries), "remaining": self.guard.remaining, "exhausted": exhausted}
+        if max(queries):
+            study.set_user_attr(_STATE, state)
+        if exhausted is None or self._policy != "stop":
+            return
+        with self._lock:
+            first, self.exhausted = self.exhausted is None, exhausted
+        if first:
+            said = f"the guard's {exhausted} is used up; the study stops after trial {trial.number}"
+            warnings.warn(said, GuardExhaustedWarning, stacklevel=3)
+        _stop(study)
+
+
+def stop_when_exhausted(guard: Thresholdout) -> Callable[[Any, Any], None]:
+    """Return a callback for ``study.optimize(callbacks=[...])`` that stops the study when a guard answers no more.
+
+    For objectives of your own; `GuardedObjective` with ``exhausted="stop"`` needs none.
+
+    Parameters
+    ----------
+    guard : Thresholdout
+        The guard, as this process has it.
+
+    Returns
+    -------
+    callable
+        ``f(study, trial)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optuna
+    >>> from thresholdout import Thresholdout
+    >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+    >>> holdout = np.linspace(0, 1, 1000)
+    >>> guard = Thresholdout(holdout, queries=3, budget=3, mechanism="thresholdout")
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", 0, 1)
+    ...     return guard.ask(x, holdout < x).value
+    >>> study = optuna.create_study(direction="maximize")
+    >>> study.optimize(objective, n_trials=10, callbacks=[stop_when_exhausted(guard)])
+    >>> len(study.trials)
+    3
+    """
+
+    def callback(study: Any, trial: Any) -> None:
+        if guard.exhausted is not None:
+            _stop(study)
+
+    return callback
+
+
+def _stop(study: Any) -> None:
+    # With study.ask() and study.tell() there is no loop to stop, and Optuna says so.
+    with contextlib.suppress(RuntimeError):
+        study.stop()
+
+
+def _shown(answer: Answer) -> dict[str, Any]:
+    """Return what a trial keeps of an answer."""
+    names = ("value", "half_width", "source", "query", "remaining", "repeated")
+    return {name: getattr(answer, name) for name in names}
