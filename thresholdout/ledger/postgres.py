@@ -1,0 +1,481 @@
+"""A ledger's tables on a PostgreSQL server: making them, and one connection that survives forks and failures.
+
+A connection can fail when nobody can tell whether its last commit was done. The server decides that at the latest
+when it lets the connection's session end. So whatever was left behind in an unknown condition is ended, and waited
+for, before anything else is done; afterwards an entry with the digest that was to be stored is there, or never will
+be.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from thresholdout.errors import InputError, LedgerError, LedgerUnusable, ThresholdoutError
+from thresholdout.ledger import schema
+from thresholdout.ledger.database import Cursor, Database
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgresServer"]
+
+SCHEMA: Final = "thresholdout"
+"""Name of the schema that holds the tables."""
+
+_REASONS: Final[dict[str, str]] = {
+    "55P03": "another process keeps it locked; try again",
+    "57014": "it took too long and was cancelled; try again",
+    "40P01": "another process was in the way; try again",
+    "40001": "another process was in the way; try again",
+    "42501": "this role has not the rights that a ledger needs",
+    "25006": "it can only be read; use the server that is written to",
+    "53100": "the server's disk is full",
+    "53300": "the server has no room for another connection; try again",
+}
+_LOST: Final = "the connection was lost; nothing was stored"
+_SETTINGS: Final = (
+    "SET search_path = thresholdout, pg_temp",
+    "SET client_min_messages = error",
+    "SET log_parameter_max_length_on_error = 0",  # a state must not get into the server's log
+    "SET idle_in_transaction_session_timeout = '10min'",
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+)
+_ABOUT_SERVER: Final = """SELECT pg_backend_pid(), extract(epoch FROM backend_start)::text,
+    current_setting('fsync'), current_setting('synchronous_commit')
+    FROM pg_stat_activity WHERE pid = pg_backend_pid()"""
+_END: Final = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s"""
+_STORED: Final = "SELECT digest FROM entries WHERE guard = %s AND query = %s"
+
+Session: TypeAlias = tuple[int, str]
+"""What the server knows a connection by: its process, and when that started."""
+
+
+class PostgresServer(Database):
+    """A database of a PostgreSQL server, and one connection to it that all threads share.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``"postgresql://user@host/database"``, with all that libpq reads: options such as
+        ``?host=/run/postgresql``, environment variables, and a password file.
+    must_exist : bool
+        Refuse to make new tables.
+    timeout : float
+        Seconds to wait for others, for the server, and for a server that is gone to come back.
+
+    Raises
+    ------
+    ThresholdoutError
+        The library ``psycopg`` is missing.
+    InputError
+        The address can't be read.
+    LedgerUnusable
+        The server can't be reached, refuses this user, holds other tables, or does not write its log to the disk.
+
+    Notes
+    -----
+    Everything is in a schema of its own, made when it is first used. Commits wait for the server's disk, whatever
+    the defaults of the server, the database or the role. A server that runs with ``fsync = off`` is refused: it
+    loses answers at a power failure, and no session can change that.
+
+    A pool of connections in front of the server must keep one session for each client.
+    """
+
+    def __init__(self, address: str, *, must_exist: bool, timeout: float) -> None:
+        self._driver = _driver()
+        self.location, self._open = self._read(address, timeout)
+        self.statements = schema.statements("postgresql")
+        self._timeout = timeout
+        self._lock = threading.RLock()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._session: Session | None = None
+        self._abandoned: set[Session] = set()
+        self._process = os.getpid()
+        self._asking = False
+        self._closed = False
+        _open_servers.add(self)
+        try:
+            self._make(must_exist)
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Cursor]:
+        """Lend a cursor for one statement; see `Database.reading`."""
+        with self._lock:
+            connection = self._ready()
+            try:
+                yield _Cursor(connection, None)
+            except self._driver.Error as error:
+                self._tidy()
+                raise self._unusable(error, "the connection was lost") from None
+            except BaseException:
+                self._tidy()
+                raise
+
+    @contextmanager
+    def transaction(self) -> Iterator[Cursor]:
+        """Lend a cursor for statements that are stored together, durably, or not at all; see `Database.transaction`."""
+        with self._lock:
+            connection = self._ready()
+            cursor = _Cursor(connection, self.statements.add_entry)
+            self._asking = True
+            try:
+                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                yield cursor
+                self._commit(connection, cursor.last_entry)
+            except self._driver.Error as error:
+                self._tidy()
+                raise self._unusable(error, _LOST) from None
+            except BaseException:
+                self._tidy()
+                raise
+            finally:
+                self._asking = False
+
+    def close(self) -> None:
+        """Close the connection for good."""
+        with self._lock:
+            self._closed = True
+            self._disconnect()
+
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None:
+            self._disconnect()
+
+    def _commit(self, connection: psycopg.Connection[Any], entry: tuple[int, int, str] | None) -> None:
+        """Commit, and find out whether it was done when that fails."""
+        try:
+            connection.execute("COMMIT")
+            return
+        except self._driver.Error:
+            self._abandon()
+        if entry is None:
+            raise LedgerUnusable(
+                self.location, "the connection was lost while this was stored; do it again, which changes nothing twice"
+            )
+        guard_id, number, digest = entry
+        try:
+            found = self._connected().execute(_STORED, (guard_id, number)).fetchone()
+        except (LedgerUnusable, self._driver.Error):
+            raise LedgerUnusable(
+                self.location,
+                "the connection was lost while an answer was stored, and the server does not come back: the answer "
+                "did not leave, but may have been charged, and is in the history then; ask again with the same key",
+            ) from None
+        if found != (digest,):
+            raise LedgerUnusable(self.location, _LOST)
+
+    def _ready(self) -> psycopg.Connection[Any]:
+        """Return a connection that this process may use now, and on which no transaction is open."""
+        if self._closed:
+            raise LedgerUnusable(self.location, "it is closed")
+        if os.getpid() != self._process:
+            raise LedgerUnusable(
+                self.location, "this process was forked in the middle of a question; fork outside of one"
+            )
+        if self._asking:
+            raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
+        self._tidy()  # a transaction may be left when an interrupt hits the handling of another one
+        if self._connection is not None and _has_ended(self._connection):
+            self._disconnect()
+        return self._connected()
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        """Return a connection, after the end of what was abandoned."""
+        if self._connection is None:
+            self._connection = self._connect()
+        until = time.monotonic() + self._timeout
+        for session in list(self._abandoned):
+            self._end(session, self._connection, until)
+        return self._connection
+
+    def _end(self, session: Session, connection: psycopg.Connection[Any], until: float) -> None:
+        """Wait until the server has ended a session, and with it decided about its last commit."""
+        while session in self._abandoned:
+            if connection.execute(_END, session).fetchone() is None:
+                self._abandoned.remove(session)
+            elif time.monotonic() > until:
+                raise LedgerUnusable(self.location, "a lost connection does not end on the server; try again")
+            else:
+                time.sleep(0.002)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        """Open a connection; a server that was there before may take some time to come back."""
+        until = time.monotonic() + (self._timeout if self._session is not None else 0.0)
+        while True:
+            try:
+                connection = self._open()
+                break
+            except self._driver.Error as error:
+                if time.monotonic() > until:
+                    raise self._unusable(error, "") from None
+                time.sleep(0.05)
+        try:
+            for statement in _SETTINGS:
+                connection.execute(statement)
+            for setting, seconds in (("lock_timeout", self._timeout), ("statement_timeout", 10 * self._timeout)):
+                connection.execute("SELECT set_config(%s, %s, false)", (setting, f"{max(1, round(1000 * seconds))}ms"))
+            process, started, fsync, commit = connection.execute(_ABOUT_SERVER).fetchone() or (0, "", "", "")
+            if commit in ("off", "local"):
+                connection.execute("SET synchronous_commit = on")
+        except self._driver.Error as error:
+            connection.close()
+            raise self._unusable(error, "the connection was lost") from None
+        except BaseException:
+            connection.close()
+            raise
+        if fsync == "off":
+            connection.close()
+            raise LedgerUnusable(
+                self.location,
+                "the server runs with fsync = off, and would lose answers at a power failure; switch it on",
+            )
+        self._session = (process, started)
+        return connection
+
+    def _make(self, must_exist: bool) -> None:
+        """Recognise the tables, or make them; one process at a time."""
+        connection = self._ready()
+        try:
+            version = self._version(connection)
+            if version is None and must_exist:
+                raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
+            if version is None:
+                connection.execute("BEGIN")
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (schema.APPLICATION_ID,))
+                version = self._version(connection)
+                if version is None:
+                    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+                    cursor = _Cursor(connection, None)
+                    for statement in self.statements.create:
+                        cursor.execute(statement)
+                    version = schema.VERSION
+                    cursor.execute(self.statements.put_setting, ("version", str(version)))
+                connection.execute("COMMIT")
+        except self._driver.Error as error:
+            self._tidy()
+            raise self._unusable(error, "the connection was lost") from None
+        except BaseException:
+            self._tidy()
+            raise
+        if version != schema.VERSION:
+            raise LedgerUnusable(
+                self.location,
+                f"its tables have version {version}, this program knows versions up to {schema.VERSION}; "
+                "use the program that made it, or a newer one",
+            )
+
+    def _version(self, connection: psycopg.Connection[Any]) -> int | None:
+        """Return the version of the tables, or None when there are none."""
+        query = "SELECT to_regclass(%s) IS NOT NULL, EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s)"
+        known, taken = connection.execute(query, (f"{SCHEMA}.settings", SCHEMA)).fetchone() or (False, False)
+        if not taken:
+            return None
+        cursor = _Cursor(connection, None)
+        row = cursor.execute(self.statements.setting, ("version",)).fetchone() if known else None
+        if row is None or not str(row[0]).isdecimal():
+            raise LedgerUnusable(self.location, f"its schema {SCHEMA} is not a ledger")
+        return int(row[0])
+
+    def _tidy(self) -> None:
+        """End an open transaction, or leave a connection on which something is still going on."""
+        connection = self._connection
+        if connection is None or os.getpid() != self._process:
+            return
+        status = connection.info.transaction_status
+        if status == self._driver.pq.TransactionStatus.IDLE:
+            return
+        try:
+            if status == self._driver.pq.TransactionStatus.ACTIVE or connection.broken:
+                self._abandon()
+            else:
+                connection.execute("ROLLBACK")
+        except self._driver.Error:
+            self._abandon()
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _abandon(self) -> None:
+        """Leave a connection; nothing else is done until the server has ended its session."""
+        if self._session is not None:
+            self._abandoned.add(self._session)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and os.getpid() == self._process:
+            connection.close()
+
+    def _unusable(self, error: psycopg.Error, lost: str) -> LedgerUnusable:
+        """Return an error that says what happened, and what to do; never with a statement's parameters."""
+        code = error.sqlstate
+        message = " ".join((error.diag.message_primary or "").split())
+        if code is not None and code in _REASONS:
+            said = f": {message}" if message else ""
+            return LedgerUnusable(self.location, f"{_REASONS[code]} ({code}{said})")
+        if code is not None and code[:2] not in ("08", "57"):
+            return LedgerUnusable(self.location, f"the database failed: {message} ({code})")
+        if self._connection is None and not lost:
+            return LedgerUnusable(self.location, f"it can't be reached: {' '.join(str(error).split())}")
+        return LedgerUnusable(self.location, lost or "it can't be reached")
+
+    def _read(self, address: str, timeout: float) -> tuple[str, Callable[[], psycopg.Connection[Any]]]:
+        """Return the address without its password, for messages, and how to connect."""
+        from psycopg.conninfo import conninfo_to_dict
+
+        try:
+            given = conninfo_to_dict(address)
+        except self._driver.Error:
+            given = {"port": "?"}
+        host = str(given.get("host", ""))
+        port = str(given.get("port", "0")).replace(",", "")
+        if "@" in host or not port.isdecimal():
+            raise InputError(
+                "ledger",
+                "an address that can't be read (and is not shown: it may hold a password)",
+                "one such as postgresql://user@host:5432/database, with special characters as %40",
+            )
+        location = "postgresql://"
+        if "user" in given:
+            location += f"{given['user']}@"
+        if not host.startswith("/"):
+            location += host
+        if "port" in given:
+            location += f":{given['port']}"
+        location += f"/{given.get('dbname', '')}"
+        if host.startswith("/"):
+            location += f"?host={host}"
+        options: dict[str, Any] = {"connect_timeout": max(2, round(timeout)), "application_name": "thresholdout"}
+        options = {name: value for name, value in options.items() if name not in given}
+
+        def connect() -> psycopg.Connection[Any]:
+            connection: psycopg.Connection[Any] = self._driver.connect(address, autocommit=True, **options)
+            return connection
+
+        return location, connect
+
+
+class _Cursor:
+    """A cursor whose texts may hold the character that PostgreSQL can't store, and that remembers the last entry."""
+
+    def __init__(self, connection: psycopg.Connection[Any], add_entry: str | None) -> None:
+        self._cursor = connection.cursor()
+        self._add_entry = add_entry
+        self.last_entry: tuple[int, int, str] | None = None
+
+    @property
+    def rowcount(self) -> int:
+        return self._cursor.rowcount
+
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> _Cursor:
+        if statement == self._add_entry:
+            self.last_entry = (parameters[0], parameters[1], parameters[-1])
+        self._cursor.execute(statement, _escaped(parameters) or None)
+        return self
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> _Cursor:
+        rows = list(rows)
+        if statement == self._add_entry and rows:
+            self.last_entry = (rows[-1][0], rows[-1][1], rows[-1][-1])
+        self._cursor.executemany(statement, [_escaped(row) for row in rows])
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        row = self._cursor.fetchone()
+        return None if row is None else _unescaped(row)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return [_unescaped(row) for row in self._cursor.fetchall()]
+
+
+def _escaped(row: Sequence[Any]) -> Sequence[Any]:
+    """Write the character zero, which PostgreSQL's texts can't hold, as a backslash and 0, a backslash as two."""
+    if any(isinstance(value, str) and ("\0" in value or "\\" in value) for value in row):
+        return [value.replace("\\", "\\\\").replace("\0", "\\0") if isinstance(value, str) else value for value in row]
+    return row
+
+
+def _unescaped(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    for value in row:
+        if isinstance(value, str) and "\\" in value:
+            return tuple(map(_unescaped_text, row))
+    return row
+
+
+def _unescaped_text(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    return "\\".join(part.replace("\\0", "\0") for part in value.split("\\\\"))
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise ThresholdoutError(
+            "ledgers on PostgreSQL need the library psycopg: pip install 'thresholdout[postgres]'"
+        ) from None
+    return psycopg
+
+
+def _has_ended(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the server has closed a connection that nobody used."""
+    try:
+        connection.pgconn.consume_input()  # does not wait
+    except Exception:
+        return True
+    return False
+
+
+_open_servers: weakref.WeakSet[PostgresServer] = weakref.WeakSet()
+_fork_lock = threading.RLock()
+_held: list[PostgresServer] = []
+
+
+def _before_fork() -> None:
+    """Wait until no question is under way."""
+    _fork_lock.acquire()
+    for server in list(_open_servers):
+        server._lock.acquire()
+        _held.append(server)
+
+
+def _release() -> None:
+    """Let the questions go on."""
+    while _held:
+        _held.pop()._lock.release()
+    _fork_lock.release()
+
+
+def _after_fork_in_child() -> None:
+    """Let go of the parent's connections without a word to the server, which would end the parent's session."""
+    for server in _held:
+        connection = server._connection
+        if connection is None:
+            server._process = os.getpid()
+            continue
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        with suppress(Exception):
+            os.dup2(nowhere, connection.fileno())
+        os.close(nowhere)
+        if not server._asking:
+            connection.close()
+            server._connection = None
+            server._process = os.getpid()
+    _release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_after_fork_in_child)
