@@ -2,6 +2,7 @@
 
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.lightgbm_hooks import LightGBMCallback, LightGBMEval
+from thresholdout.model_selection.loops import keras_callback, lightning_callback
 from thresholdout.model_selection.optuna_study import GuardedObjective, stop_when_exhausted
 from thresholdout.model_selection.scorer import GuardScorer
 from thresholdout.model_selection.split import TrainSplit
@@ -14,6 +15,8 @@ __all__ = [
     "LightGBMCallback",
     "LightGBMEval",
     "TrainSplit",
+    "keras_callback",
+    "lightning_callback",
     "stop_when_exhausted",
     "xgboost_callback",
 ]

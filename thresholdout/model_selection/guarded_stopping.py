@@ -98,6 +98,9 @@ class GuardedStopping:
         The rounds that were looked at, with their signals.
     asked, spent, replaced : int
         New questions; answers from the holdout among them, which cost budget; questions without an answer.
+    last_value : float
+        The last answer's value; NaN before the first and after a question without an answer; with
+        ``exhausted="train"`` the signal that stood in for it.
     exhausted : {"budget", "queries"} or None
         Which limit of the guard was reached.
 
@@ -168,6 +171,7 @@ class GuardedStopping:
         self.looks: list[Look] = []
         self.answers: dict[int, Answer] = {}
         self.asked = self.spent = self.replaced = 0
+        self.last_value = math.nan
         self.exhausted: str | None = None
 
     @property
@@ -272,12 +276,13 @@ class GuardedStopping:
             try:
                 answer = self._question(self._kept[look], self.looks[look])
             except BudgetExhausted as error:
-                self._rule.tell(self._stand_in(error, look))
+                self.last_value = self._stand_in(error, self.looks[look].signal)
             else:
                 self.answers[number] = answer
                 self.asked += not answer.repeated
                 self.spent += not answer.repeated and answer.source == "holdout"
-                self._rule.tell(self._sign * answer.value)
+                self.last_value = answer.value
+            self._rule.tell(self._sign * self.last_value)
         needed = {self._rule.best_round, self._rule.signal_round}
         self._kept = {kept: model for kept, model in self._kept.items() if kept in needed}
 
@@ -288,8 +293,8 @@ class GuardedStopping:
         question = _Question(model, self.metric, self.guard, look.signal)
         return self.guard.ask(question, bounds=self.metric.bounds, name=self.metric.name, key=key)
 
-    def _stand_in(self, error: BudgetExhausted, look: int) -> float:
-        """Keep to the policy, and return what the rule is told."""
+    def _stand_in(self, error: BudgetExhausted, signal: float) -> float:
+        """Keep to the policy, and return what stands in for the answer."""
         if self._policy == "raise":
             raise error
         if self.exhausted is None:
@@ -298,7 +303,7 @@ class GuardedStopping:
         self.replaced += 1
         if self._policy == "stop":
             self._rule.stopped = True
-        return self._sign * self.looks[look].signal if self._policy == "train" else math.nan
+        return signal if self._policy == "train" else math.nan
 
 
 class _Question:

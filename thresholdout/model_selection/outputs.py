@@ -31,10 +31,13 @@ class Predictor:
     ----------
     function : callable
         ``function(X)``: shape (n,) or (n, 1).
+    state : object, optional
+        What the model can be restored from, for whoever made it.
     """
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Callable[[Any], Any], state: object = None) -> None:
         self._function = function
+        self.state = state
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predictions, shape (n,)."""
@@ -58,6 +61,8 @@ class Classifier:
         (n, 1).
     classes : array-like of shape (k,)
         The labels that the columns stand for.
+    state : object, optional
+        What the model can be restored from, for whoever made it.
 
     Attributes
     ----------
@@ -71,8 +76,9 @@ class Classifier:
     (['no', 'yes'], [[0.8, 0.2], [0.1, 0.9]])
     """
 
-    def __init__(self, function: Callable[[Any], Any], classes: Any) -> None:
+    def __init__(self, function: Callable[[Any], Any], classes: Any, state: object = None) -> None:
         self._function = function
+        self.state = state
         self.classes_: NDArray[Any] = np.asarray(classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -117,7 +123,7 @@ _EXPECTED = (
 )
 
 
-def predictor(function: Callable[[Any], Any], kind: Kind, classes: Any) -> Predictor | Classifier:
+def predictor(function: Callable[[Any], Any], kind: Kind, classes: Any, state: object = None) -> Predictor | Classifier:
     """Return an estimator that puts out what a function returns.
 
     Parameters
@@ -128,8 +134,10 @@ def predictor(function: Callable[[Any], Any], kind: Kind, classes: Any) -> Predi
         What the function returns.
     classes : array-like
         For probabilities, the labels of their columns.
+    state : object, optional
+        What the model can be restored from, for whoever made it.
     """
-    return Classifier(function, classes) if kind == "probabilities" else Predictor(function)
+    return Classifier(function, classes, state) if kind == "probabilities" else Predictor(function, state)
 
 
 def check_kind(kind: object) -> Kind:

@@ -1,0 +1,279 @@
+"""Guards in the training loops of Keras and Lightning; neither is loaded, nor needs to be installed.
+
+The callbacks follow a `GuardedStopping`; a loop of one's own calls that directly. Where the framework is loaded they
+are callbacks of its class, as its trainers demand; otherwise they are plain objects with the same methods, for whatever
+calls these.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.model_selection.guarded_stopping import GuardedStopping
+from thresholdout.model_selection.outputs import Kind, check_kind, classifies, predictor
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["keras_callback", "lightning_callback"]
+
+
+def keras_callback(
+    stopping: GuardedStopping,
+    *,
+    predict: Callable[[Any, Any], Any] | None = None,
+    kind: Kind | None = None,
+    classes: ArrayLike | None = None,
+    name: str = "val_guarded",
+    restore: bool = True,
+) -> Any:
+    """Return a callback for ``model.fit(callbacks=[...])`` of Keras.
+
+    At the end of every epoch it looks at the model, writes ``logs[name]``, and sets ``model.stop_training`` when it is
+    time. Place it before callbacks that read ``logs[name]``.
+
+    Parameters
+    ----------
+    stopping : GuardedStopping
+        What to follow, and when to ask. One for each fit.
+    predict : callable, optional
+        ``predict(model, X)``; ``model.predict(X, verbose=0)`` by default.
+    kind : {"probabilities", "values"}, optional
+        What `predict` returns: probabilities by default for metrics of classes, else the predicted numbers.
+    classes : array-like, optional
+        The labels that the columns of probabilities stand for; by default those of the guard's training part, sorted.
+    name : str, default="val_guarded"
+        Where the last answer goes. Until there is one, and for epochs between questions, it is the last answer known,
+        or NaN; with ``exhausted="train"`` the signal that stands in.
+    restore : bool, default=True
+        Give the model the weights of the chosen epoch when training ends. The weights of at most two epochs are kept.
+
+    Returns
+    -------
+    keras.callbacks.Callback
+        Or a plain object with its methods, where Keras is not loaded.
+
+    Examples
+    --------
+    ::
+
+        stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000))
+        model.fit(X[:700], y[:700], epochs=100, callbacks=[keras_callback(stopping)])
+        stopping.best
+    """
+    if predict is not None and not callable(predict):
+        raise InputTypeError("predict", f"a {type(predict).__name__}", "a function predict(model, X)")
+    view = _View(stopping, predict or _keras_predict, kind, classes)
+
+    return _made(_KerasHooks, _PlainKeras, "keras.callbacks")(stopping, view, name, restore)
+
+
+def lightning_callback(
+    stopping: GuardedStopping,
+    *,
+    predict: Callable[[Any, Any], Any],
+    kind: Kind | None = None,
+    classes: ArrayLike | None = None,
+    name: str = "val_guarded",
+    restore: bool = True,
+) -> Any:
+    """Return a callback for ``Trainer(callbacks=[...])`` of Lightning.
+
+    At the end of every validation epoch it looks at the module, logs the last answer by ``pl_module.log(name, ...)``,
+    and sets ``trainer.should_stop`` when it is time. Sanity checks before the training do not count.
+
+    Parameters
+    ----------
+    stopping : GuardedStopping
+        What to follow, and when to ask. One for each fit.
+    predict : callable
+        ``predict(pl_module, X)``: a tensor or an array. The module is in evaluation mode.
+    kind, classes : optional
+        As in `keras_callback`.
+    name : str, default="val_guarded"
+        What the last answer is logged as, from the first one on; an ``EarlyStopping(monitor=name)`` beside this
+        callback needs ``strict=False`` until then. When the guard answers no more and ``exhausted="nan"``, NaN is
+        logged, which ``check_finite=True`` takes as a reason to stop.
+    restore : bool, default=True
+        Give the module the weights of the chosen epoch when training ends.
+
+    Returns
+    -------
+    lightning.pytorch.callbacks.Callback
+        Or a plain object with its methods, where Lightning is not loaded.
+
+    Notes
+    -----
+    With replicas in several processes give ``GuardedStopping(key=...)``: each then gets the same answers, and they are
+    charged once.
+
+    Examples
+    --------
+    ::
+
+        stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000))
+        hook = lightning_callback(stopping, predict=lambda module, X: module(torch.as_tensor(X)).softmax(1))
+        Trainer(max_epochs=100, callbacks=[hook]).fit(module, loader, validation_loader)
+        stopping.best
+    """
+    view = _View(stopping, _in_evaluation(predict), kind, classes)
+
+    base = ("lightning.pytorch.callbacks", "pytorch_lightning.callbacks")
+    return _made(_LightningHooks, object, *base)(stopping, view, name, restore)
+
+
+class _KerasHooks:
+    """What Keras calls."""
+
+    model: Any
+
+    def __init__(self, stopping: GuardedStopping, view: _View, name: str, restore: bool) -> None:
+        super().__init__()
+        self.stopping = stopping
+        self._view = view
+        self._name = name
+        self._restore = restore
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Refuse a second fit."""
+        self._view.check_fresh()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Look at the model, and say in the logs what is known."""
+        stopped = self._view.update(self.model, self.model.get_weights, self.model.set_weights)
+        if logs is not None:
+            logs[self._name] = self.stopping.last_value
+        if stopped:
+            self.model.stop_training = True
+
+    def on_train_end(self, logs: Any = None) -> None:
+        """Ask the last question, and restore the chosen epoch."""
+        self._view.finish(self.model.set_weights if self._restore else None)
+
+
+class _PlainKeras:
+    """How Keras hands a model to its callbacks."""
+
+    model: Any = None
+    params: Any = None
+
+    def set_params(self, params: Any) -> None:
+        """Take the parameters of the fit."""
+        self.params = params
+
+    def set_model(self, model: Any) -> None:
+        """Take the model."""
+        self.model = model
+
+
+class _LightningHooks:
+    """What Lightning calls."""
+
+    def __init__(self, stopping: GuardedStopping, view: _View, name: str, restore: bool) -> None:
+        super().__init__()
+        self.stopping = stopping
+        self._view = view
+        self._name = name
+        self._restore = restore
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Refuse a second fit."""
+        self._view.check_fresh()
+
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Look at the module, and log what is known."""
+        if trainer.sanity_checking or self.stopping.stopped:
+            return
+
+        def weights() -> Any:
+            return copy.deepcopy(pl_module.state_dict())
+
+        stopped = self._view.update(pl_module, weights, pl_module.load_state_dict)
+        if self.stopping.answers or self.stopping.replaced:
+            pl_module.log(self._name, self.stopping.last_value)
+        if stopped:
+            trainer.should_stop = True
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        """Ask the last question, and restore the chosen epoch."""
+        self._view.finish(pl_module.load_state_dict if self._restore else None)
+
+
+class _View:
+    """A network as an estimator; earlier epochs are kept as weights, and loaded for the time of a question."""
+
+    def __init__(
+        self,
+        stopping: GuardedStopping,
+        predict: Callable[[Any, Any], Any],
+        kind: Kind | None,
+        classes: ArrayLike | None,
+    ) -> None:
+        chosen = check_kind(kind) if kind is not None else "probabilities" if classifies(stopping.metric) else "values"
+        self._stopping = stopping
+        self._predict = predict
+        self._kind: Kind = chosen
+        self._classes = stopping.classes if classes is None else np.asarray(classes)
+
+    def check_fresh(self) -> None:
+        """Refuse a second fit."""
+        if self._stopping.rounds:
+            raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")
+
+    def update(self, model: Any, get: Callable[[], Any], put: Callable[[Any], Any]) -> bool:
+        """Look at the present model, and say whether to stop."""
+
+        def keep(_: Any) -> Any:
+            weights = get()
+
+            def predict(X: Any) -> Any:
+                present = get()
+                put(weights)
+                try:
+                    return self._predict(model, X)
+                finally:
+                    put(present)
+
+            return predictor(predict, self._kind, self._classes, weights)
+
+        present = predictor(lambda X: self._predict(model, X), self._kind, self._classes)
+        return self._stopping.update(present, keep=keep)
+
+    def finish(self, put: Callable[[Any], Any] | None) -> None:
+        """Ask the last question, and load the weights of the chosen epoch if wanted."""
+        self._stopping.finish()
+        best = self._stopping.best_model
+        if put is not None and best is not None:
+            put(best.state)
+
+
+def _keras_predict(model: Any, X: Any) -> Any:
+    return model.predict(X, verbose=0)
+
+
+def _in_evaluation(predict: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a function that predicts in evaluation mode, and leaves the module in the mode it was in."""
+    if not callable(predict):
+        raise InputTypeError("predict", f"a {type(predict).__name__}", "a function predict(pl_module, X)")
+
+    def predicted(module: Any, X: Any) -> Any:
+        training = module.training
+        module.eval()
+        try:
+            return predict(module, X)
+        finally:
+            module.train(training)
+
+    return predicted
+
+
+def _made(hooks: type, plain: type, *modules: str) -> Any:
+    """Return a class with these hooks that is a framework's callback, where the framework is loaded."""
+    loaded = [sys.modules[name].Callback for name in modules if name in sys.modules]
+    return type(hooks.__name__.strip("_"), (hooks, loaded[0] if loaded else plain), {})
