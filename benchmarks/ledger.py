@@ -126,7 +126,7 @@ def histories(folder: Path, sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -
         file = folder / f"{size}.db"
         with SQLLedger(file) as ledger:
             written = Question(ledger, size)
-            with ledger._file.reading() as cursor:
+            with ledger._database.reading() as cursor:
                 cursor.execute("PRAGMA synchronous = OFF")
             repeat(written, size)
         start = time.perf_counter()

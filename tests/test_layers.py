@@ -12,6 +12,7 @@ LAYERS = {
     "graphs": 0,
     "thresholdout.errors": 1,
     "thresholdout.answer": 2,
+    "thresholdout.sharing": 2,
     "thresholdout.fingerprint": 2,
     "thresholdout.metrics": 2,
     "thresholdout.gaussian_noise": 2,
@@ -29,6 +30,7 @@ LAYERS = {
     "thresholdout.plotting": 4,
     "thresholdout.planning": 5,
     "thresholdout.guard": 6,
+    "thresholdout.remote": 6,
     "thresholdout": 7,
     "thresholdout.model_selection": 8,
     "thresholdout.service": 8,
@@ -37,14 +39,17 @@ LAYERS = {
 }
 SAME_LAYER_STRANGERS = {("thresholdout.mechanisms", "thresholdout.ledger")}
 
-# The guard makes its scorer and splitter itself, so that users need one name only.
-EXCEPTIONS = {("thresholdout.guard", "thresholdout.model_selection")}
+# The guard makes its scorer and splitter itself, so that users need one name only; so does what stands for it elsewhere.
+EXCEPTIONS = {
+    ("thresholdout.guard", "thresholdout.model_selection"),
+    ("thresholdout.remote", "thresholdout.model_selection"),
+}
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
 HEAVY_ALLOWED = {
     "thresholdout.cli": {"click"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
-    "thresholdout.ledger.sql": {"sqlalchemy"},
+    "thresholdout.ledger.address": {"sqlalchemy"},
 }
 
 

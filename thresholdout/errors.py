@@ -10,7 +10,9 @@
     ├── PlanError                       no parameters reach the target: .reason
     ├── SharingError (TypeError)        a guard that would be copied into another process
     └── LedgerError                     the store of the guard's state: .location
+        ├── LedgerDamaged                   its history is not the one that was written: .query
         ├── LedgerMismatch                  it belongs to other data or other parameters
+        ├── LedgerRetired                   this guard answers elsewhere, or no more: .why
         ├── LedgerSealed                    its secrets are sealed, and the key is missing or another
         └── LedgerUnusable                  not a ledger, not readable or not writable
     SearchExhausted (BaseException)     ends a search that swallows errors: .what, .spent, .limit
@@ -30,8 +32,10 @@ __all__ = [
     "GuardExhaustedWarning",
     "InputError",
     "InputTypeError",
+    "LedgerDamaged",
     "LedgerError",
     "LedgerMismatch",
+    "LedgerRetired",
     "LedgerSealed",
     "LedgerUnusable",
     "OverlapError",
@@ -157,8 +161,48 @@ class LedgerError(ThresholdoutError):
         return (type(self), (self.location, self.reason))
 
 
+class LedgerDamaged(LedgerError):
+    """A history that is not the one that was written: changed, cut or replaced.
+
+    Parameters
+    ----------
+    location : str
+        The file or address.
+    query : int or None
+        The first entry that is wrong; None when it is not about one entry.
+    reason : str
+        What is wrong.
+    """
+
+    def __init__(self, location: str, query: int | None, reason: str) -> None:
+        self.query = query
+        super().__init__(location, reason)
+
+    def __reduce__(self) -> tuple[type[LedgerDamaged], tuple[str, int | None, str]]:  # type: ignore[override]
+        return (type(self), (self.location, self.query, self.reason))
+
+
 class LedgerMismatch(LedgerError):
     """The ledger belongs to other data, or to a guard with other parameters."""
+
+
+class LedgerRetired(LedgerError):
+    """A guard that was retired: its history stays, and it answers no more here.
+
+    Parameters
+    ----------
+    location : str
+        The file or address.
+    why : str
+        What was said when it was retired, such as where it went.
+    """
+
+    def __init__(self, location: str, why: str) -> None:
+        self.why = why
+        super().__init__(location, f"this guard was retired and answers no more here: {why}")
+
+    def __reduce__(self) -> tuple[type[LedgerRetired], tuple[str, str]]:
+        return (type(self), (self.location, self.why))
 
 
 class LedgerSealed(LedgerError):

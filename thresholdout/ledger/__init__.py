@@ -9,7 +9,8 @@ import os
 from typing import TYPE_CHECKING
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.ledger.contract import JSON, Compute, Ledger, fresh_key
+from thresholdout.ledger.checks import JSON, fresh_key
+from thresholdout.ledger.contract import Compute, Ledger
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.memory import MemoryLedger
 

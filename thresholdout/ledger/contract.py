@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import math
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import NoReturn, Self, TypeAlias
+from typing import Final, NoReturn, Self, TypeAlias
 
-from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, SharingError
+from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, SharingError
+from thresholdout.ledger.chain import first_digest, next_digest
+from thresholdout.ledger.checks import JSON, check_entry, check_texts
 from thresholdout.ledger.entry import Entry
 
-__all__ = [
-    "JSON",
-    "Compute",
-    "Ledger",
-    "check_creation",
-    "check_question",
-    "check_repeat",
-    "check_texts",
-    "fresh_key",
-    "parameters_text",
-]
-
-JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+__all__ = ["Compute", "Extent", "Ledger"]
 
 Compute: TypeAlias = Callable[[str], tuple[str, Entry]]
 """From a guard's state to its next state and the entry that led there."""
+
+Extent: TypeAlias = "tuple[str, int, str, int]"
+"""A guard's parameters as text, the number and digest of its last entry as noted, and its entries as found."""
+
+_CHUNK: Final = 5000
+"""Entries that are read at once where a whole history is gone through."""
 
 
 class Ledger(ABC):
@@ -38,19 +31,29 @@ class Ledger(ABC):
     ``tests/thresholdout/ledger/contract.py`` checks them for every kind of ledger:
 
     *One at a time.* Questions to one guard happen one after another, whatever the number of threads (and,
-    for a ledger in a file, of processes): each starts from the state that the one before it left.
+    for a ledger in a database, of processes and machines): each starts from the state that the one before it left.
 
     *All or nothing.* A question's new state and its entry are stored together, or neither is. Whatever goes
     wrong before that, in the mechanism or in the store, leaves the ledger as it was, and still usable.
 
     *Stored first.* When `ask` returns, both are stored as durably as this kind of ledger can. An answer that
-    left is always in the history; the converse may fail when the process dies before the answer is read.
+    left is always in the history; the converse may fail when the process dies, or the one who asked is
+    interrupted, before the answer is read.
 
     *Asked once.* A key names one question. Asking with a known key returns the stored entry, draws no noise
     and charges nothing; this is how an answer is fetched that got lost on its way.
 
+    *Each for itself.* Threads that ask at the same time may share one transaction. A question that is refused
+    or fails in its mechanism harms no other; a transaction that can't be stored fails all questions in it.
+
     *Nothing changes.* Parameters, documents and entries never change once stored; only the state does. The
-    entries of a guard are numbered 1, 2, 3 and so on.
+    entries of a guard are numbered 1, 2, 3 and so on. A guard that was retired stays so.
+
+    *Changes show.* Entries are chained by digests (`thresholdout.ledger.chain`), and `verify` goes through the
+    chain: an entry that was changed, removed, inserted or moved is found. What it can't see by itself is a chain
+    that was written anew from the changed entry on, or a whole ledger that was put back to an earlier copy.
+    Whoever keeps a `head` in another place, and gives it to `verify`, sees these too: the kept head then is not
+    in the chain. The state is not in the chain, since a digest of it would tell it.
 
     *Nothing tells.* The state and the documents are secret. They come out of `state` and `document` and
     nowhere else: no message, log or ``repr`` shows them.
@@ -58,7 +61,7 @@ class Ledger(ABC):
     *One place.* A ledger can't be copied or pickled, since both copies would spend the same budget.
 
     A ledger takes a state and a document as opaque text, and compares them with nothing. Text is any string
-    that UTF-8 can encode; numbers are finite, and come back exactly (though -0.0 may come back as 0.0).
+    without NUL that UTF-8 can encode; numbers are finite, and come back exactly (though -0.0 comes back as 0.0).
 
     Attributes
     ----------
@@ -118,8 +121,9 @@ class Ledger(ABC):
             What is asked, for the history.
         compute : callable
             Maps the present state to the next state and the entry to store, whose ``query`` is one more
-            than that of the guard's last entry. Called once, or not at all for a repeated key. Its ``key``,
-            ``train`` and ``name`` are replaced by the ones given here. It must not use the ledger.
+            than that of the guard's last entry. Not called for a repeated key; called again only when what it
+            returned before was not stored, and nobody has seen it. Its ``key``, ``train`` and ``name`` are
+            replaced by the ones given here. It must not use the ledger, and may run in another thread that asks.
 
         Returns
         -------
@@ -134,11 +138,17 @@ class Ledger(ABC):
             The key was used with another train value, or a value can't be stored.
         LedgerMismatch
             The ledger has no such guard.
+        LedgerRetired
+            The guard was retired, whatever the key; `find` still gives its answers.
         LedgerUnusable
             The store can't be read or written; nothing was answered.
         Exception
             Whatever `compute` raises; nothing is stored then.
         """
+
+    @abstractmethod
+    def find(self, guard: str, key: str) -> Entry | None:
+        """Return the stored answer to the question of this key, or None when it was not asked."""
 
     @abstractmethod
     def state(self, guard: str) -> str:
@@ -149,12 +159,166 @@ class Ledger(ABC):
         """Return what a guard was made with."""
 
     @abstractmethod
-    def entries(self, guard: str) -> list[Entry]:
-        """Return a guard's history, in the order of its questions."""
+    def entries(self, guard: str, start: int = 1, count: int | None = None) -> list[Entry]:
+        """Return a guard's history, in the order of its questions.
+
+        Parameters
+        ----------
+        guard : str
+            The guard's identity.
+        start : int, default 1
+            Number of the first entry.
+        count : int, optional
+            How many, at most; None for all that follow. A long history is best read in slices.
+        """
 
     @abstractmethod
     def guards(self) -> list[str]:
         """Return the guards' identities, in the order of their creation."""
+
+    @abstractmethod
+    def identity(self) -> str:
+        """Return what tells this ledger from all others, under whatever name it is opened: 32 hexadecimal digits."""
+
+    @abstractmethod
+    def head(self, guard: str) -> str:
+        """Return the digest of a guard's last entry, to be kept in another place and given to `verify`.
+
+        It tells nothing that the history doesn't, and stands for all of it: 64 hexadecimal digits.
+        """
+
+    def verify(self, guard: str, head: str | None = None, progress: Callable[[int], object] | None = None) -> int:
+        """Check that a guard's history is the one that was written.
+
+        Parameters
+        ----------
+        guard : str
+            The guard's identity.
+        head : str, optional
+            A head that was kept in another place; the history must lead to it, and may have gone on since.
+        progress : callable, optional
+            Is told the number of entries checked, from time to time.
+
+        Returns
+        -------
+        int
+            The number of entries. Questions may be asked meanwhile; their entries are not among these.
+
+        Raises
+        ------
+        InputError
+            The head is not one.
+        LedgerDamaged
+            An entry was changed, removed, inserted or moved, or the kept head is not in the history.
+        LedgerMismatch
+            The ledger has no such guard.
+        """
+        if head is not None:
+            check_texts(head=head)
+            if len(head) != 64 or not set(head) <= set("0123456789abcdef"):
+                raise InputError("head", f"{head[:80]!r}", "64 hexadecimal digits, as `head` returns them")
+        parameters, asked, noted, found = self._extent(guard)
+        if found != asked:
+            raise LedgerDamaged(
+                self.location, min(asked, found) + 1, f"guard {guard[:12]!r}... has {found} entries, not {asked}"
+            )
+        digest = first_digest(guard, parameters)
+        met = head is None or head == digest
+        for start in range(1, asked + 1, _CHUNK):
+            due = min(_CHUNK, asked + 1 - start)
+            links = self._links(guard, start, due)
+            for number, (entry, stored) in enumerate(links, start):
+                digest = next_digest(digest, guard, entry)
+                if entry.query != number or digest != stored:
+                    wrong = "it is missing" if entry.query != number else "it, or one before it, is not what was stored"
+                    raise LedgerDamaged(self.location, number, f"guard {guard[:12]!r}..., entry {number}: {wrong}")
+                met = met or digest == head
+            if len(links) < due:
+                missing = start + len(links)
+                raise LedgerDamaged(self.location, missing, f"guard {guard[:12]!r}..., entry {missing}: it is missing")
+            if progress is not None:
+                progress(start + due - 1)
+        if digest != noted:
+            what = f"the last entry, {asked}, is not" if asked else "its parameters are not"
+            raise LedgerDamaged(self.location, asked or None, f"guard {guard[:12]!r}...: {what} what was stored")
+        if not met:
+            raise LedgerDamaged(
+                self.location,
+                None,
+                f"guard {guard[:12]!r}...: its {asked} entries do not lead to the head that was kept; "
+                "the history was cut or replaced",
+            )
+        return asked
+
+    @abstractmethod
+    def _extent(self, guard: str) -> Extent:
+        """Return what `verify` compares with, all at one moment."""
+
+    @abstractmethod
+    def _links(self, guard: str, start: int, count: int) -> list[tuple[Entry, str]]:
+        """Return entries with their digests, from one number on."""
+
+    @abstractmethod
+    def retire(self, guard: str, why: str) -> None:
+        """Let a guard answer no more, durably; its history stays readable.
+
+        Parameters
+        ----------
+        guard : str
+            The guard's identity.
+        why : str
+            What whoever asks is told, such as where the guard went. Not secret.
+
+        Raises
+        ------
+        LedgerMismatch
+            There is no such guard.
+        LedgerRetired
+            It was retired before, for another reason.
+        LedgerUnusable
+            The store can't be written; nothing was stored.
+        """
+
+    @abstractmethod
+    def retired(self, guard: str) -> str | None:
+        """Return why a guard was retired, or None while it answers."""
+
+    @abstractmethod
+    def restore(
+        self,
+        guard: str,
+        parameters: Mapping[str, JSON],
+        state: str,
+        documents: Mapping[str, str],
+        entries: Iterable[Entry],
+        retired: str | None = None,
+    ) -> None:
+        """Store a guard with its history, as it was in another ledger.
+
+        Parameters
+        ----------
+        guard : str
+            The guard's identity. It must be new: no history is ever joined to another.
+        parameters, state, documents
+            As in `create`; the state that its last entry led to.
+        entries : iterable of Entry
+            Its history; read one by one, all or nothing is stored.
+        retired : str, optional
+            Why it answers no more; a history without its state can only be read.
+
+        Raises
+        ------
+        LedgerMismatch
+            The guard is there already.
+        InputError
+            An entry can't be stored, is not in its turn, or has another's key.
+        LedgerUnusable
+            The store can't be written; nothing was stored.
+
+        Notes
+        -----
+        The other ledger must have retired the guard, or both spend the same budget.
+        """
 
     @abstractmethod
     def put_document(self, guard: str, name: str, text: str) -> None:
@@ -173,6 +337,8 @@ class Ledger(ABC):
         ------
         LedgerMismatch
             There is no such guard, or it has a document of this name with another text.
+        LedgerRetired
+            The guard was retired.
         LedgerUnusable
             The store can't be written; nothing was stored.
         """
@@ -180,6 +346,10 @@ class Ledger(ABC):
     @abstractmethod
     def document(self, guard: str, name: str) -> str | None:
         """Return a text kept with a guard, or None when there is none of this name. Secret."""
+
+    @abstractmethod
+    def documents(self, guard: str) -> list[str]:
+        """Return the names of the texts kept with a guard, in alphabetical order."""
 
     @abstractmethod
     def close(self) -> None:
@@ -208,6 +378,17 @@ class Ledger(ABC):
             self.location, f"holds no guard {guard[:12]!r}...; it was made for other data, or not created yet"
         )
 
+    def _check_retired(self, retired: str | None) -> None:
+        """Refuse what would change a guard that was retired."""
+        if retired is not None:
+            raise LedgerRetired(self.location, retired)
+
+    def _there_already(self, guard: str) -> LedgerMismatch:
+        """Error for a history that would be joined to another."""
+        return LedgerMismatch(
+            self.location, f"holds guard {guard[:12]!r}... already, with a history of its own; restore it elsewhere"
+        )
+
     def _check_parameters(self, guard: str, stored: Mapping[str, JSON], given: Mapping[str, JSON]) -> None:
         """Refuse parameters that differ from the stored ones."""
         names = [
@@ -234,137 +415,21 @@ class Ledger(ABC):
             raise LedgerError(
                 self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
             )
-        if entry.key != key or entry.train != train or entry.name != name:
-            entry = Entry(
-                query=entry.query,
-                key=key,
-                name=name,
-                train=train,
-                value=entry.value,
-                half_width=entry.half_width,
-                source=entry.source,
-                remaining=entry.remaining,
-                lower=entry.lower,
-                upper=entry.upper,
-            )
-        for value in (entry.train, entry.value, entry.half_width, entry.lower, entry.upper):
-            if not math.isfinite(value):
-                raise InputError("entry", f"a value is {value}", "finite numbers")
-        return entry
+        settled = Entry(
+            entry.query,
+            key,
+            name,
+            train + 0.0,  # a float even if an integer was given, and never -0.0
+            entry.value + 0.0,
+            entry.half_width + 0.0,
+            entry.source,
+            entry.remaining,
+            entry.lower + 0.0,
+            entry.upper + 0.0,
+        )
+        check_entry(settled)
+        return settled
 
     def _reentered(self) -> LedgerError:
         """Error for a mechanism that uses the ledger while it is asked."""
         return LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
-
-
-def fresh_key() -> str:
-    """Return a key that no other question has: 128 random bits as 32 hexadecimal digits.
-
-    Examples
-    --------
-    >>> len(fresh_key())
-    32
-    """
-    return secrets.token_hex(16)
-
-
-def check_texts(**texts: str) -> None:
-    """Refuse what is not text that every ledger can store, without repeating it.
-
-    Parameters
-    ----------
-    **texts : str
-        Arguments by name.
-
-    Raises
-    ------
-    InputTypeError
-        One is not a string.
-    InputError
-        One can't be encoded as UTF-8.
-    """
-    for argument, text in texts.items():
-        if not isinstance(text, str):
-            raise InputTypeError(argument, f"a {type(text).__name__}", "a string")
-        if not text.isascii():
-            _check_encodable(argument, text)
-
-
-def check_question(key: str | None, train: float, name: str) -> None:
-    """Refuse a question that no ledger could store; see `Ledger.ask`."""
-    if key is not None:
-        check_texts(key=key)
-        if not key:
-            raise InputError("key", "an empty string", "a text of your own, or None for a new key")
-    check_texts(name=name)
-    if not isinstance(train, float | int):
-        raise InputTypeError("train", f"a {type(train).__name__}", "a number")
-    if not math.isfinite(train):
-        raise InputError("train", train, "a finite number")
-
-
-def check_repeat(stored: Entry, train: float) -> None:
-    """Refuse a key that is used for another question.
-
-    The order of a sum may differ between runs, so training values are the same when they agree to nine digits.
-    """
-    if not math.isclose(stored.train, train, rel_tol=1e-9, abs_tol=1e-9):
-        raise InputError(
-            "key",
-            f"{stored.key!r} was asked with train value {stored.train!r}, now {train!r}",
-            "a key names one question; use another key, or None",
-        )
-
-
-def parameters_text(parameters: Mapping[str, JSON]) -> str:
-    """Return parameters as JSON text.
-
-    Parameters
-    ----------
-    parameters : mapping of str to JSON values
-        What a guard was made with.
-
-    Returns
-    -------
-    str
-        The text; reading it gives equal parameters.
-
-    Raises
-    ------
-    InputTypeError
-        The parameters can't be written as JSON.
-
-    Examples
-    --------
-    >>> parameters_text({"threshold": 0.04, "budget": None})
-    '{"threshold": 0.04, "budget": null}'
-    """
-    try:
-        text = json.dumps(dict(parameters), allow_nan=False)
-        same = bool(json.loads(text) == dict(parameters))
-    except (TypeError, ValueError) as error:
-        raise InputTypeError("parameters", str(error), "values that JSON can hold") from None
-    if not same:
-        raise InputTypeError("parameters", "they change when written as JSON", "names that are strings, and lists")
-    return text
-
-
-def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]]) -> None:
-    """Refuse a guard that no ledger could store; see `Ledger.create`."""
-    check_texts(guard=guard, state=state)
-    if not guard:
-        raise InputError("guard", "an empty string", "a fingerprint")
-    for name, text in documents:
-        check_texts(name=name, document=text)
-
-
-def _check_encodable(argument: str, text: str) -> None:
-    """Refuse text with lone surrogates; the error that Python raises would carry the text itself."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        encodable = False
-    else:
-        encodable = True
-    if not encodable:
-        raise InputError(argument, "text with lone surrogates", "text that UTF-8 can encode")

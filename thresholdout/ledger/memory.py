@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from thresholdout.errors import LedgerUnusable, SharingError
-from thresholdout.ledger.contract import (
+from thresholdout.ledger.chain import first_digest, next_digest
+from thresholdout.ledger.checks import (
     JSON,
-    Compute,
-    Ledger,
     check_creation,
+    check_history,
     check_question,
     check_repeat,
+    check_slice,
     check_texts,
     fresh_key,
     parameters_text,
 )
+from thresholdout.ledger.contract import Compute, Extent, Ledger
 from thresholdout.ledger.entry import Entry
 
 __all__ = ["MemoryLedger"]
@@ -34,6 +37,9 @@ class _Guard:
     documents: dict[str, str]
     entries: dict[str, Entry] = field(default_factory=dict)
     """By key, in the order of the questions."""
+    digests: list[str] = field(default_factory=list)
+    """From the first, which comes before all entries, as far as somebody wanted to know them."""
+    retired: str | None = None
 
 
 class MemoryLedger(Ledger):
@@ -41,6 +47,9 @@ class MemoryLedger(Ledger):
 
     Safe to use from several threads. A process that is forked off can't use it, because it would spend the
     same budget a second time.
+
+    Nothing but this process can change a history here, so its digests are not computed with each answer, but
+    when they are asked for.
 
     Examples
     --------
@@ -57,6 +66,7 @@ class MemoryLedger(Ledger):
 
     def __init__(self) -> None:
         self.location = "memory"
+        self._identity = fresh_key()
         self._guards: dict[str, _Guard] = {}
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -90,6 +100,7 @@ class MemoryLedger(Ledger):
             if self._asking:
                 raise self._reentered()
             kept = self._find(guard)
+            self._check_retired(kept.retired)
             if key is None:
                 key = fresh_key()
             else:
@@ -109,6 +120,11 @@ class MemoryLedger(Ledger):
             kept.entries[key] = entry
             return entry, False
 
+    def find(self, guard: str, key: str) -> Entry | None:
+        """Return the stored answer to the question of this key, or None."""
+        check_texts(key=key)
+        return self._find(guard).entries.get(key)
+
     def state(self, guard: str) -> str:
         """Return a guard's present state; see `Ledger.state`."""
         return self._find(guard).state
@@ -118,24 +134,95 @@ class MemoryLedger(Ledger):
         parameters: dict[str, JSON] = json.loads(self._find(guard).parameters)
         return parameters
 
-    def entries(self, guard: str) -> list[Entry]:
-        """Return a guard's history, in the order of its questions."""
-        return list(self._find(guard).entries.values())
+    def entries(self, guard: str, start: int = 1, count: int | None = None) -> list[Entry]:
+        """Return a guard's history, in the order of its questions; see `Ledger.entries`."""
+        last = check_slice(start, count)
+        kept = self._find(guard)
+        with self._lock:
+            return list(islice(kept.entries.values(), start - 1, last))
 
     def guards(self) -> list[str]:
         """Return the guards' identities, in the order of their creation."""
         self._check_usable()
         return list(self._guards)
 
+    def identity(self) -> str:
+        """Return what tells this ledger from all others."""
+        self._check_usable()
+        return self._identity
+
+    def head(self, guard: str) -> str:
+        """Return the digest of a guard's last entry; see `Ledger.head`."""
+        kept = self._find(guard)
+        with self._lock:
+            return self._chain(guard, kept)[-1]
+
+    def _extent(self, guard: str) -> Extent:
+        kept = self._find(guard)
+        with self._lock:
+            return kept.parameters, len(kept.entries), self._chain(guard, kept)[-1], len(kept.entries)
+
+    def _links(self, guard: str, start: int, count: int) -> list[tuple[Entry, str]]:
+        digests = self._find(guard).digests[start : start + count]
+        return list(zip(self.entries(guard, start, count), digests, strict=False))
+
+    @staticmethod
+    def _chain(guard: str, kept: _Guard) -> list[str]:
+        """Return a guard's digests up to the last entry."""
+        digests = kept.digests or [first_digest(guard, kept.parameters)]
+        for entry in islice(kept.entries.values(), len(digests) - 1, None):
+            digests.append(next_digest(digests[-1], guard, entry))
+        kept.digests = digests
+        return digests
+
+    def retire(self, guard: str, why: str) -> None:
+        """Let a guard answer no more; see `Ledger.retire`."""
+        check_texts(why=why)
+        kept = self._find(guard)
+        with self._lock:
+            if kept.retired != why:
+                self._check_retired(kept.retired)
+                kept.retired = why
+
+    def retired(self, guard: str) -> str | None:
+        """Return why a guard was retired, or None while it answers."""
+        return self._find(guard).retired
+
+    def restore(
+        self,
+        guard: str,
+        parameters: Mapping[str, JSON],
+        state: str,
+        documents: Mapping[str, str],
+        entries: Iterable[Entry],
+        retired: str | None = None,
+    ) -> None:
+        """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
+        check_creation(guard, state, documents.items())
+        check_texts(retired=retired or "")
+        kept = _Guard(parameters_text(parameters), state, dict(documents), retired=retired)
+        for entry in check_history(entries):
+            kept.entries[entry.key] = entry
+        self._check_usable()
+        with self._lock:
+            if self._guards.setdefault(guard, kept) is not kept:
+                raise self._there_already(guard)
+
     def put_document(self, guard: str, name: str, text: str) -> None:
         """Keep a text with a guard; see `Ledger.put_document`."""
         check_texts(name=name, text=text)
         with self._lock:
-            self._check_document(name, self._find(guard).documents.setdefault(name, text), text)
+            kept = self._find(guard)
+            self._check_retired(kept.retired)
+            self._check_document(name, kept.documents.setdefault(name, text), text)
 
     def document(self, guard: str, name: str) -> str | None:
         """Return a text kept with a guard, or None; see `Ledger.document`."""
         return self._find(guard).documents.get(name)
+
+    def documents(self, guard: str) -> list[str]:
+        """Return the names of the texts kept with a guard, in alphabetical order."""
+        return sorted(self._find(guard).documents)
 
     def close(self) -> None:
         """Forget everything."""

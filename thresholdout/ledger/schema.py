@@ -1,14 +1,21 @@
 """The tables of a ledger in a database, and the statements that use them.
 
-The statements are written with SQLAlchemy Core, compiled once, and run by the database's driver without
-SQLAlchemy in between. That is faster, and no logging level makes SQLAlchemy print a row that holds a state.
+The statements are written with SQLAlchemy Core, compiled once for each dialect, and run by the database's driver
+without SQLAlchemy in between. That is faster, and no logging level makes SQLAlchemy print a row that holds a
+state.
+
+Triggers refuse to change what never changes. They protect from mistakes and from other programs; whoever may
+write the database can remove them too, and for that there is the chain of digests.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Literal, cast
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     Double,
     ForeignKey,
@@ -16,38 +23,27 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
-    UniqueConstraint,
-    and_,
     bindparam,
     func,
     insert,
     select,
     update,
 )
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateTable
 from sqlalchemy.sql import ClauseElement
 
-__all__ = [
-    "ADD_DOCUMENT",
-    "ADD_ENTRY",
-    "ADD_GUARD",
-    "APPLICATION_ID",
-    "CREATE_TABLES",
-    "DOCUMENT",
-    "ENTRIES",
-    "GUARD",
-    "GUARDS",
-    "LOOK_UP",
-    "SET_STATE",
-    "VERSION",
-]
+__all__ = ["APPLICATION_ID", "VERSION", "DialectName", "Statements", "statements"]
 
 APPLICATION_ID: Final = 0x7468_6F75
-"""Marks a database as a ledger: the letters "thou" in the file's header."""
+"""Marks a database as a ledger: the letters "thou" in an SQLite file's header."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the tables; a program refuses a ledger of a later version than it knows."""
+
+DialectName = Literal["sqlite", "postgresql"]
 
 _metadata = MetaData()
 
@@ -58,23 +54,26 @@ _guards = Table(
     Column("fingerprint", Text, nullable=False, unique=True),
     Column("state", Text, nullable=False),
     Column("parameters", Text, nullable=False),
+    Column("asked", BigInteger, nullable=False, comment="number of the last entry"),
+    Column("head", Text, nullable=False, comment="digest of the last entry"),
+    Column("retired", Text, comment="why it answers no more"),
 )
 
 _entries = Table(
     "entries",
     _metadata,
     Column("guard", ForeignKey("guards.id"), primary_key=True),
-    Column("query", Integer, primary_key=True),
+    Column("query", BigInteger, primary_key=True),
     Column("key", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("train", Double, nullable=False),
     Column("value", Double, nullable=False),
     Column("half_width", Double, nullable=False),
     Column("source", Text, nullable=False),
-    Column("remaining", Integer),
+    Column("remaining", BigInteger),
     Column("lower", Double, nullable=False),
     Column("upper", Double, nullable=False),
-    UniqueConstraint("guard", "key"),
+    Column("digest", Text, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -86,65 +85,202 @@ _documents = Table(
     Column("text", Text, nullable=False),
 )
 
-_entry_columns = list(_entries.c)[1:]
-_earlier = _entries.alias()
-
-
-def _compiled(statement: ClauseElement) -> str:
-    """Return a statement's text, with a question mark for each parameter in the order of appearance."""
-    return str(statement.compile(dialect=sqlite.dialect(paramstyle="qmark")))
-
-
-CREATE_TABLES: Final = tuple(_compiled(CreateTable(table)) for table in _metadata.sorted_tables)
-
-GUARD: Final = _compiled(
-    select(_guards.c.id, _guards.c.state, _guards.c.parameters).where(_guards.c.fingerprint == bindparam("guard"))
+_settings = Table(
+    "settings",
+    _metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
 )
-"""Parameter: fingerprint. Row: id, state, parameters."""
 
-GUARDS: Final = _compiled(select(_guards.c.fingerprint).order_by(_guards.c.id))
+_INDEXES: Final[dict[DialectName, str]] = {
+    "sqlite": 'CREATE UNIQUE INDEX entries_key ON entries (guard, "key")',
+    # An index here holds no long text, hence its digest; whoever looks a key up compares the key itself as well.
+    "postgresql": 'CREATE UNIQUE INDEX entries_key ON entries (guard, md5("key"))',
+}
 
-ADD_GUARD: Final = _compiled(
-    insert(_guards).values(fingerprint=bindparam("guard"), state=bindparam("state"), parameters=bindparam("parameters"))
+_REFUSALS: Final = (
+    ("entries", "UPDATE", "entries of a ledger never change"),
+    ("entries", "DELETE", "entries of a ledger are never deleted"),
+    ("documents", "UPDATE", "documents of a ledger never change"),
+    ("documents", "DELETE", "documents of a ledger are never deleted"),
+    ("guards", "UPDATE OF id, fingerprint, parameters", "a guard's identity and parameters never change"),
+    ("guards", "DELETE", "guards of a ledger are never deleted"),
+    ("guards", "UPDATE OF retired", "a guard that was retired stays so"),
 )
-"""Parameters: fingerprint, state, parameters."""
+"""Table, event, and what the database says when it refuses."""
 
-LOOK_UP: Final = _compiled(
-    select(
-        _guards.c.id,
-        _guards.c.state,
-        select(func.max(_earlier.c.query)).where(_earlier.c.guard == _guards.c.id).scalar_subquery(),
-        *_entry_columns,
+_SQLITE_INSERTS: Final = (
+    # INSERT OR REPLACE deletes rows without firing the triggers for that, so it must not find any to replace.
+    """CREATE TRIGGER entries_insert BEFORE INSERT ON entries
+    WHEN NEW.query <> 1 + ifnull((SELECT max(query) FROM entries WHERE guard = NEW.guard), 0)
+    OR EXISTS (SELECT 1 FROM entries WHERE guard = NEW.guard AND "key" = NEW."key")
+    BEGIN SELECT RAISE(ABORT, 'entries of a ledger follow each other, each with a key of its own'); END""",
+    """CREATE TRIGGER documents_insert BEFORE INSERT ON documents
+    WHEN EXISTS (SELECT 1 FROM documents WHERE guard = NEW.guard AND name = NEW.name)
+    BEGIN SELECT RAISE(ABORT, 'documents of a ledger never change'); END""",
+    """CREATE TRIGGER guards_insert BEFORE INSERT ON guards
+    WHEN EXISTS (SELECT 1 FROM guards WHERE id = NEW.id)
+    BEGIN SELECT RAISE(ABORT, 'guards of a ledger are never replaced'); END""",
+)
+
+_POSTGRESQL_FUNCTION: Final = """CREATE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; END $$"""
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """A ledger's statements in one dialect; parameters are positional, in the order given here."""
+
+    create: tuple[str, ...]
+    """Make the tables, indexes and triggers."""
+
+    add_guard: str
+    """Parameters: fingerprint, state, parameters, asked, head. Changes no row when the guard is there."""
+
+    guard: str
+    """Parameter: fingerprint. Row: id, state, parameters, asked, head, retired."""
+
+    lock_guard: str
+    """The same, and no other transaction changes the row until this one ends."""
+
+    guards: str
+    """Rows: fingerprint."""
+
+    set_state: str
+    """Parameters: state, number and digest of the last entry, id."""
+
+    retire: str
+    """Parameters: why, id."""
+
+    add_entry: str
+    """Parameters: id, an entry's fields in their order, its digest."""
+
+    entry: str
+    """Parameters: id, key. Row: an entry's fields in their order."""
+
+    entries: str
+    """Parameters: id, first and last number. Rows: an entry's fields in their order."""
+
+    chain: str
+    """The same, with the digest behind the fields."""
+
+    extent: str
+    """Parameter: fingerprint. Row: id, parameters, asked, head, number of the last entry or None; at one moment."""
+
+    add_document: str
+    """Parameters: id, name, text."""
+
+    document: str
+    """Parameters: id, name. Row: text."""
+
+    documents: str
+    """Parameter: id. Rows: name."""
+
+    put_setting: str
+    """Parameters: name, value. Changes no row when the setting is there."""
+
+    setting: str
+    """Parameter: name. Row: value."""
+
+
+@cache
+def statements(dialect: DialectName) -> Statements:
+    """Return the statements of a ledger.
+
+    Parameters
+    ----------
+    dialect : {"sqlite", "postgresql"}
+        The database: parameters are written ``?`` in SQLite and ``%s`` in PostgreSQL.
+
+    Examples
+    --------
+    >>> statements("sqlite").setting.split()[-3:]
+    ['settings.name', '=', '?']
+    """
+    rules = _dialect(dialect)
+
+    def compiled(statement: ClauseElement) -> str:
+        return str(statement.compile(dialect=rules))
+
+    def new(table: Table, *columns: str) -> Any:
+        """Insert what is not there yet."""
+        values: dict[str, Any] = {name: bindparam(name) for name in columns}
+        if dialect == "sqlite":
+            return sqlite_insert(table).values(values).on_conflict_do_nothing()
+        return postgresql_insert(table).values(values).on_conflict_do_nothing()
+
+    fields = [column for column in _entries.c if column.name not in ("guard", "digest")]
+    guard = select(
+        _guards.c.id, _guards.c.state, _guards.c.parameters, _guards.c.asked, _guards.c.head, _guards.c.retired
+    ).where(_guards.c.fingerprint == bindparam("owner"))
+    key: Any = bindparam("asked_key")
+    same_key = _entries.c.key == key if dialect == "sqlite" else func.md5(_entries.c.key) == func.md5(key)
+    between = _entries.c.query.between(bindparam("first"), bindparam("last"))
+    of_guard = _entries.c.guard == bindparam("guard_id")
+    columns = ("fingerprint", "state", "parameters", "asked", "head")
+    last = select(func.max(_entries.c.query)).where(_entries.c.guard == _guards.c.id).scalar_subquery()
+    return Statements(
+        create=tuple(compiled(CreateTable(table)) for table in _metadata.sorted_tables) + _guarded(dialect),
+        add_guard=compiled(new(_guards, *columns)),
+        guard=compiled(guard),
+        lock_guard=compiled(guard.with_for_update()),
+        guards=compiled(select(_guards.c.fingerprint).order_by(_guards.c.id)),
+        set_state=compiled(
+            update(_guards)
+            .values(state=bindparam("new_state"), asked=bindparam("new_asked"), head=bindparam("new_head"))
+            .where(_guards.c.id == bindparam("guard_id"))
+        ),
+        retire=compiled(update(_guards).values(retired=bindparam("why")).where(_guards.c.id == bindparam("guard_id"))),
+        add_entry=compiled(insert(_entries)),
+        entry=compiled(select(*fields).where(of_guard, same_key)),
+        entries=compiled(select(*fields).where(of_guard, between).order_by(_entries.c.query)),
+        chain=compiled(select(*fields, _entries.c.digest).where(of_guard, between).order_by(_entries.c.query)),
+        extent=compiled(
+            select(_guards.c.id, _guards.c.parameters, _guards.c.asked, _guards.c.head, last).where(
+                _guards.c.fingerprint == bindparam("owner")
+            )
+        ),
+        add_document=compiled(insert(_documents)),
+        document=compiled(
+            select(_documents.c.text).where(
+                _documents.c.guard == bindparam("guard_id"), _documents.c.name == bindparam("document")
+            )
+        ),
+        documents=compiled(
+            select(_documents.c.name).where(_documents.c.guard == bindparam("guard_id")).order_by(_documents.c.name)
+        ),
+        put_setting=compiled(new(_settings, "name", "value")),
+        setting=compiled(select(_settings.c.value).where(_settings.c.name == bindparam("setting"))),
     )
-    .select_from(
-        _guards.outerjoin(_entries, and_(_entries.c.guard == _guards.c.id, _entries.c.key == bindparam("asked")))
-    )
-    .where(_guards.c.fingerprint == bindparam("owner"))
-)
-"""Parameters: key, fingerprint. Row: id, state, number of the last entry or None, the key's entry or Nones."""
 
-SET_STATE: Final = _compiled(
-    update(_guards).values(state=bindparam("new")).where(_guards.c.id == bindparam("guard_id"))
-)
-"""Parameters: state, id."""
 
-ADD_ENTRY: Final = _compiled(insert(_entries))
-"""Parameters: id, then an entry's fields in their order."""
+def _dialect(name: DialectName) -> Dialect:
+    from sqlalchemy.dialects import postgresql, sqlite
 
-ENTRIES: Final = _compiled(
-    select(*_entry_columns)
-    .select_from(_entries.join(_guards))
-    .where(_guards.c.fingerprint == bindparam("owner"))
-    .order_by(_entries.c.query)
-)
-"""Parameter: fingerprint. Rows: an entry's fields in their order."""
+    if name == "sqlite":
+        return sqlite.dialect(paramstyle="qmark")
+    return cast(Dialect, postgresql.dialect(paramstyle="format"))  # type: ignore[no-untyped-call]
 
-ADD_DOCUMENT: Final = _compiled(insert(_documents))
-"""Parameters: id, name, text."""
 
-DOCUMENT: Final = _compiled(
-    select(_documents.c.text).where(
-        _documents.c.guard == bindparam("guard_id"), _documents.c.name == bindparam("document")
-    )
-)
-"""Parameters: id, name. Row: text."""
+def _guarded(dialect: DialectName) -> tuple[str, ...]:
+    """Return the statements that make the index and the triggers."""
+    triggers = []
+    for table, event, message in _REFUSALS:
+        retiring = event.endswith("retired")
+        name = f"{table}_retired" if retiring else f"{table}_{event.split()[0].lower()}"
+        head = f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW"
+        if retiring:
+            head += " WHEN (OLD.retired IS NOT NULL)"
+        text = message.replace("'", "''")
+        if dialect == "sqlite":
+            triggers.append(f"{head} BEGIN SELECT RAISE(ABORT, '{text}'); END")
+        else:
+            triggers.append(f"{head} EXECUTE FUNCTION ledger_refuses('{text}')")
+    if dialect == "sqlite":
+        return (_INDEXES[dialect], *triggers, *_SQLITE_INSERTS)
+    truncates = [
+        f"CREATE TRIGGER {table}_truncate BEFORE TRUNCATE ON {table} "
+        f"EXECUTE FUNCTION ledger_refuses('{table} of a ledger are never deleted')"
+        for table in ("guards", "entries", "documents")
+    ]
+    return (_INDEXES[dialect], _POSTGRESQL_FUNCTION, *triggers, *truncates)

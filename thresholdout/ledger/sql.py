@@ -1,39 +1,70 @@
-"""A ledger in a database file."""
+"""A ledger in a database."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
-
-from thresholdout.errors import InputError, InputTypeError
-from thresholdout.ledger import schema
-from thresholdout.ledger.contract import (
+from thresholdout.errors import InputError
+from thresholdout.ledger.address import connect
+from thresholdout.ledger.chain import Chain, first_digest, next_digest
+from thresholdout.ledger.checks import (
     JSON,
-    Compute,
-    Ledger,
     check_creation,
+    check_history,
     check_question,
     check_repeat,
+    check_slice,
     check_texts,
     fresh_key,
     parameters_text,
 )
+from thresholdout.ledger.contract import Compute, Extent, Ledger
+from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.sqlite_file import SQLiteFile
+from thresholdout.ledger.group_commit import GroupCommit
 
 __all__ = ["SQLLedger"]
 
+_GuardRow: TypeAlias = "tuple[int, str, str, int, str, str | None]"
 _FIELDS: Final = attrgetter(*Entry.__slots__)
 
 
+class _Question:
+    """One call of `SQLLedger.ask`, and what comes of it."""
+
+    __slots__ = ("compute", "entry", "error", "guard", "key", "name", "repeated", "train")
+
+    def __init__(self, guard: str, key: str | None, train: float, name: str, compute: Compute) -> None:
+        self.guard = guard
+        self.key = key
+        self.train = train
+        self.name = name
+        self.compute = compute
+        self.entry: Entry | None = None
+        self.repeated = False
+        self.error: BaseException | None = None
+
+
+class _Row:
+    """A guard's row in the middle of a transaction, and the entries to be stored with it."""
+
+    __slots__ = ("asked", "guard_id", "head", "new", "retired", "state")
+
+    def __init__(self, guard_id: int, state: str, asked: int, head: str, retired: str | None) -> None:
+        self.guard_id = guard_id
+        self.state = state
+        self.asked = asked
+        self.head = head
+        self.retired = retired
+        self.new: dict[str, tuple[Entry, str]] = {}
+
+
 class SQLLedger(Ledger):
-    """A ledger in an SQLite file, which survives crashes and which several processes can use at once.
+    """A ledger in a database, which survives crashes and which several processes can use at once.
 
     Parameters
     ----------
@@ -60,8 +91,14 @@ class SQLLedger(Ledger):
     it. A file that is copied, or put back from an older copy, spends its budget again: nothing here can see
     that. The file is not encrypted; whoever reads it knows the noisy threshold and the documents.
 
+    Threads that ask one ledger share commits: while one waits for the disk, the others queue up, and go
+    together in the next transaction.
+
     A process that is forked off may go on using the ledger. It must not be forked by the mechanism in the
     middle of a question.
+
+    A file of an earlier version of the tables is brought up to date when it is opened, all at once; a program
+    that knows the earlier version only can't use it afterwards.
 
     Examples
     --------
@@ -78,8 +115,10 @@ class SQLLedger(Ledger):
     """
 
     def __init__(self, where: str | os.PathLike[str], *, must_exist: bool = False, timeout: float = 30.0) -> None:
-        self.location = _location(where)
-        self._file = SQLiteFile(self.location, must_exist=must_exist, timeout=timeout)
+        self._database = connect(where, must_exist=must_exist, timeout=timeout)
+        self._sql = self._database.statements
+        self._questions: GroupCommit[_Question] = GroupCommit(self._database)
+        self.location = self._database.location
 
     def create(
         self,
@@ -92,106 +131,241 @@ class SQLLedger(Ledger):
         documents = dict(documents or {})
         check_creation(guard, state, documents.items())
         text = parameters_text(parameters)
-        with self._file.transaction() as cursor:
-            row = cursor.execute(schema.GUARD, (guard,)).fetchone()
-            if row is not None:
-                self._check_parameters(guard, json.loads(row[2]), parameters)
-                return
-            guard_id = cursor.execute(schema.ADD_GUARD, (guard, state, text)).lastrowid
-            for name, document in documents.items():
-                cursor.execute(schema.ADD_DOCUMENT, (guard_id, name, document))
+        with self._database.transaction() as cursor:
+            _, stored = self._enter(cursor, guard, text, state, documents)
+        if stored is not None:
+            self._check_parameters(guard, json.loads(stored), parameters)
 
     def ask(self, guard: str, key: str | None, train: float, name: str, compute: Compute) -> tuple[Entry, bool]:
         """Answer a question once, and store the answer before it leaves; see `Ledger.ask`."""
         check_question(key, train, name)
-        with self._file.transaction() as cursor:
-            row = cursor.execute(schema.LOOK_UP, (key, guard)).fetchone()
-            if row is None:
-                raise self._unknown(guard)
-            guard_id, state, last, *fields = row
-            if fields[0] is not None:
-                stored = Entry(*fields)
-                check_repeat(stored, train)
-                return stored, True
-            state, entry = compute(state)
-            check_texts(state=state)
-            entry = self._settled(entry, (last or 0) + 1, key or fresh_key(), train, name)
-            cursor.execute(schema.SET_STATE, (state, guard_id))
-            cursor.execute(schema.ADD_ENTRY, (guard_id, *_FIELDS(entry)))
-        return entry, False
+        question = _Question(guard, key, train, name, compute)
+        self._questions.run(question, self._answer_all)
+        if question.error is not None:
+            try:
+                raise question.error
+            finally:
+                question.error = None  # its traceback refers to the question
+        assert question.entry is not None
+        return question.entry, question.repeated
+
+    def _answer_all(self, cursor: Cursor, questions: Sequence[_Question]) -> None:
+        """Answer questions, and store the answers, in the transaction of a cursor."""
+        rows: dict[str, _Row | None] = {}
+        for guard in sorted({question.guard for question in questions}):  # locked in one order, or two might wait
+            cursor.execute(self._sql.lock_guard, (guard,))
+            row = cursor.fetchone()
+            rows[guard] = None
+            if row is not None:
+                guard_id, state, _, asked, head, retired = row
+                rows[guard] = _Row(
+                    guard_id, self._unseal(state, guard, "state", str(asked), head), asked, head, retired
+                )
+        for question in questions:
+            try:
+                self._answer(cursor, question, rows[question.guard])
+            except BaseException as error:
+                question.error = error
+        for guard, kept in rows.items():
+            if kept is not None and kept.new:
+                added = [(kept.guard_id, *_FIELDS(entry), digest) for entry, digest in kept.new.values()]
+                if len(added) == 1:
+                    cursor.execute(self._sql.add_entry, added[0])
+                else:
+                    cursor.executemany(self._sql.add_entry, added)
+                state = self._seal(kept.state, guard, "state", str(kept.asked), kept.head)
+                cursor.execute(self._sql.set_state, (state, kept.asked, kept.head, kept.guard_id))
+
+    def _answer(self, cursor: Cursor, question: _Question, kept: _Row | None) -> None:
+        """Answer one question; the answer is stored with those of all others in the transaction."""
+        guard, key = question.guard, question.key
+        if kept is None:
+            raise self._unknown(guard)
+        self._check_retired(kept.retired)
+        if key is not None:
+            stored = kept.new[key][0] if key in kept.new else self._stored(cursor, kept.guard_id, key)
+            if stored is not None:
+                check_repeat(stored, question.train)
+                question.repeated = True
+                question.entry = stored
+                return
+        state, entry = question.compute(kept.state)
+        check_texts(state=state)
+        entry = self._settled(entry, kept.asked + 1, key or fresh_key(), question.train, question.name)
+        digest = next_digest(kept.head, guard, entry)
+        # What follows can't fail, so that either all of it is there or nothing.
+        kept.new[entry.key] = (entry, digest)
+        kept.state, kept.asked, kept.head = state, entry.query, digest
+        question.entry = entry
+
+    def _stored(self, cursor: Cursor, guard_id: int, key: str) -> Entry | None:
+        """Return the entry of a key, or None."""
+        cursor.execute(self._sql.entry, (guard_id, key))
+        rows = cursor.fetchall()
+        if not rows:
+            return None
+        entry = Entry(*rows[0])
+        if entry.key != key:
+            raise InputError("key", f"{key!r}, which has the MD5 digest of {entry.key!r}", "another key")
+        return entry
+
+    def _enter(
+        self, cursor: Cursor, guard: str, parameters: str, state: str, documents: Mapping[str, str]
+    ) -> tuple[int, str | None]:
+        """Store a new guard; return its number in the tables, and the parameters of one that is there already."""
+        head = first_digest(guard, parameters)
+        sealed = self._seal(state, guard, "state", "0", head)
+        cursor.execute(self._sql.add_guard, (guard, sealed, parameters, 0, head))
+        new = cursor.rowcount == 1
+        guard_id, _, stored, *_ = self._locked(cursor, guard)
+        if not new:
+            return guard_id, str(stored)
+        for name, document in documents.items():
+            cursor.execute(self._sql.add_document, (guard_id, name, self._seal(document, guard, "document", name)))
+        return guard_id, None
+
+    def find(self, guard: str, key: str) -> Entry | None:
+        """Return the stored answer to the question of this key, or None."""
+        check_texts(key=key)
+        guard_id, *_ = self._find(guard)
+        with self._database.reading() as cursor:
+            return self._stored(cursor, guard_id, key)
 
     def state(self, guard: str) -> str:
         """Return a guard's present state; see `Ledger.state`."""
-        _, state, _ = self._find(guard)
-        return state
+        _, state, _, asked, head, _ = self._find(guard)
+        return self._unseal(state, guard, "state", str(asked), head)
 
     def parameters(self, guard: str) -> dict[str, JSON]:
         """Return what a guard was made with."""
-        _, _, text = self._find(guard)
-        parameters: dict[str, JSON] = json.loads(text)
+        parameters: dict[str, JSON] = json.loads(self._find(guard)[2])
         return parameters
 
-    def entries(self, guard: str) -> list[Entry]:
-        """Return a guard's history, in the order of its questions."""
-        self._find(guard)
-        with self._file.reading() as cursor:
-            rows = cursor.execute(schema.ENTRIES, (guard,)).fetchall()
-        return [Entry(*row) for row in rows]
+    def entries(self, guard: str, start: int = 1, count: int | None = None) -> list[Entry]:
+        """Return a guard's history, in the order of its questions; see `Ledger.entries`."""
+        last = check_slice(start, count)
+        guard_id, *_ = self._find(guard)
+        return [Entry(*row) for row in self._read(self._sql.entries, guard_id, start, last)]
 
     def guards(self) -> list[str]:
         """Return the guards' identities, in the order of their creation."""
-        with self._file.reading() as cursor:
-            return [guard for (guard,) in cursor.execute(schema.GUARDS).fetchall()]
+        return [guard for (guard,) in self._read(self._sql.guards)]
+
+    def identity(self) -> str:
+        """Return what tells this ledger from all others; made when it is first asked for."""
+        if not (rows := self._read(self._sql.setting, "identity")):
+            with self._database.transaction() as cursor:
+                cursor.execute(self._sql.put_setting, ("identity", fresh_key()))
+            rows = self._read(self._sql.setting, "identity")
+        return str(rows[0][0])
+
+    def head(self, guard: str) -> str:
+        """Return the digest of a guard's last entry; see `Ledger.head`."""
+        return str(self._find(guard)[4])
+
+    def _extent(self, guard: str) -> Extent:
+        rows = self._read(self._sql.extent, guard)
+        if not rows:
+            raise self._unknown(guard)
+        _, parameters, asked, head, last = rows[0]
+        return parameters, asked, head, last or 0
+
+    def _links(self, guard: str, start: int, count: int) -> list[tuple[Entry, str]]:
+        guard_id, *_ = self._find(guard)
+        rows = self._read(self._sql.chain, guard_id, start, start + count - 1)
+        return [(Entry(*row[:-1]), row[-1]) for row in rows]
+
+    def retire(self, guard: str, why: str) -> None:
+        """Let a guard answer no more; see `Ledger.retire`."""
+        check_texts(why=why)
+        with self._database.transaction() as cursor:
+            guard_id, *_, retired = self._locked(cursor, guard)
+            if retired != why:
+                self._check_retired(retired)
+                cursor.execute(self._sql.retire, (why, guard_id))
+
+    def retired(self, guard: str) -> str | None:
+        """Return why a guard was retired, or None while it answers."""
+        why: str | None = self._find(guard)[5]
+        return why
+
+    def restore(
+        self,
+        guard: str,
+        parameters: Mapping[str, JSON],
+        state: str,
+        documents: Mapping[str, str],
+        entries: Iterable[Entry],
+        retired: str | None = None,
+    ) -> None:
+        """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
+        check_texts(retired=retired or "")
+        check_creation(guard, state, documents.items())
+        text = parameters_text(parameters)
+        with self._database.transaction() as cursor:
+            guard_id, stored = self._enter(cursor, guard, text, state, documents)
+            if stored is not None:
+                raise self._there_already(guard)
+            chain = Chain(guard, first_digest(guard, text), check_history(entries))
+            cursor.executemany(self._sql.add_entry, ((guard_id, *_FIELDS(entry), digest) for entry, digest in chain))
+            sealed = self._seal(state, guard, "state", str(chain.asked), chain.head)
+            cursor.execute(self._sql.set_state, (sealed, chain.asked, chain.head, guard_id))
+            if retired is not None:
+                cursor.execute(self._sql.retire, (retired, guard_id))
 
     def put_document(self, guard: str, name: str, text: str) -> None:
         """Keep a text with a guard; see `Ledger.put_document`."""
         check_texts(name=name, text=text)
-        with self._file.transaction() as cursor:
-            row = cursor.execute(schema.GUARD, (guard,)).fetchone()
+        with self._database.transaction() as cursor:
+            guard_id, *_, retired = self._locked(cursor, guard)
+            self._check_retired(retired)
+            cursor.execute(self._sql.document, (guard_id, name))
+            row = cursor.fetchone()
             if row is None:
-                raise self._unknown(guard)
-            stored = cursor.execute(schema.DOCUMENT, (row[0], name)).fetchone()
-            if stored is None:
-                cursor.execute(schema.ADD_DOCUMENT, (row[0], name, text))
+                cursor.execute(self._sql.add_document, (guard_id, name, self._seal(text, guard, "document", name)))
             else:
-                self._check_document(name, stored[0], text)
+                self._check_document(name, self._unseal(row[0], guard, "document", name), text)
 
     def document(self, guard: str, name: str) -> str | None:
         """Return a text kept with a guard, or None; see `Ledger.document`."""
-        guard_id, _, _ = self._find(guard)
-        with self._file.reading() as cursor:
-            row = cursor.execute(schema.DOCUMENT, (guard_id, name)).fetchone()
-        return None if row is None else str(row[0])
+        guard_id, *_ = self._find(guard)
+        rows = self._read(self._sql.document, guard_id, name)
+        return self._unseal(rows[0][0], guard, "document", name) if rows else None
+
+    def documents(self, guard: str) -> list[str]:
+        """Return the names of the texts kept with a guard, in alphabetical order."""
+        guard_id, *_ = self._find(guard)
+        return sorted(name for (name,) in self._read(self._sql.documents, guard_id))
 
     def close(self) -> None:
-        """Close the file; see `Ledger.close`."""
-        self._file.close()
+        """Close the database; see `Ledger.close`."""
+        self._database.close()
 
-    def _find(self, guard: str) -> tuple[int, str, str]:
-        """Return a guard's number in the tables, its state and its parameters."""
-        with self._file.reading() as cursor:
-            rows: list[tuple[int, str, str]] = cursor.execute(schema.GUARD, (guard,)).fetchall()
+    def _seal(self, text: str, *about: str) -> str:
+        """Return a secret as it is stored, given what it belongs to."""
+        return text
+
+    def _unseal(self, text: str, *about: str) -> str:
+        """Return a secret that was stored."""
+        return text
+
+    def _read(self, statement: str, *parameters: object) -> list[Any]:
+        """Return the rows of a statement."""
+        with self._database.reading() as cursor:
+            cursor.execute(statement, parameters)
+            return cursor.fetchall()
+
+    def _find(self, guard: str) -> _GuardRow:
+        """Return a guard's row: id, state, parameters, asked, head, retired."""
+        rows: list[_GuardRow] = self._read(self._sql.guard, guard)
         if not rows:
             raise self._unknown(guard)
         return rows[0]
 
-
-def _location(where: str | os.PathLike[str]) -> str:
-    """Return the path of a file from its path or address, never with a password in a message."""
-    path = os.fspath(where)
-    if not isinstance(path, str):
-        raise InputTypeError("ledger", f"a {type(path).__name__}", "a path that is a string")
-    expected = "a file, or an address like sqlite:///guard.db; only SQLite files are supported so far"
-    if "://" in path:
-        try:
-            url = make_url(path)
-        except ArgumentError:
-            raise InputError("ledger", "an address that can't be read", expected) from None
-        if url.drivername not in ("sqlite", "sqlite+pysqlite"):
-            raise InputError("ledger", f"a {url.drivername} address", expected)
-        if url.query:
-            raise InputError("ledger", "an address with options", expected)
-        path = url.database or ""
-    if path in ("", ":memory:") or "\0" in path:
-        raise InputError("ledger", repr(path), "the name of a file, or None for a ledger in memory")
-    return path
+    def _locked(self, cursor: Cursor, guard: str) -> _GuardRow:
+        """Return a guard's row, which stays what it is until the cursor's transaction ends."""
+        cursor.execute(self._sql.lock_guard, (guard,))
+        row: _GuardRow | None = cursor.fetchone()
+        if row is None:
+            raise self._unknown(guard)
+        return row

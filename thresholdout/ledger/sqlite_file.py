@@ -174,7 +174,7 @@ class SQLiteFile(Database):
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and os.getpid() == self._process:
-            del self._cursor
+            self._cursor.close()  # a statement that is left open would keep the connection, and its lock, alive
             connection.close()
 
     def _roll_back(self) -> None:

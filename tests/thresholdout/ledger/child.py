@@ -9,10 +9,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import sys
+import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
+from tests.thresholdout.ledger import power_loss
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.ledger import Entry
 from thresholdout.ledger.sql import SQLLedger
@@ -46,7 +50,7 @@ def killed_while_computing(file: str) -> None:
 def killed_at_commit(file: str) -> None:
     ledger = SQLLedger(file)
     ask_three(ledger)
-    with ledger._file.reading() as cursor:
+    with ledger._database.reading() as cursor:
         cursor.connection.set_trace_callback(lambda statement: die() if statement == "COMMIT" else None)
     show(ledger.ask(GUARD, "d", 0.5, "accuracy", Mechanism())[0])
 
@@ -97,6 +101,37 @@ def asks(file: str, count: str) -> None:
         for _ in range(int(count)):
             show(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0])
         ledger.ask(GUARD, "shared", 0.5, "accuracy", Mechanism())
+
+
+def asks_with_marks(file: str, prefix: str, count: str, synchronous: str) -> None:
+    """Ask from two threads, and log each moment of `power_loss`; synchronise as told instead of at each commit."""
+
+    class Connection(sqlite3.Connection):
+        def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+            return super().execute(sql.replace("synchronous = FULL", f"synchronous = {synchronous}"), *arguments)
+
+    def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = original(*arguments, **options, factory=Connection)
+        if "mode=rw" in arguments[0]:
+            connection.execute("PRAGMA wal_autocheckpoint = 20")
+        return connection
+
+    def ask(thread: str) -> None:
+        for number in range(int(count)):
+            key = f"{prefix}{thread}{number}"
+            power_loss.mark(f"asks {key}")
+            entry, _ = ledger.ask(GUARD, key, 0.5, "accuracy", Mechanism())
+            power_loss.mark(f"answer {key} {entry.value!r}")
+
+    original, sqlite3.connect = sqlite3.connect, connect  # type: ignore[assignment]
+    with SQLLedger(file) as ledger:
+        ledger.create(GUARD, {}, FIRST)
+        power_loss.mark("created")
+        threads = [threading.Thread(target=ask, args=(name,)) for name in "ab"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
 def forks(file: str) -> None:
@@ -151,6 +186,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         killed_after_commit,
         killed_at_random,
         asks,
+        asks_with_marks,
         forks,
         forks_inside,
     )

@@ -36,7 +36,7 @@ from thresholdout.ledger import JSON, Entry, Ledger
 PARAMETERS: dict[str, JSON] = {"threshold": 0.1, "budget": 10, "grid": None, "bounds": [0.0, 1.0], "name": "größe"}
 OTHER = "another guard"
 finite = st.floats(allow_nan=False, allow_infinity=False)
-texts = st.text(st.characters(codec="utf-8"))
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
 
 class LedgerContract(ABC):
@@ -179,7 +179,7 @@ class LedgerContract(ABC):
         assert ledger.ask(GUARD, entry.key, 0.5, "accuracy", Mechanism()) == (entry, True)
         assert_consistent(ledger)
 
-    @pytest.mark.parametrize("key", ["x' OR 1=1 --", "?", "a\0b", "Ä", "A\u0308", "😀", " ", "a" * 5000, "%(guard)s"])
+    @pytest.mark.parametrize("key", ["x' OR 1=1 --", "?", "%s", "Ä", "A\u0308", "😀", " ", "a" * 5000, "%(guard)s"])
     def test_a_key_is_any_text(self, ledger: Ledger, key: str) -> None:
         first, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
         entry, repeated = ledger.ask(GUARD, key, 0.5, key, Mechanism())
@@ -192,6 +192,7 @@ class LedgerContract(ABC):
         [
             ("", 0.5, "accuracy", InputError),
             ("\ud800", 0.5, "accuracy", InputError),
+            ("a\0b", 0.5, "accuracy", InputError),
             (3, 0.5, "accuracy", InputTypeError),
             ("a", math.nan, "accuracy", InputError),
             ("a", math.inf, "accuracy", InputError),

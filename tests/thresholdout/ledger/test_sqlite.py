@@ -64,7 +64,7 @@ def test_a_reopened_ledger_continues(file: Path) -> None:
 
 
 def test_a_commit_is_synchronised_with_the_disk(file: Path) -> None:
-    with SQLLedger(file) as ledger, ledger._file.reading() as cursor:
+    with SQLLedger(file) as ledger, ledger._database.reading() as cursor:
         assert cursor.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert cursor.execute("PRAGMA synchronous").fetchone() == (2,)
 
@@ -142,7 +142,7 @@ def other_application(file: Path) -> None:
 def newer_ledger(file: Path) -> None:
     SQLLedger(file).close()
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
 
 
 def ledger_without_version(file: Path) -> None:
@@ -171,7 +171,7 @@ def dangling_link(file: Path) -> None:
         (other_database, "it is not a ledger"),
         (other_database_with_log, "it is not a ledger"),
         (other_application, "it is not a ledger"),
-        (newer_ledger, "version 2, this program knows version 1"),
+        (newer_ledger, "version 3, this program knows versions up to 2"),
         (ledger_without_version, "version 0"),
         (folder, "it is not a file"),
         (pipe, "it is not a file"),
@@ -311,7 +311,7 @@ def assert_works(ledger: Ledger) -> None:
 
 def test_a_full_database(file: Path) -> None:
     with SQLLedger(file) as ledger:
-        with ledger._file.reading() as cursor:
+        with ledger._database.reading() as cursor:
             (pages,) = cursor.execute("PRAGMA page_count").fetchone()
             cursor.execute(f"PRAGMA max_page_count = {pages}")
         with refused(ledger, "the disk is full"):
@@ -488,7 +488,7 @@ def test_a_mechanism_cannot_read_the_ledger(file: Path) -> None:
 
 def test_a_transaction_left_by_an_interrupt_does_not_stay(file: Path) -> None:
     with SQLLedger(file) as ledger:
-        with ledger._file.reading() as cursor:
+        with ledger._database.reading() as cursor:
             cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("UPDATE guards SET state = 'half'")
         assert_works(ledger)
@@ -500,7 +500,7 @@ def test_the_tables_refuse_a_second_answer(file: Path) -> None:
             with pytest.raises(sqlite3.IntegrityError):
                 connection.execute(
                     "INSERT INTO entries SELECT guard, ?, ?, name, train, value, half_width, source, remaining, "
-                    "lower, upper FROM entries",
+                    "lower, upper, digest FROM entries",
                     (query, key),
                 )
 

@@ -1,0 +1,54 @@
+"""From a file's name, or a database's address, to the database."""
+
+from __future__ import annotations
+
+import os
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.ledger.database import Database
+
+__all__ = ["connect"]
+
+_EXPECTED = "a file, or an address like sqlite:///guard.db; only SQLite files are supported so far"
+
+
+def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float) -> Database:
+    """Open the database that a ledger is in, or make it.
+
+    Parameters
+    ----------
+    where : str or path
+        A file, or an address.
+    must_exist : bool
+        Refuse to make a new one.
+    timeout : float
+        Seconds to wait for others.
+
+    Raises
+    ------
+    InputError
+        The address of another kind of database; never shown, since it may hold a password.
+    LedgerUnusable
+        It is not a ledger, or can't be read and written.
+    """
+    path = os.fspath(where)
+    if not isinstance(path, str):
+        raise InputTypeError("ledger", f"a {type(path).__name__}", "a path that is a string")
+    if "://" in path:
+        try:
+            url = make_url(path)
+        except ArgumentError:
+            raise InputError("ledger", "an address that can't be read", _EXPECTED) from None
+        if url.drivername not in ("sqlite", "sqlite+pysqlite"):
+            raise InputError("ledger", f"a {url.drivername} address", _EXPECTED)
+        if url.query:
+            raise InputError("ledger", "an address with options", _EXPECTED)
+        path = url.database or ""
+    if path in ("", ":memory:") or "\0" in path:
+        raise InputError("ledger", repr(path), "the name of a file, or None for a ledger in memory")
+    from thresholdout.ledger.sqlite_file import SQLiteFile
+
+    return SQLiteFile(path, must_exist=must_exist, timeout=timeout)

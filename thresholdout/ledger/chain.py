@@ -1,0 +1,107 @@
+"""The chain of digests that ties a guard's history together.
+
+Each entry has a digest over the one before it and over all of its own fields, so an entry that is changed,
+removed, inserted or moved no longer fits. Whoever keeps the last digest, the head, elsewhere can tell later
+that the history up to it is still the same. A digest is the SHA-256, in lower-case hexadecimal digits, of a
+line of UTF-8 text, which any language can write:
+
+- of a new guard, ``thresholdout-guard-1 F P``,
+- of an entry, ``thresholdout-entry-1 D Q R X F K N S``.
+
+D is the digest before it, Q the number of the question, R the answers that remain or ``-``, and X the train
+value, the answer, the half-width and the bounds as five IEEE 754 numbers of 64 bits, big end first, in 80
+hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. F (fingerprint),
+P (parameters as stored), K (key), N (name) and S (source) are texts, each written as the number of its bytes in
+UTF-8, a colon, and the text; so no two different entries have the same line. Minus zero is stored as zero.
+
+The guard's state is not part of it. The state is secret and holds little entropy, so that a digest, which is
+public, would tell it to anybody who tries all the states there can be.
+
+Examples
+--------
+>>> from thresholdout.ledger.entry import Entry
+>>> start = first_digest("fingerprint", "{}")
+>>> entry = Entry(1, "first", "accuracy", 0.8, 0.79, 0.05, "holdout", 9, 0.0, 1.0)
+>>> next_digest(start, "fingerprint", entry)[:16]
+'a394a32a7be685ef'
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from thresholdout.ledger.entry import Entry
+
+__all__ = ["Chain", "first_digest", "next_digest"]
+
+_numbers: Final = Struct(">5d").pack
+
+
+def first_digest(guard: str, parameters: str) -> str:
+    """Return the digest that the chain of a new guard starts from.
+
+    Parameters
+    ----------
+    guard : str
+        The guard's fingerprint.
+    parameters : str
+        Its parameters, as the text that is stored.
+    """
+    return sha256(f"thresholdout-guard-1 {_measured(guard)} {_measured(parameters)}".encode()).hexdigest()
+
+
+def next_digest(digest: str, guard: str, entry: Entry) -> str:
+    """Return an entry's digest.
+
+    Parameters
+    ----------
+    digest : str
+        The digest of the entry before it, or the guard's first.
+    guard : str
+        The guard's fingerprint.
+    entry : Entry
+        The entry.
+    """
+    numbers = _numbers(entry.train, entry.value, entry.half_width, entry.lower, entry.upper).hex()
+    remaining = "-" if entry.remaining is None else entry.remaining
+    text = (
+        f"thresholdout-entry-1 {digest} {entry.query} {remaining} {numbers} {_measured(guard)} "
+        f"{_measured(entry.key)} {_measured(entry.name)} {_measured(entry.source)}"
+    )
+    return sha256(text.encode()).hexdigest()
+
+
+class Chain:
+    """Entries with their digests, one by one, and how far they went.
+
+    Parameters
+    ----------
+    guard : str
+        The guard's fingerprint.
+    head : str
+        The digest to start from.
+    entries : iterable of Entry
+        The entries that follow it.
+    """
+
+    def __init__(self, guard: str, head: str, entries: Iterable[Entry]) -> None:
+        self.asked = 0
+        self.head = head
+        self._guard = guard
+        self._entries = entries
+
+    def __iter__(self) -> Iterator[tuple[Entry, str]]:
+        for entry in self._entries:
+            self.head = next_digest(self.head, self._guard, entry)
+            self.asked = entry.query
+            yield entry, self.head
+
+
+def _measured(text: str) -> str:
+    """Return a text after the number of its bytes."""
+    return f"{len(text) if text.isascii() else len(text.encode())}:{text}"

@@ -1,0 +1,176 @@
+"""What a ledger refuses before it stores anything."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from math import isclose, isfinite
+from typing import TypeAlias
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.ledger.entry import Entry
+
+__all__ = [
+    "JSON",
+    "check_creation",
+    "check_entry",
+    "check_history",
+    "check_question",
+    "check_repeat",
+    "check_slice",
+    "check_texts",
+    "fresh_key",
+    "parameters_text",
+]
+
+JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+
+
+def fresh_key() -> str:
+    """Return a key that no other question has: 128 random bits as 32 hexadecimal digits.
+
+    Examples
+    --------
+    >>> len(fresh_key())
+    32
+    """
+    return secrets.token_hex(16)
+
+
+def check_entry(entry: Entry) -> None:
+    """Refuse an entry that no ledger could store."""
+    if not isfinite(entry.train + entry.value + entry.half_width + entry.lower + entry.upper):
+        for value in (entry.train, entry.value, entry.half_width, entry.lower, entry.upper):  # a sum may overflow
+            if not isfinite(value):
+                raise InputError("entry", f"a value is {value}", "finite numbers")
+    check_texts(source=entry.source)
+
+
+def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield entries that are to be stored, after checking each; see `Ledger.restore`."""
+    keys: set[str] = set()
+    for number, entry in enumerate(entries, 1):
+        if entry.query != number:
+            raise InputError("entries", f"entry {entry.query} as number {number}", "all entries from 1 on, in order")
+        if entry.key in keys:
+            raise InputError("entries", f"entry {number} has the key of an earlier one", "a key for each")
+        keys.add(entry.key)
+        check_question(entry.key, entry.train, entry.name)
+        check_entry(entry)
+        yield entry
+
+
+def check_slice(start: int, count: int | None) -> int:
+    """Refuse a part of a history that can't be, and return the number of its last entry; see `Ledger.entries`."""
+    if not isinstance(start, int) or start < 1:
+        raise InputError("start", repr(start), "the number of an entry, at least 1")
+    if count is None:
+        return 2**62
+    if not isinstance(count, int) or count < 0:
+        raise InputError("count", repr(count), "a number of entries, or None for all")
+    return start + count - 1
+
+
+def check_texts(**texts: str) -> None:
+    """Refuse what is not text that every ledger can store, without repeating it.
+
+    Parameters
+    ----------
+    **texts : str
+        Arguments by name.
+
+    Raises
+    ------
+    InputTypeError
+        One is not a string.
+    InputError
+        One can't be encoded as UTF-8, or has a NUL.
+    """
+    for argument, text in texts.items():
+        if not isinstance(text, str):
+            raise InputTypeError(argument, f"a {type(text).__name__}", "a string")
+        if "\0" in text:
+            raise InputError(argument, "text with a NUL character", "text without, since not every database takes it")
+        if not text.isascii():
+            _check_encodable(argument, text)
+
+
+def check_question(key: str | None, train: float, name: str) -> None:
+    """Refuse a question that no ledger could store; see `Ledger.ask`."""
+    if key is not None:
+        check_texts(key=key)
+        if not key:
+            raise InputError("key", "an empty string", "a text of your own, or None for a new key")
+    check_texts(name=name)
+    if not isinstance(train, float | int):
+        raise InputTypeError("train", f"a {type(train).__name__}", "a number")
+    if not isfinite(train):
+        raise InputError("train", train, "a finite number")
+
+
+def check_repeat(stored: Entry, train: float) -> None:
+    """Refuse a key that is used for another question.
+
+    The order of a sum may differ between runs, so training values are the same when they agree to nine digits.
+    """
+    if not isclose(stored.train, train, rel_tol=1e-9, abs_tol=1e-9):
+        raise InputError(
+            "key",
+            f"{stored.key!r} was asked with train value {stored.train!r}, now {train!r}",
+            "a key names one question; use another key, or None",
+        )
+
+
+def parameters_text(parameters: Mapping[str, JSON]) -> str:
+    """Return parameters as JSON text.
+
+    Parameters
+    ----------
+    parameters : mapping of str to JSON values
+        What a guard was made with.
+
+    Returns
+    -------
+    str
+        The text; reading it gives equal parameters.
+
+    Raises
+    ------
+    InputTypeError
+        The parameters can't be written as JSON.
+
+    Examples
+    --------
+    >>> parameters_text({"threshold": 0.04, "budget": None})
+    '{"threshold": 0.04, "budget": null}'
+    """
+    try:
+        text = json.dumps(dict(parameters), allow_nan=False)
+        same = bool(json.loads(text) == dict(parameters))
+    except (TypeError, ValueError) as error:
+        raise InputTypeError("parameters", str(error), "values that JSON can hold") from None
+    if not same:
+        raise InputTypeError("parameters", "they change when written as JSON", "names that are strings, and lists")
+    return text
+
+
+def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]]) -> None:
+    """Refuse a guard that no ledger could store; see `Ledger.create`."""
+    check_texts(guard=guard, state=state)
+    if not guard:
+        raise InputError("guard", "an empty string", "a fingerprint")
+    for name, text in documents:
+        check_texts(name=name, document=text)
+
+
+def _check_encodable(argument: str, text: str) -> None:
+    """Refuse text with lone surrogates; the error that Python raises would carry the text itself."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        encodable = False
+    else:
+        encodable = True
+    if not encodable:
+        raise InputError(argument, "text with lone surrogates", "text that UTF-8 can encode")
