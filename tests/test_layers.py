@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = {
     "graphs": 0,
     "thresholdout.errors": 1,
+    "thresholdout.accounting": 2,
     "thresholdout.answer": 2,
     "thresholdout.sharing": 2,
     "thresholdout.fingerprint": 2,
@@ -39,7 +40,7 @@ LAYERS = {
 }
 SAME_LAYER_STRANGERS = {("thresholdout.mechanisms", "thresholdout.ledger")}
 
-# The guard makes its scorer and splitter itself, so that users need one name only; so does what stands for it elsewhere.
+# The guard makes its scorer and splitter itself, so that users need one name only.
 EXCEPTIONS = {
     ("thresholdout.guard", "thresholdout.model_selection"),
     ("thresholdout.remote", "thresholdout.model_selection"),
@@ -47,6 +48,7 @@ EXCEPTIONS = {
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
 HEAVY_ALLOWED = {
+    "thresholdout.accounting": {"scipy"},
     "thresholdout.cli": {"click"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},
