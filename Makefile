@@ -4,7 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-slow lint bench clean
+OLDEST := .venv-oldest
+# The oldest libraries that the project runs with, on the oldest Python; see pyproject.toml.
+OLDEST_LIBRARIES := numpy==1.26.0 scipy==1.12.0 pandas==2.1.0 networkx==3.2 scikit-learn==1.6.0 joblib==1.2.0 \
+	SQLAlchemy==2.0.30 click==8.1.0 tqdm==4.66.0 matplotlib==3.8.0 psycopg[binary]==3.1.18 cryptography==42.0.0 \
+	optuna==4.0.0 lightgbm==4.3.0 xgboost-cpu==3.0.0
+# Their wheels are for this Python.
+OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
+	$$name -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$name && break; done)
+OLDEST_TESTS := tests/thresholdout/model_selection tests/thresholdout/test_guard.py \
+	tests/thresholdout/ledger/test_memory.py tests/thresholdout/ledger/test_sqlite.py
+
+.PHONY: help demo test test-slow test-oldest postgres lint bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +23,7 @@ help:
 	@echo "make test       lint, types, tests, docstrings and the README's examples"
 	@echo "make test-slow  the long statistical tests too"
 	@echo "make lint       ruff and mypy --strict"
+	@echo "make postgres   PostgreSQL from the system's packages, for its tests"
 	@echo "make bench      the measurements of benchmarks/README.md"
 
 $(VENV)/.made:
@@ -27,6 +39,12 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@ $(VENV)/.demo
 
+$(OLDEST)/.made: Makefile
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST_LIBRARIES) \
+		'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9'
+	@touch $@
+
 demo: $(VENV)/.demo
 	$(BIN)/thresholdout demo
 
@@ -35,14 +53,25 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+postgres: $(VENV)/.test
+	@$(BIN)/python -m tests.thresholdout.ledger.postgres_server
+
+test: lint postgres test-oldest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-test-slow: lint
+test-slow: lint postgres
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'slow or not slow'
+
+ifeq ($(OLDEST_PYTHON),)
+test-oldest:
+	@echo "no Python 3.11, which the oldest supported libraries need: the tests with them are skipped"
+else
+test-oldest: $(OLDEST)/.made
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(OLDEST_TESTS)
+endif
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

@@ -368,56 +368,33 @@ class PostgresServer(Database):
 
 
 class _Cursor:
-    """A cursor whose texts may hold the character that PostgreSQL can't store, and that remembers the last entry."""
+    """A cursor that remembers the last entry it added."""
 
     def __init__(self, connection: psycopg.Connection[Any], add_entry: str | None) -> None:
         self._cursor = connection.cursor()
         self._add_entry = add_entry
+        self.fetchone = self._cursor.fetchone
+        self.fetchall = self._cursor.fetchall
         self.last_entry: tuple[int, int, str] | None = None
 
     @property
     def rowcount(self) -> int:
         return self._cursor.rowcount
 
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> _Cursor:
+    def execute(self, statement: Any, parameters: Sequence[Any] = (), /) -> _Cursor:
         if statement == self._add_entry:
-            self.last_entry = (parameters[0], parameters[1], parameters[-1])
-        self._cursor.execute(statement, _escaped(parameters) or None)
+            self._remember(parameters)
+        self._cursor.execute(statement, parameters or None)
         return self
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> _Cursor:
-        rows = list(rows)
-        if statement == self._add_entry and rows:
-            self.last_entry = (rows[-1][0], rows[-1][1], rows[-1][-1])
-        self._cursor.executemany(statement, [_escaped(row) for row in rows])
+    def executemany(self, statement: Any, rows: Iterable[Sequence[Any]], /) -> _Cursor:
+        adding = statement == self._add_entry
+        self._cursor.executemany(statement, map(self._remember, rows) if adding else rows)
         return self
 
-    def fetchone(self) -> tuple[Any, ...] | None:
-        row = self._cursor.fetchone()
-        return None if row is None else _unescaped(row)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return [_unescaped(row) for row in self._cursor.fetchall()]
-
-
-def _escaped(row: Sequence[Any]) -> Sequence[Any]:
-    """Write the character zero, which PostgreSQL's texts can't hold, as a backslash and 0, a backslash as two."""
-    if any(isinstance(value, str) and ("\0" in value or "\\" in value) for value in row):
-        return [value.replace("\\", "\\\\").replace("\0", "\\0") if isinstance(value, str) else value for value in row]
-    return row
-
-
-def _unescaped(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    for value in row:
-        if isinstance(value, str) and "\\" in value:
-            return tuple(map(_unescaped_text, row))
-    return row
-
-
-def _unescaped_text(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return "\\".join(part.replace("\\0", "\0") for part in value.split("\\\\"))
+    def _remember(self, row: Sequence[Any]) -> Sequence[Any]:
+        self.last_entry = (row[0], row[1], row[-1])
+        return row
 
 
 def _driver() -> Any:

@@ -20,6 +20,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 PROGRAMS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 OWNERS = ("postgres", "nobody")
@@ -197,13 +200,19 @@ class Server:
         self.run(f"CREATE DATABASE {name}")
         return self.address(name)
 
-    def run(self, statement: str, database: str = "postgres") -> str:
-        """Run statements as the server's superuser, and return what they say."""
-        flags = ["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", USER]
-        words = [str(self._programs / "psql"), *flags, "-d", database, "-c", statement]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+    def emptied_database(self) -> str:
+        """Return the address of a database that is empty again; faster than a new one."""
+        if self.run("SELECT 1 FROM pg_database WHERE datname = 'emptied'"):
+            self.run("DROP SCHEMA IF EXISTS thresholdout CASCADE", "emptied")
+        else:
+            self.run("CREATE DATABASE emptied")
+        return self.address("emptied")
+
+    def run(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        """Run a statement as the server's superuser, and return its rows."""
+        with psycopg.connect(self.address(database), autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
 
 
 def _end_with_parent() -> None:
