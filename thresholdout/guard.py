@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from thresholdout.answer import Answer, Source
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, SharingError
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
 from thresholdout.fingerprint import Part, handed_out
 from thresholdout.ledger import Entry, Ledger, open_ledger
 from thresholdout.mechanisms import (
@@ -31,19 +31,22 @@ from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
 from thresholdout.records import Origin, Records
 from thresholdout.rows import row_hashes
+from thresholdout.sharing import Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 from thresholdout.weights import Weights
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from graphs import DependenceModel
     from thresholdout.model_selection import GuardScorer, TrainSplit
+    from thresholdout.model_selection.policy import Exhausted
 
 __all__ = ["Thresholdout"]
 
 
-class Thresholdout:
+class Thresholdout(Shared):
     """A holdout that can be asked many adaptive questions.
 
     A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. By the mechanism
@@ -128,6 +131,14 @@ class Thresholdout:
     >>> abs(answer.value - 0.5) <= answer.half_width
     True
     """
+
+    served: ClassVar[frozenset[str]] = frozenset(
+        {
+            "__repr__", "_origin", "ask", "certificate", "dependence", "exhausted", "history", "n", "parameters",
+            "remaining", "score", "scorer", "split", "train",
+        }
+    )  # fmt: skip
+    """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""
 
     def __init__(
         self,
@@ -378,14 +389,8 @@ class Thresholdout:
             The metric itself: losses are not negated here. Its half-width is about what the metric is expected to be;
             for a statistic see `Statistic.target`.
         """
-        chosen = get_score(metric)
+        chosen, weights = self._checked_score(metric, sample_weight)
         train, holdout = self._records.labelled()
-        if isinstance(chosen, Statistic) and not isinstance(self._mechanism, SparseVector):
-            seen = f"{chosen.name!r}, which is no mean over records, asked of {self._mechanism.name}"
-            raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
-        if isinstance(chosen, Statistic) and sample_weight is not None:
-            raise InputError("sample_weight", f"weights beside {chosen.name!r}", "a metric that is a mean over records")
-        weights = None if sample_weight is None else Weights(sample_weight, self._records)
         values = (
             chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
         )
@@ -402,6 +407,19 @@ class Thresholdout:
 
         return self._answer(question, self._look("estimator", question, on_holdout))
 
+    def _checked_score(
+        self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
+    ) -> tuple[Metric | Statistic, Weights | None]:
+        """Refuse a score that this guard cannot be asked for."""
+        chosen = get_score(metric)
+        self._records.labelled()
+        if isinstance(chosen, Statistic) and not isinstance(self._mechanism, SparseVector):
+            seen = f"{chosen.name!r}, which is no mean over records, asked of {self._mechanism.name}"
+            raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
+        if isinstance(chosen, Statistic) and sample_weight is not None:
+            raise InputError("sample_weight", f"weights beside {chosen.name!r}", "a metric that is a mean over records")
+        return chosen, None if sample_weight is None else Weights(sample_weight, self._records)
+
     def _score_statistic(self, statistic: Statistic, estimator: Any, value: float, key: str | None) -> Answer:
         """Answer with a statistic that is no mean: its half-width has the radius of a mean times its spread."""
         lower, upper = statistic.bounds
@@ -417,17 +435,27 @@ class Thresholdout:
         )
         return self._answer(question, protected)
 
-    def scorer(self, metric: str | Metric | Statistic = "accuracy", *, cv: object | None = None) -> GuardScorer:
+    def scorer(
+        self,
+        metric: object = "accuracy",
+        *,
+        cv: object | None = None,
+        sample_weight: tuple[object, object] | None = None,
+        exhausted: Exhausted = "raise",
+    ) -> GuardScorer:
         """Return a scorer for scikit-learn's searches; use it together with `split`.
 
-        Losses are negated, as scikit-learn expects.
+        Losses are negated, as scikit-learn expects. It works with any ``n_jobs``.
 
         Parameters
         ----------
-        metric : str, Metric or Statistic, default="accuracy"
-            As in `score`.
-        cv : int or splitter, optional
-            As in `score`; recommended for models that fit their training records closely.
+        metric : str, Metric, Statistic, or a list or mapping of them, default="accuracy"
+            As in `score`. With several, each candidate is as many questions.
+        cv, sample_weight : optional
+            As in `score`; ``cv`` is recommended for models that fit their training records closely.
+        exhausted : {"raise", "train", "nan", "stop"}, default="raise"
+            What happens when the guard answers no more: the search ends with `SearchExhausted`; training values stand
+            in; NaN stands in. "stop" is "nan" here, since scikit-learn's searches cannot be stopped.
 
         Examples
         --------
@@ -437,7 +465,7 @@ class Thresholdout:
         >>> X, y = load_digits(return_X_y=True)
         >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), queries=20, budget=2)
         >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]},
-        ...                       scoring=guard.scorer("accuracy"), cv=guard.split())
+        ...                       scoring=guard.scorer("accuracy"), cv=guard.split(), n_jobs=2)
         >>> search.fit(X[900:], y[900:]).best_params_
         {'max_depth': 8}
         >>> len(guard.history)
@@ -445,17 +473,26 @@ class Thresholdout:
         """
         from thresholdout.model_selection import GuardScorer
 
-        self._records.labelled()
-        return GuardScorer(self, get_score(metric), cv)
+        return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted)
 
     def split(self) -> TrainSplit:
-        """Return a splitter for ``cv=``: one split, which fits on the whole training part.
+        """Return a splitter for ``cv=``: one split, which fits on all training records that it is given.
 
         The holdout never passes through the search; `scorer` asks the guard for it.
         """
         from thresholdout.model_selection import TrainSplit
 
-        return TrainSplit(len(self._records.labelled()[0][1]))
+        return TrainSplit(self, len(self._records.labelled()[0][1]))
+
+    def count_queries(self, search: Any, X: Any = None, y: Any = None) -> int:
+        """Return how many questions fitting a search asks this guard at most; nothing is asked or fitted.
+
+        ``X, y`` is what it would be fitted to, by default the training part. See
+        `thresholdout.model_selection.count_queries`.
+        """
+        from thresholdout.model_selection.counting import count_queries
+
+        return count_queries(self, search, X, y)
 
     def origin(self, X: Any) -> Origin:
         """Say where rows come from, by their content and in any order.
@@ -471,7 +508,10 @@ class Thresholdout:
             "holdout" when they are exactly the holdout's records; "train" when all of them are training records;
             "mixed" when some holdout records are among them; "other" otherwise.
         """
-        return self._records.origin(row_hashes(X))
+        return self._origin(row_hashes(X))
+
+    def _origin(self, hashes: NDArray[np.uint64]) -> Origin:
+        return self._records.origin(hashes)
 
     @property
     def train(self) -> Part:
@@ -507,21 +547,12 @@ class Thresholdout:
 
         return plot_history(self.history, ax=ax)
 
-    def __copy__(self) -> Thresholdout:
-        return self
+    @classmethod
+    def elsewhere(cls, handle: Handle) -> Shared:
+        """Return what a guard is in other processes than its own; see `thresholdout.sharing`."""
+        from thresholdout.remote import RemoteGuard
 
-    def __deepcopy__(self, memo: object) -> Thresholdout:
-        return self
-
-    def __sklearn_clone__(self) -> Thresholdout:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise SharingError(
-            "a guard cannot be pickled: its copy would spend the same budget twice, and carry the holdout along. "
-            "Search with n_jobs=1 or joblib's threading backend; to continue in another process, give the guard a "
-            "file (ledger='guard.db') and open it there"
-        )
+        return RemoteGuard(handle)
 
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"

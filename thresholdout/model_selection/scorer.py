@@ -2,77 +2,390 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import math
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self, cast
 
 import numpy as np
 
-from thresholdout.errors import InputError, SharingError
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SearchExhausted, SharingError
+from thresholdout.ledger.checks import fresh_key
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.model_selection.split import placeholder_size
 from thresholdout.rows import row_hashes
+from thresholdout.sharing import Elsewhere, Handle, Shared
+from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from thresholdout.guard import Thresholdout
     from thresholdout.metrics import Metric
-    from thresholdout.statistics import Statistic
 
-__all__ = ["GuardScorer"]
+__all__ = ["GuardScorer", "is_question"]
+
+_ONE: Final = ""
+"""Name of the metric of a scorer that has one only, and returns a number."""
 
 
-class GuardScorer:
+@dataclass(frozen=True)
+class Declared:
+    """What a scorer was made with, as other processes may know it."""
+
+    guard: Thresholdout
+    metrics: dict[str, Metric | Statistic]
+    cv: object | None
+    weighted: bool
+
+
+class GuardScorer(Shared):
     """A scorer for ``scoring=``; made by `Thresholdout.scorer`, used with ``cv=guard.split()``.
 
-    Called with the placeholder of `TrainSplit` it asks the guard for the estimator's score: one question. Called with
-    the whole training part, as ``return_train_score=True`` does, it returns the training score, which is free.
+    What it does depends on the records that it is given, and never on the order of calls:
+
+    - the placeholder of `TrainSplit` (two or more equal rows that are a training record), or exactly the holdout's
+      records, in any order: it asks the guard for the estimator's score, one question for each metric;
+    - any other training records, as with ``return_train_score=True`` or in an outer cross-validation: it computes the
+      plain score on them, which is free;
+    - anything else is refused, above all a part of the holdout, whose score no guard has looked after.
+
+    It works in any process: a copy in a worker process asks the guard where the guard lives. Row hashes travel there to
+    find out what the records are, and the estimator when it is a question; never the holdout in the other direction.
+    ``copy``, ``deepcopy`` and scikit-learn's ``clone`` return the scorer itself.
 
     Parameters
     ----------
     guard : Thresholdout
         The guard, with its training part.
-    metric : Metric or Statistic
-        The score; a loss is negated, so that greater is better.
+    metric : str, Metric, Statistic, or a list or mapping of them
+        The score; a loss is negated, so that greater is better. With several the scorer returns a dict, as
+        scikit-learn's multimetric scoring takes it.
     cv : int or splitter, optional
         How to cross-validate the training value; see `Thresholdout.score`.
+    sample_weight : tuple of two array-likes, optional
+        Weights of the training records and of the holdout records; see `Thresholdout.score`. Weights that a search
+        routes here apply to plain training scores: holdout records have none in the search.
+    exhausted : {"raise", "train", "nan", "stop"}, default="raise"
+        What to do when the guard answers no more; see `thresholdout.model_selection.policy`.
+
+    Notes
+    -----
+    With `sklearn.model_selection.PredefinedSplit` or another splitter that lets the holdout pass through the search,
+    set ``refit=False``: otherwise the best estimator is fitted to the holdout, and whatever is asked of it afterwards
+    tells about memorised records. With ``cv=guard.split()`` this cannot happen.
+
+    In a halving search every candidate is scored on the whole holdout, whatever part of the training records it was
+    fitted to.
     """
 
-    def __init__(self, guard: Thresholdout, metric: Metric | Statistic, cv: object | None = None) -> None:
-        self._guard = guard
-        self._metric = metric
-        self._cv = cv
+    served: ClassVar[frozenset[str]] = frozenset(
+        {"_ask", "_declared", "_request", "asked", "exhausted", "replaced", "set_score_request"}
+    )
 
-    def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
+    def __init__(
+        self,
+        guard: Thresholdout,
+        metric: object = "accuracy",
+        *,
+        cv: object | None = None,
+        sample_weight: tuple[object, object] | None = None,
+        exhausted: Exhausted = "raise",
+    ) -> None:
+        self._policy = check_exhausted(exhausted)
+        metrics = _metrics(metric)
+        for chosen in metrics.values():
+            guard._checked_score(chosen, sample_weight)
+        self._declared = Declared(guard, metrics, cv, sample_weight is not None)
+        self._weights = sample_weight
+        self._request: bool | str | None = None
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._asked = 0
+        self._replaced: set[str] = set()
+        self._refusal: BudgetExhausted | None = None
+
+    @classmethod
+    def elsewhere(cls, handle: Handle) -> Shared:
+        """Return what stands for it in another process."""
+        return _RemoteScorer(handle)
+
+    @property
+    def guard(self) -> Thresholdout:
+        """The guard that it asks."""
+        return self._declared.guard
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of its metrics; each is a question."""
+        return tuple(metric.name for metric in self._declared.metrics.values())
+
+    @property
+    def asked(self) -> int:
+        """How many questions the guard has answered for this scorer, in all processes."""
+        return self._asked
+
+    @property
+    def replaced(self) -> int:
+        """How many questions were not answered any more, so that something else stands in for the answer."""
+        return len(self._replaced)
+
+    @property
+    def exhausted(self) -> Literal["budget", "queries"] | None:
+        """Which limit of the guard stopped an answer to this scorer; ``None`` while none did."""
+        refusal = self._refusal
+        return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, sample_weight: Any | None = None
+    ) -> float | dict[str, float]:
         """Return the guarded score of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : object
+            Fitted.
+        X, y : array-like
+            What the search hands over; see the class.
+        sample_weight : array-like, optional
+            Weights of these records, for a plain training score.
+
+        Returns
+        -------
+        float, or dict of str to float for several metrics
 
         Raises
         ------
         InputError
-            When ``X`` is neither the placeholder nor, record for record, the training part.
-        BudgetExhausted
-            When the guard answers no more. A search with scikit-learn's default ``error_score`` turns this into a
-            warning and a NaN; pass ``error_score="raise"`` to stop there.
+            When the records are neither training records nor what stands for the holdout.
+        SearchExhausted
+            When the guard answers no more and the policy is "raise".
+        SharingError
+            When the process of the guard is gone.
         """
-        sign = 1.0 if self._metric.greater_is_better else -1.0
-        if self._guard.origin(X) == "train" and len(set(map(tuple, row_hashes(X).tolist()))) > 1:
-            return sign * float(np.mean(self._metric.of(estimator, X, y)))
-        size = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-        if size != 2 or self._guard.origin(X) != "train":
-            raise InputError(
-                "X", f"{size} records that are not the training part", "a search with cv=guard.split(), fitted on it"
-            )
-        return sign * self._guard.score(estimator, self._metric, cv=self._cv).value
-
-    def __copy__(self) -> GuardScorer:
-        return self
-
-    def __deepcopy__(self, memo: object) -> GuardScorer:
-        return self
-
-    def __sklearn_clone__(self) -> GuardScorer:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise SharingError(
-            "a guard's scorer cannot be sent to another process: its copy would spend the same budget twice. "
-            "Search with n_jobs=1, or in threads: joblib.parallel_config(backend='threading')"
+        declared = self._declared
+        hashes = row_hashes(X)
+        if is_question(declared.guard, hashes):
+            if sample_weight is not None and not declared.weighted:
+                seen = "weights from the search for a question about the holdout, whose records have none there"
+                raise InputError("sample_weight", seen, "guard.scorer(..., sample_weight=(train, holdout))")
+            return self._result(self._ask(estimator, {name: fresh_key() for name in declared.metrics}))
+        return self._result(
+            {
+                name: _signed(metric, _plain(metric, estimator, X, y, sample_weight))
+                for name, metric in declared.metrics.items()
+            }
         )
 
+    def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
+        """Say whether a search should route ``sample_weight`` here; see scikit-learn's metadata routing.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            Whether, or under which name.
+
+        Returns
+        -------
+        GuardScorer
+            Itself.
+        """
+        self._request = sample_weight
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """Return what metadata it asks for, as scikit-learn's ``MetadataRequest``."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner="GuardScorer")
+        request.score.add_request(param="sample_weight", alias=self._request)
+        return request
+
+    def _accept_sample_weight(self) -> bool:
+        """Tell a search without metadata routing that weights may come (scikit-learn asks for it by this name)."""
+        return True
+
+    def _result(self, values: dict[str, float]) -> float | dict[str, float]:
+        return values.get(_ONE, values)
+
+    def _ask(self, estimator: Any, keys: Mapping[str, str], known: Mapping[str, Any] | None = None) -> dict[str, float]:
+        """Ask the guard, here where it lives, one question for each metric.
+
+        Parameters
+        ----------
+        estimator : object
+            Fitted.
+        keys : mapping of str to str
+            Identity of each metric's question.
+        known : mapping of str to values, optional
+            Each metric's cross-validated values, when they were computed elsewhere.
+        """
+        if os.getpid() != self._process:
+            raise SharingError(
+                "this scorer belongs to the process that made it, and was copied by a fork; pickle it (joblib does), "
+                "or call thresholdout.sharing.share(scorer) before the fork"
+            )
+        values = {}
+        for name, metric in self._declared.metrics.items():
+            if known is not None:
+                metric = _known(metric, known[name])
+            values[name] = _signed(metric, self._answer(estimator, metric, keys[name]))
+        return values
+
+    def _answer(self, estimator: Any, metric: Metric | Statistic, key: str) -> float:
+        """Ask one question, or return what stands in for its answer."""
+        if self._refusal is not None and self._policy in ("nan", "stop"):
+            return self._stand_in(self._refusal, estimator, metric, key)
+        cv = self._declared.cv
+        try:
+            answer = self.guard.score(estimator, metric, cv=cv, sample_weight=self._weights, key=key)
+        except BudgetExhausted as error:
+            return self._stand_in(error, estimator, metric, key)
+        with self._lock:
+            self._asked += not answer.repeated
+        return answer.value
+
+    def _stand_in(self, error: BudgetExhausted, estimator: Any, metric: Metric | Statistic, key: str) -> float:
+        with self._lock:
+            first = self._refusal is None
+            self._refusal = error
+            if self._policy != "raise":
+                self._replaced.add(key)
+        if self._policy == "raise":
+            self._raise(error)
+        if first:
+            warn_exhausted(error, self._policy, stacklevel=4)
+        if self._policy != "train":
+            return math.nan
+        X, y = self.guard.train
+        cv = self._declared.cv
+        values = metric.of(estimator, X, y) if cv is None else metric.cross_validated(estimator, X, y, cv)
+        return float(np.average(values, weights=None if self._weights is None else np.asarray(self._weights[0])))
+
+    def _raise(self, error: BudgetExhausted) -> NoReturn:
+        raise SearchExhausted(error.what, error.spent, error.limit) from error
+
     def __repr__(self) -> str:
-        return f"GuardScorer({self._metric.name})"
+        return f"GuardScorer({', '.join(self.metrics)})"
+
+
+class _RemoteScorer(Elsewhere, GuardScorer):
+    """What a `GuardScorer` is in every process but its own."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {"_declared", "_request"}:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.__dict__[name] = self._handle.call(name)
+        return value
+
+    @property
+    def asked(self) -> int:
+        """How many questions the guard has answered for this scorer, in all processes."""
+        return cast(int, self._handle.call("asked"))
+
+    @property
+    def replaced(self) -> int:
+        """How many questions were not answered any more."""
+        return cast(int, self._handle.call("replaced"))
+
+    @property
+    def exhausted(self) -> Literal["budget", "queries"] | None:
+        """Which limit of the guard stopped an answer to this scorer."""
+        return cast(Literal["budget", "queries"] | None, self._handle.call("exhausted"))
+
+    def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
+        """Say whether a search should route ``sample_weight`` here."""
+        self._handle.call("set_score_request", sample_weight=sample_weight)
+        self._request = sample_weight
+        return self
+
+    def _ask(self, estimator: Any, keys: Mapping[str, str], known: Mapping[str, Any] | None = None) -> dict[str, float]:
+        """Send the estimator to the guard; what takes fits, cross-validated training values, is computed here."""
+        cv = self._declared.cv
+        if cv is not None:
+            X, y = self.guard.train
+            known = {n: metric.cross_validated(estimator, X, y, cv) for n, metric in self._declared.metrics.items()}
+        values: dict[str, float] = self._handle.call("_ask", estimator, keys, known)
+        return values
+
+    def __repr__(self) -> str:
+        try:
+            return super().__repr__()
+        except SharingError:
+            return f"<GuardScorer in {self._handle.owner}, which does not answer>"
+
+
+def _known(metric: Metric | Statistic, values: Any) -> Metric | Statistic:
+    from thresholdout.remote import known
+
+    return known(metric, values)
+
+
+def _metrics(metric: object) -> dict[str, Metric | Statistic]:
+    """Return metrics by name; by the empty name when there is one only."""
+    if isinstance(metric, Mapping):
+        if not metric or not all(isinstance(name, str) and name for name in metric):
+            raise InputError("metric", f"a mapping with names {list(metric)}", "at least one metric, by its name")
+        return {name: get_score(chosen) for name, chosen in metric.items()}
+    if isinstance(metric, (list, tuple)):
+        chosen = [get_score(one) for one in metric]
+        names = [one.name for one in chosen]
+        if not names or len(set(names)) < len(names):
+            raise InputError("metric", f"metrics {names}", "at least one metric, and each once")
+        return dict(zip(names, chosen, strict=True))
+    if not isinstance(metric, str) and not hasattr(metric, "greater_is_better"):
+        raise InputTypeError("metric", f"a {type(metric).__name__}", "a name, a Metric, or a list or mapping of them")
+    return {_ONE: get_score(cast("str | Metric | Statistic", metric))}
+
+
+def is_question(guard: Thresholdout, hashes: NDArray[np.uint64]) -> bool:
+    """Tell what stands for the holdout from training records, by the hashes of their rows.
+
+    Raises
+    ------
+    InputError
+        When they are neither.
+    """
+    size = len(hashes)
+    origin = guard._origin(hashes) if size else "other"
+    if origin == "holdout":
+        return True
+    if origin == "train" and size > 1:
+        return bool((hashes == hashes[0]).all())
+    if origin == "train" or not size:
+        n = guard.split().n
+        enough = math.ceil(2 * n / placeholder_size(n)) + 1
+        raise InputError(
+            "X",
+            f"{size} record{'' if size else 's'}, too few to tell the placeholder of cv=guard.split() from training "
+            "records",
+            f"at least 2; for a halving search, min_resources={enough} or more",
+        )
+    if origin == "mixed":
+        raise InputError(
+            "X",
+            f"{size} records, some of the holdout but not exactly the holdout",
+            "cv=guard.split(), which scores on the whole holdout: a guard does not look after a part of it",
+        )
+    raise InputError(
+        "X", f"{size} records that are not the training part", "a search with cv=guard.split(), fitted on it"
+    )
+
+
+def _plain(metric: Metric | Statistic, estimator: Any, X: Any, y: Any, sample_weight: Any | None) -> float:
+    """Return the score on records that need no guard."""
+    values = metric.of(estimator, X, y)
+    if sample_weight is None:
+        return float(np.mean(values))
+    if isinstance(metric, Statistic):
+        raise InputError("sample_weight", f"weights for {metric.name!r}", "a metric that is a mean over records")
+    return float(np.average(values, weights=np.asarray(sample_weight)))
+
+
+def _signed(metric: Metric | Statistic, value: float) -> float:
+    return value if metric.greater_is_better else -value

@@ -1,9 +1,9 @@
-"""A splitter that fits on the whole training part and leaves the scoring to a guard."""
+"""A splitter that fits on training records and leaves the scoring to a guard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,27 +12,41 @@ from thresholdout.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TrainSplit"]
+    from thresholdout.guard import Thresholdout
+
+__all__ = ["TrainSplit", "placeholder_size", "rows_of"]
+
+_MOST: Final = 4096
+"""Rows of a placeholder: enough for a halving search to cut it down by a factor of two thousand."""
 
 
 class TrainSplit:
-    """One split: fit on all ``n`` training records; the "test" side is a placeholder, the first record twice.
+    """One split: fit on all the records that are given; the "test" side is a placeholder, the first record repeated.
 
-    A search hands the test side to its scorer. A `GuardScorer` never looks at it, but asks the guard, who holds the
-    holdout; so the holdout need not pass through the search, and a final refit uses training records only.
+    Made by `Thresholdout.split`. A search hands the test side to its scorer. A `GuardScorer` never looks at it, but
+    asks the guard, who holds the holdout; so the holdout need not pass through the search, and a final refit uses
+    training records only.
+
+    It has no data, and may be sent to other processes.
 
     Parameters
     ----------
+    guard : Thresholdout
+        The guard; any of its training records may be split, such as a fold of an outer cross-validation.
     n : int
-        Number of training records.
+        Number of training records, for messages.
 
     Examples
     --------
-    >>> [(fit.size, test.size) for fit, test in TrainSplit(100).split(np.zeros((100, 2)))]
-    [(100, 2)]
+    >>> from thresholdout import Thresholdout
+    >>> X = np.arange(200.0).reshape(100, 2)
+    >>> guard = Thresholdout((X[:50], np.zeros(50)), train=(X[50:], np.zeros(50)), queries=10, budget=2)
+    >>> [(fit.size, test.size) for fit, test in guard.split().split(X[60:])]
+    [(40, 40)]
     """
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, guard: Thresholdout, n: int) -> None:
+        self.guard = guard
         self.n = n
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -41,16 +55,41 @@ class TrainSplit:
         Raises
         ------
         InputError
-            When ``X`` has not ``n`` records: it must be the guard's training part.
+            When some row of ``X`` is not a training record.
         """
-        size = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-        if size != self.n:
-            raise InputError("X", f"{size} records", f"the guard's training part, {self.n} records")
-        yield np.arange(self.n), np.zeros(2, dtype=np.intp)
+        origin = self.guard.origin(X)
+        if origin != "train":
+            seen = {
+                "holdout": "the holdout's records",
+                "mixed": "rows with holdout records among them",
+                "other": "rows that are not all in the guard's training part",
+            }
+            raise InputError("X", seen[origin], f"training records of the guard, which has {self.n}, or part of them")
+        size = rows_of(X)
+        yield np.arange(size), np.zeros(placeholder_size(size), dtype=np.intp)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return 1."""
         return 1
 
+    def get_metadata_routing(self) -> Any:
+        """Say what metadata it takes: ``groups``, which make no difference to one split."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner="TrainSplit")
+        request.split.add_request(param="groups", alias=True)
+        return request
+
     def __repr__(self) -> str:
         return f"TrainSplit({self.n})"
+
+
+def placeholder_size(n: int) -> int:
+    """Return how many rows stand in for the holdout when ``n`` records are split."""
+    return max(2, min(n, _MOST))
+
+
+def rows_of(X: Any) -> int:
+    """Return the number of records."""
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape is not None else len(X)

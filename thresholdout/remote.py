@@ -1,0 +1,201 @@
+"""A guard that lives in another process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from thresholdout.errors import SharingError
+from thresholdout.guard import Thresholdout
+from thresholdout.ledger.checks import fresh_key
+from thresholdout.metrics import Metric
+from thresholdout.sharing import Elsewhere, Handle
+from thresholdout.statistics import Statistic, get_score
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from thresholdout.answer import Answer
+    from thresholdout.fingerprint import Part
+    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.model_selection import GuardScorer, TrainSplit
+    from thresholdout.model_selection.policy import Exhausted
+    from thresholdout.records import Origin
+
+__all__ = ["RemoteGuard", "cross_validated_here"]
+
+_CONSTANT: Final = frozenset({"certificate", "dependence", "n"})
+
+
+class RemoteGuard(Elsewhere, Thresholdout):
+    """What a `Thresholdout` is in every process but its own: it sends the questions there.
+
+    It has the guard's methods and attributes. A question takes its key with it, so that one whose answer gets lost is
+    not charged twice; functions and estimators are sent along, and applied to the holdout where the holdout is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from joblib import Parallel, delayed
+    >>> rng = np.random.default_rng(0)
+    >>> holdout, train = rng.normal(size=(2, 2_000, 3))
+    >>> guard = Thresholdout(holdout, train=train, queries=10, budget=2)
+    >>> answers = Parallel(n_jobs=2)(delayed(lambda k: guard.ask(lambda X: X[:, k] > 0))(k) for k in range(3))
+    >>> len(answers), len(guard.history)
+    (3, 3)
+    """
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _CONSTANT:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.__dict__[name] = self._handle.call(name)
+        return value
+
+    def ask(
+        self,
+        train_values: object,
+        holdout_values: object | None = None,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        name: str = "",
+        key: str | None = None,
+    ) -> Answer:
+        """Ask one question; see `Thresholdout.ask`."""
+        answer: Answer = self._handle.call(
+            "ask", train_values, holdout_values, bounds=bounds, name=name, key=fresh_key() if key is None else key
+        )
+        return answer
+
+    def score(
+        self,
+        estimator: Any,
+        metric: str | Metric | Statistic = "accuracy",
+        *,
+        cv: object | None = None,
+        sample_weight: tuple[object, object] | None = None,
+        key: str | None = None,
+    ) -> Answer:
+        """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
+        if cv is not None:
+            metric = known(metric, cross_validated_here(self._handle, estimator, metric, cv))
+        answer: Answer = self._handle.call(
+            "score",
+            estimator,
+            metric,
+            cv=cv if cv is None else "known",
+            sample_weight=sample_weight,
+            key=fresh_key() if key is None else key,
+        )
+        return answer
+
+    def scorer(
+        self,
+        metric: object = "accuracy",
+        *,
+        cv: object | None = None,
+        sample_weight: tuple[object, object] | None = None,
+        exhausted: Exhausted = "raise",
+    ) -> GuardScorer:
+        """Return a scorer for scikit-learn's searches; see `Thresholdout.scorer`."""
+        scorer: GuardScorer = self._handle.call(
+            "scorer", metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted
+        )
+        return scorer
+
+    def split(self) -> TrainSplit:
+        """Return a splitter for ``cv=``; see `Thresholdout.split`."""
+        split: TrainSplit = self._handle.call("split")
+        return split
+
+    def _origin(self, hashes: NDArray[np.uint64]) -> Origin:
+        """Say where rows come from, of which only the hashes are sent."""
+        origin: Origin = self._handle.call("_origin", hashes)
+        return origin
+
+    @property
+    def train(self) -> Part:
+        """The training part; it is fetched once."""
+        return _train(self._handle)
+
+    @property
+    def exhausted(self) -> Literal["budget", "queries"] | None:
+        """Which limit is reached; see `Thresholdout.exhausted`."""
+        return cast(Literal["budget", "queries"] | None, self._handle.call("exhausted"))
+
+    @property
+    def remaining(self) -> int | None:
+        """Answers from the holdout that are left."""
+        return cast(int | None, self._handle.call("remaining"))
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """Every question and answer so far, whichever process asked."""
+        history: pd.DataFrame = self._handle.call("history")
+        return history
+
+    @property
+    def parameters(self) -> Parameters:
+        """The mechanism's public parameters."""
+        parameters: Parameters = self._handle.call("parameters")
+        return parameters
+
+    def __repr__(self) -> str:
+        try:
+            text: str = self._handle.call("__repr__")
+        except SharingError:
+            return f"<Thresholdout in {self._handle.owner}, which does not answer>"
+        return f"{text[:-1]}; in {self._handle.owner}>"
+
+
+@dataclass(frozen=True)
+class _KnownMetric(Metric):
+    """A metric whose cross-validated values were computed elsewhere."""
+
+    known: Any = None
+
+    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> Any:
+        """Return them."""
+        return self.known
+
+
+@dataclass(frozen=True)
+class _KnownStatistic(Statistic):
+    """A statistic whose cross-validated value was computed elsewhere."""
+
+    known: Any = None
+
+    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> Any:
+        """Return it."""
+        return self.known
+
+
+def known(metric: str | Metric | Statistic, values: Any) -> Metric | Statistic:
+    """Return a metric whose `cross_validated` is known.
+
+    Examples
+    --------
+    >>> known("accuracy", [0.0, 1.0]).cross_validated(None, None, None, 5)
+    [0.0, 1.0]
+    """
+    chosen = get_score(metric)
+    if isinstance(chosen, Statistic):
+        return _KnownStatistic(**{f.name: getattr(chosen, f.name) for f in fields(Statistic)}, known=values)
+    return _KnownMetric(**{f.name: getattr(chosen, f.name) for f in fields(Metric)}, known=values)
+
+
+def cross_validated_here(handle: Handle, estimator: Any, metric: str | Metric | Statistic, cv: object) -> Any:
+    """Cross-validate an estimator on the training part of a guard elsewhere: the fits belong to who wants them."""
+    X, y = _train(handle)
+    return get_score(metric).cross_validated(estimator, X, y, cv)
+
+
+@lru_cache(maxsize=2)
+def _train(handle: Handle) -> Part:
+    part: Part = handle.call("train")
+    return part

@@ -1,0 +1,388 @@
+"""Objects that stay in one process and are used from others.
+
+A guard must not be copied: two copies would spend the same budget. So what travels when a shared object is pickled is
+a `Handle`: where its process listens, and which of its objects is meant. Unpickled where the object lives, a handle
+gives the very same object; anywhere else on the machine, something that asks it.
+
+The process of a shared object starts one thread that listens when something is pickled for the first time. The thread
+keeps no process alive; when the process ends, its handles say so. A shared object lives as long as its process, since
+nobody can know whether a handle to it is still on its way.
+
+Handles are secrets in so far as who has one may ask questions. Connections are local, and both sides prove that they
+know a random key before anything else is read.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import secrets
+import socket
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from thresholdout.errors import SharingError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["Elsewhere", "Handle", "Shared", "same", "share"]
+
+_ATTEMPTS: Final = 3
+"""How often a request is sent when connections break; a question carries a key, so that it is answered once."""
+
+
+class Shared(ABC):
+    """An object that stays in its process; its pickle is a handle, and its copies are itself."""
+
+    served: ClassVar[frozenset[str]]
+    """Names of the methods and attributes that other processes may use."""
+
+    @classmethod
+    @abstractmethod
+    def elsewhere(cls, handle: Handle) -> Shared:
+        """Return what stands for the object in another process; it may make no connection yet."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_attach, (type(self), share(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """Where a shared object is.
+
+    Attributes
+    ----------
+    address : str or tuple
+        Where its process listens.
+    authkey : bytes
+        What both sides must know.
+    token : str
+        Which object it is.
+    owner : str
+        Which process it is, for messages.
+    """
+
+    address: str | tuple[str, int]
+    authkey: bytes = field(repr=False)
+    token: str = field(repr=False)
+    owner: str
+
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the object in its process, or read an attribute, and return what comes out.
+
+        Parameters
+        ----------
+        name : str
+            One of the names that the object serves.
+        *args, **kwargs
+            Sent by pickle, or by cloudpickle where that cannot.
+
+        Raises
+        ------
+        SharingError
+            When the process is gone, or the two processes cannot read each other.
+        BaseException
+            Whatever the method raises.
+        """
+        request = _dumps((self.token, name, args, kwargs, _configuration()))
+        for _ in range(_ATTEMPTS):
+            connection = _clients.take(self)
+            try:
+                connection.send_bytes(request)
+                reply = connection.recv_bytes()
+            except (EOFError, OSError):
+                connection.close()
+                continue
+            except BaseException:  # interrupted: a reply may be on its way, so nobody else can use this connection
+                connection.close()
+                raise
+            _clients.give_back(self, connection)
+            return _opened(reply)
+        raise SharingError(f"the connection to the {self.owner} broke {_ATTEMPTS} times; nothing is known to be lost")
+
+
+class Elsewhere(Shared):
+    """What stands for a shared object in another process.
+
+    Parameters
+    ----------
+    handle : Handle
+        The object's.
+    """
+
+    _handle: Handle
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    @classmethod
+    def elsewhere(cls, handle: Handle) -> Shared:
+        """Return another one of these."""
+        return cls(handle)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_attach, (type(self), self._handle))
+
+
+def share(thing: Shared) -> Handle:
+    """Return the handle of an object that lives here, and make it reachable from other processes.
+
+    Pickling does this by itself. Call it before a process is forked that gets the object by being forked, not by
+    pickling, such as with ``multiprocessing.Process(target=..., args=(guard,))`` on Linux.
+
+    Parameters
+    ----------
+    thing : Shared
+        A guard, for example.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> guard = Thresholdout(np.arange(100.0), queries=10, budget=2)
+    >>> share(guard) == share(guard)
+    True
+    """
+    return _office.handle(thing)
+
+
+def same(one: Shared, other: Shared) -> bool:
+    """Whether two objects are the same, or stand for the same object of another process."""
+    if isinstance(one, Elsewhere) and isinstance(other, Elsewhere):
+        return one._handle == other._handle
+    return one is other
+
+
+class _Office:
+    """What one process shares: its objects, and the thread that listens for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._authkey = secrets.token_bytes(32)
+        self._listener: Any = None
+        self._open: set[Connection] = set()
+        self._things: dict[str, Shared] = {}
+        self._handles: dict[int, Handle] = {}
+
+    def handle(self, thing: Shared) -> Handle:
+        """Return the handle of an object; see `share`."""
+        with self._lock:
+            known = self._handles.get(id(thing))
+            if known is not None:
+                return known
+            if self._listener is None:
+                self._listener = _listen()
+                threading.Thread(target=self._accept, name="thresholdout-sharing", daemon=True).start()
+            owner = f"process {os.getpid()} on {socket.gethostname()}"
+            handle = Handle(self._listener.address, self._authkey, secrets.token_hex(16), owner)
+            self._things[handle.token] = thing
+            self._handles[id(thing)] = handle
+            return handle
+
+    def find(self, handle: Handle) -> Shared | None:
+        """Return the object when it lives here."""
+        return self._things.get(handle.token)
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._listener is not None:
+            self._listener.close()
+
+    def inherited(self) -> None:
+        """Give up, in a forked child, what belongs to its parent: the objects become what asks the parent's."""
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._open):  # otherwise nobody would notice the end of the parent
+            connection.close()
+        for thing in self._things.values():
+            there = thing.elsewhere(self._handles[id(thing)])
+            thing.__class__ = type(there)
+            thing.__dict__ = there.__dict__
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                if self._listener._listener is None:
+                    return
+                time.sleep(0.1)  # no descriptors left, say; there may be some later
+                continue
+            threading.Thread(target=self._serve, args=(connection,), name="thresholdout-answers", daemon=True).start()
+
+    def _serve(self, connection: Connection) -> None:
+        """Answer one connection, request by request, until it is closed."""
+        from multiprocessing import AuthenticationError
+        from multiprocessing.connection import answer_challenge, deliver_challenge
+
+        self._open.add(connection)
+        with contextlib.suppress(EOFError, OSError, AuthenticationError), connection:
+            deliver_challenge(connection, self._authkey)
+            answer_challenge(connection, self._authkey)
+            while True:
+                connection.send_bytes(self._reply(connection.recv_bytes()))
+        self._open.discard(connection)
+
+    def _reply(self, request: bytes) -> bytes:
+        try:
+            token, name, args, kwargs, configuration = pickle.loads(request)
+        except Exception as error:
+            return _failure(
+                SharingError(
+                    f"what was sent cannot be read in the process that holds the guard ({type(error).__name__}: "
+                    f"{error}); define classes and functions in a module that both processes can import"
+                )
+            )
+        thing = self._things.get(token)
+        if thing is None or name not in thing.served:
+            return _failure(SharingError(f"{name!r} is not served here: the guard belongs to a process that is gone"))
+        try:
+            with _configured(configuration):
+                found = getattr(thing, name)
+                return _dumps((True, found(*args, **kwargs) if callable(found) else found))
+        except BaseException as error:  # also those that end a search: they belong to whoever asked
+            return _failure(error)
+
+
+class _Clients:
+    """The connections of this process to others; each is used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: dict[str | tuple[str, int], list[Connection]] = {}
+
+    def take(self, handle: Handle) -> Connection:
+        """Return a connection that nobody else uses."""
+        with self._lock:
+            idle = self._idle.get(handle.address)
+            if idle:
+                return idle.pop()
+        from multiprocessing import AuthenticationError
+        from multiprocessing.connection import Client
+
+        try:
+            return Client(handle.address, authkey=handle.authkey)
+        except (OSError, EOFError, AuthenticationError) as error:
+            raise SharingError(
+                f"the {handle.owner}, which holds this guard, does not answer ({type(error).__name__}): it has ended, "
+                "or runs on another machine. Make the guard in this process, with the same data and the same ledger "
+                "(ledger='guard.db'), or let the process that holds it ask: GuardedSearchCV does so"
+            ) from None
+
+    def give_back(self, handle: Handle, connection: Connection) -> None:
+        """Keep a connection for the next request."""
+        with self._lock:
+            self._idle.setdefault(handle.address, []).append(connection)
+
+    def close(self) -> None:
+        """Close the connections that nobody uses."""
+        for connections in self._idle.values():
+            for connection in connections:
+                connection.close()
+
+
+def _attach(kind: type[Shared], handle: Handle) -> Shared:
+    """Return the object of a handle: itself where it lives, what asks it elsewhere."""
+    here = _office.find(handle)
+    return kind.elsewhere(handle) if here is None else here
+
+
+def _listen() -> Any:
+    """Listen on a socket in a directory of this user, or on the loopback where there are no such sockets."""
+    from multiprocessing.connection import Listener
+
+    try:
+        return Listener(backlog=128)
+    except OSError:  # the name of the directory for temporary files may be too long for a socket
+        return Listener(("localhost", 0), backlog=128)
+
+
+def _dumps(thing: object) -> bytes:
+    """Pickle; what plain pickle cannot, such as functions without a name, cloudpickle can."""
+    try:
+        return pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        try:
+            import cloudpickle
+        except ImportError:  # joblib up to 1.5 brings its own
+            from joblib.externals import cloudpickle
+
+        text: bytes = cloudpickle.dumps(thing)
+        return text
+
+
+def _failure(error: BaseException) -> bytes:
+    """Pickle an exception, or what can be said about one that does not survive it."""
+    try:
+        reply = _dumps((False, error))
+        pickle.loads(reply)
+    except Exception:
+        reply = _dumps((False, SharingError(f"{type(error).__name__} in the process that holds the guard: {error}")))
+    return reply
+
+
+def _opened(reply: bytes) -> Any:
+    """Return the result in a reply, or raise the exception in it."""
+    try:
+        fine, result = pickle.loads(reply)
+    except Exception as error:
+        raise SharingError(
+            f"the answer cannot be read in this process ({type(error).__name__}: {error}); "
+            "define classes in a module that both processes can import"
+        ) from error
+    if not fine:
+        raise result
+    return result
+
+
+def _configuration() -> dict[str, Any] | None:
+    """Return scikit-learn's settings of this thread: an estimator that is sent away has to work as it does here."""
+    sklearn = sys.modules.get("sklearn")
+    return None if sklearn is None else sklearn.get_config()
+
+
+def _configured(configuration: dict[str, Any] | None) -> contextlib.AbstractContextManager[None]:
+    if configuration is None:
+        return contextlib.nullcontext()
+    from sklearn import config_context
+
+    context: contextlib.AbstractContextManager[None] = config_context(**configuration)
+    return context
+
+
+def _start_afresh() -> None:
+    """Forget, in a forked child, what belongs to its parent; locks of the parent may be held by threads of its own."""
+    global _office, _clients
+    parent, connections = _office, _clients
+    _office, _clients = _Office(), _Clients()
+    connections.close()
+    parent.inherited()
+
+
+def _close() -> None:
+    _clients.close()
+    _office.close()
+
+
+_office = _Office()
+_clients = _Clients()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_afresh)
+atexit.register(_close)
