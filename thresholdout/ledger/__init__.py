@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["JSON", "Compute", "Entry", "Ledger", "MemoryLedger", "SQLLedger", "fresh_key", "open_ledger"]
 
 
-def open_ledger(where: str | os.PathLike[str] | Ledger | None, *, must_exist: bool = False) -> Ledger:
+def open_ledger(
+    where: str | os.PathLike[str] | Ledger | None,
+    *,
+    must_exist: bool = False,
+    key: str | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+) -> Ledger:
     """Open a ledger, or make one.
 
     Parameters
@@ -30,6 +36,8 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None, *, must_exist: bo
         is returned as it is.
     must_exist : bool, default False
         Refuse to make a new file.
+    key, key_file : optional
+        Key of a sealed ledger, or a file that holds it; see `SQLLedger`. The environment's by default.
 
     Returns
     -------
@@ -48,6 +56,9 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None, *, must_exist: bo
     >>> open_ledger(None)
     MemoryLedger('memory')
     """
+    if (key is not None or key_file is not None) and (where is None or isinstance(where, Ledger)):
+        seen = "a key beside " + ("no file" if where is None else "a Ledger that is open")
+        raise InputError("key", seen, "a key for the ledger of a file or an address")
     if isinstance(where, Ledger):
         return where
     if where is None:
@@ -58,7 +69,7 @@ def open_ledger(where: str | os.PathLike[str] | Ledger | None, *, must_exist: bo
         raise InputTypeError("ledger", f"a {type(where).__name__}", "a path, a Ledger, or None for one in memory")
     from thresholdout.ledger.sql import SQLLedger
 
-    return SQLLedger(where, must_exist=must_exist)
+    return SQLLedger(where, must_exist=must_exist, key=key, key_file=key_file)
 
 
 def __getattr__(name: str) -> object:

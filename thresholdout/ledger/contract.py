@@ -71,6 +71,11 @@ class Ledger(ABC):
 
     location: str
 
+    @property
+    def sealed(self) -> bool:
+        """Whether the secrets are encrypted where they are stored."""
+        return False
+
     @abstractmethod
     def create(
         self,

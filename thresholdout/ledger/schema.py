@@ -182,6 +182,24 @@ class Statements:
     setting: str
     """Parameter: name. Row: value."""
 
+    lock_secrets: tuple[str, ...]
+    """Until the transaction ends, nobody else stores a secret or begins to."""
+
+    allow_resealing: tuple[str, ...]
+    """Let documents change in this transaction, which must end with `refuse_resealing`."""
+
+    refuse_resealing: tuple[str, ...]
+    """Documents never change again."""
+
+    set_document: str
+    """Parameters: text, id, name."""
+
+    set_setting: str
+    """Parameters: value, name."""
+
+    forget: tuple[str, ...]
+    """Outside of a transaction: write the tables anew, so that nothing is left of what rows held before."""
+
 
 @cache
 def statements(dialect: DialectName) -> Statements:
@@ -251,6 +269,15 @@ def statements(dialect: DialectName) -> Statements:
         ),
         put_setting=compiled(new(_settings, "name", "value")),
         setting=compiled(select(_settings.c.value).where(_settings.c.name == bindparam("setting"))),
+        set_document=compiled(
+            update(_documents)
+            .values(text=bindparam("new_text"))
+            .where(_documents.c.guard == bindparam("guard_id"), _documents.c.name == bindparam("document"))
+        ),
+        set_setting=compiled(
+            update(_settings).values(value=bindparam("new_value")).where(_settings.c.name == bindparam("setting"))
+        ),
+        **_resealing(dialect),
     )
 
 
@@ -260,6 +287,23 @@ def _dialect(name: DialectName) -> Dialect:
     if name == "sqlite":
         return sqlite.dialect(paramstyle="qmark")
     return cast(Dialect, postgresql.dialect(paramstyle="format"))  # type: ignore[no-untyped-call]
+
+
+def _resealing(dialect: DialectName) -> dict[str, tuple[str, ...]]:
+    """Return the statements around a change of all secrets."""
+    if dialect == "sqlite":
+        return {
+            "lock_secrets": (),  # a transaction has the file for itself
+            "allow_resealing": ("DROP TRIGGER documents_update",),
+            "refuse_resealing": tuple(s for s in _guarded(dialect) if s.startswith("CREATE TRIGGER documents_update ")),
+            "forget": ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"),
+        }
+    return {
+        "lock_secrets": ("LOCK TABLE guards IN EXCLUSIVE MODE", "LOCK TABLE documents IN EXCLUSIVE MODE"),
+        "allow_resealing": ("ALTER TABLE documents DISABLE TRIGGER documents_update",),
+        "refuse_resealing": ("ALTER TABLE documents ENABLE TRIGGER documents_update",),
+        "forget": ("VACUUM (FULL) guards", "VACUUM (FULL) documents"),
+    }
 
 
 def _guarded(dialect: DialectName) -> tuple[str, ...]:

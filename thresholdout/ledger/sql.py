@@ -22,10 +22,12 @@ from thresholdout.ledger.checks import (
     fresh_key,
     parameters_text,
 )
+from thresholdout.ledger.cipher import Key
 from thresholdout.ledger.contract import Compute, Extent, Ledger
 from thresholdout.ledger.database import Cursor
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.group_commit import GroupCommit
+from thresholdout.ledger.sealing import check_seal, open_seal
 
 __all__ = ["SQLLedger"]
 
@@ -52,11 +54,12 @@ class _Question:
 class _Row:
     """A guard's row in the middle of a transaction, and the entries to be stored with it."""
 
-    __slots__ = ("asked", "guard_id", "head", "new", "retired", "state")
+    __slots__ = ("asked", "guard_id", "head", "new", "retired", "state", "stored")
 
-    def __init__(self, guard_id: int, state: str, asked: int, head: str, retired: str | None) -> None:
+    def __init__(self, guard_id: int, stored: str, asked: int, head: str, retired: str | None) -> None:
         self.guard_id = guard_id
-        self.state = state
+        self.stored = stored
+        self.state: str | None = None
         self.asked = asked
         self.head = head
         self.retired = retired
@@ -73,6 +76,12 @@ class SQLLedger(Ledger):
         writable by its owner only.
     must_exist : bool, default False
         Refuse to make a new file.
+    key : str, optional
+        Key that seals the secrets: 32 bytes as url-safe base64. A new ledger is sealed if there is a key; one that is
+        sealed opens with its key only.
+    key_file : str or path, optional
+        A file with the key, which nobody else can read. Without either, the environment variables
+        ``THRESHOLDOUT_KEY`` and ``THRESHOLDOUT_KEY_FILE`` are asked.
     timeout : float, default 30
         Seconds to wait while another process holds the file.
 
@@ -80,6 +89,8 @@ class SQLLedger(Ledger):
     ------
     InputError
         An address of another kind of database.
+    LedgerSealed, LedgerMismatch
+        The ledger is sealed and the key is missing or another one; or a key was given, and it is not sealed.
     LedgerUnusable
         The file is not a ledger, others can read it, or it can't be read and written. It is left as it is.
 
@@ -89,7 +100,7 @@ class SQLLedger(Ledger):
     that has the file for itself from the start, so that no other process can answer from the same state.
     Beside the file stand ``-wal`` and ``-shm`` files while it is open; they belong to it, and must move with
     it. A file that is copied, or put back from an older copy, spends its budget again: nothing here can see
-    that. The file is not encrypted; whoever reads it knows the noisy threshold and the documents.
+    that. Without a key, whoever reads the file knows the noisy threshold and the documents.
 
     Threads that ask one ledger share commits: while one waits for the disk, the others queue up, and go
     together in the next transaction.
@@ -114,8 +125,22 @@ class SQLLedger(Ledger):
     >>> folder.cleanup()
     """
 
-    def __init__(self, where: str | os.PathLike[str], *, must_exist: bool = False, timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        where: str | os.PathLike[str],
+        *,
+        must_exist: bool = False,
+        timeout: float = 30.0,
+        key: str | None = None,
+        key_file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        found = Key.find(key, key_file)
         self._database = connect(where, must_exist=must_exist, timeout=timeout)
+        try:
+            self._sealing = open_seal(self._database, found)
+        except BaseException:
+            self._database.close()
+            raise
         self._sql = self._database.statements
         self._questions: GroupCommit[_Question] = GroupCommit(self._database)
         self.location = self._database.location
@@ -158,16 +183,14 @@ class SQLLedger(Ledger):
             rows[guard] = None
             if row is not None:
                 guard_id, state, _, asked, head, retired = row
-                rows[guard] = _Row(
-                    guard_id, self._unseal(state, guard, "state", str(asked), head), asked, head, retired
-                )
+                rows[guard] = _Row(guard_id, state, asked, head, retired)
         for question in questions:
             try:
                 self._answer(cursor, question, rows[question.guard])
             except BaseException as error:
                 question.error = error
         for guard, kept in rows.items():
-            if kept is not None and kept.new:
+            if kept is not None and kept.new and kept.state is not None:
                 added = [(kept.guard_id, *_FIELDS(entry), digest) for entry, digest in kept.new.values()]
                 if len(added) == 1:
                     cursor.execute(self._sql.add_entry, added[0])
@@ -189,6 +212,8 @@ class SQLLedger(Ledger):
                 question.repeated = True
                 question.entry = stored
                 return
+        if kept.state is None:
+            kept.state = self._unseal(kept.stored, guard, "state", str(kept.asked), kept.head)
         state, entry = question.compute(kept.state)
         check_texts(state=state)
         entry = self._settled(entry, kept.asked + 1, key or fresh_key(), question.train, question.name)
@@ -220,6 +245,7 @@ class SQLLedger(Ledger):
         guard_id, _, stored, *_ = self._locked(cursor, guard)
         if not new:
             return guard_id, str(stored)
+        check_seal(self._database, cursor, self._sealing)
         for name, document in documents.items():
             cursor.execute(self._sql.add_document, (guard_id, name, self._seal(document, guard, "document", name)))
         return guard_id, None
@@ -319,6 +345,7 @@ class SQLLedger(Ledger):
         with self._database.transaction() as cursor:
             guard_id, *_, retired = self._locked(cursor, guard)
             self._check_retired(retired)
+            check_seal(self._database, cursor, self._sealing)
             cursor.execute(self._sql.document, (guard_id, name))
             row = cursor.fetchone()
             if row is None:
@@ -337,17 +364,22 @@ class SQLLedger(Ledger):
         guard_id, *_ = self._find(guard)
         return sorted(name for (name,) in self._read(self._sql.documents, guard_id))
 
+    @property
+    def sealed(self) -> bool:
+        """Whether the secrets are encrypted where they are stored."""
+        return self._sealing.is_on
+
     def close(self) -> None:
         """Close the database; see `Ledger.close`."""
         self._database.close()
 
     def _seal(self, text: str, *about: str) -> str:
         """Return a secret as it is stored, given what it belongs to."""
-        return text
+        return self._sealing.put(text, *about)
 
     def _unseal(self, text: str, *about: str) -> str:
         """Return a secret that was stored."""
-        return text
+        return self._sealing.get(text, *about)
 
     def _read(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement."""

@@ -1,0 +1,243 @@
+"""A guard's history as a file of JSON lines, which can be checked without any ledger.
+
+The first line says what follows; each other line is one entry with its digest (`thresholdout.ledger.chain`)::
+
+    {"format": "thresholdout history", "version": 1, "guard": F, "parameters": P, "head": D, "count": N}
+    {"query": 1, "key": ..., "name": ..., "train": ..., ..., "upper": ..., "digest": ...}
+
+Parameters are the JSON text that the chain starts from, as a string. Nothing in such a file is secret.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from thresholdout.errors import LedgerDamaged, LedgerUnusable
+from thresholdout.ledger.chain import first_digest, next_digest
+from thresholdout.ledger.checks import JSON, check_texts
+from thresholdout.ledger.entry import Entry
+
+__all__ = ["ExportedHistory", "HistoryFile", "write_history"]
+
+_FORMAT: Final = "thresholdout history"
+_VERSION: Final = 1
+_HEADER: Final = {"format": str, "version": int, "guard": str, "parameters": str, "head": str, "count": int}
+_NUMBERS: Final = frozenset({"train", "value", "half_width", "lower", "upper"})
+_FIELDS: Final = Entry.__slots__
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedHistory:
+    """What the first line of an exported history says.
+
+    Parameters
+    ----------
+    guard : str
+        The guard's fingerprint.
+    parameters : str
+        What it was made with, as JSON text.
+    head : str
+        Digest of its last entry.
+    count : int
+        Number of its entries.
+    """
+
+    guard: str
+    parameters: str
+    head: str
+    count: int
+
+
+class HistoryFile:
+    """An exported history, opened to be read once from its first entry to its last.
+
+    Parameters
+    ----------
+    file : str or path
+        The file.
+
+    Attributes
+    ----------
+    header : ExportedHistory
+        What the file says it holds; true once `entries` has come to its end.
+    digest : str
+        Digest of the last entry that was read.
+
+    Raises
+    ------
+    LedgerUnusable
+        The file can't be read, or is no exported history.
+    """
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        self.location = os.fspath(file)
+        try:
+            self._file: IO[bytes] = open(file, "rb")  # noqa: SIM115 - closed by `close`
+        except OSError as error:
+            raise LedgerUnusable(self.location, f"it can't be read: {error.strerror}") from None
+        try:
+            self.header = self._header()
+            self.digest = first_digest(self.header.guard, self.header.parameters)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def entries(self) -> Iterator[Entry]:
+        """Give each entry, checked against its digest; that they are all there is only sure at the end.
+
+        Raises
+        ------
+        LedgerDamaged
+            A line is damaged, missing or too much, or the entries are not the ones that the first line announces.
+        """
+        header = self.header
+        number = 0
+        for line in self._file:
+            number += 1
+            entry, stored = self._entry(line, number)
+            self.digest = next_digest(self.digest, header.guard, entry)
+            if entry.query != number or self.digest != stored:
+                raise self._damaged(number + 1, "its digest does not fit the lines before it and its own fields")
+            yield entry
+        if number != header.count:
+            raise self._damaged(1, f"it announces {header.count} entries, and {number} are there")
+        if self.digest != header.head:
+            raise self._damaged(1, "its head, or what it says of the guard, does not fit the entries")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _header(self) -> ExportedHistory:
+        line = self._file.readline(1 << 24)
+        try:
+            fields = _object(line)
+        except ValueError:
+            fields = {}
+        if fields.get("format") != _FORMAT:
+            raise LedgerUnusable(self.location, "it is not an exported history")
+        if fields.get("version") != _VERSION or isinstance(fields["version"], bool):
+            raise LedgerUnusable(
+                self.location,
+                f"its format has version {fields.get('version')!r}, this program knows version {_VERSION}; "
+                "use the program that made it, or a newer one",
+            )
+        if list(fields) != list(_HEADER) or any(type(fields[name]) is not kind for name, kind in _HEADER.items()):
+            raise self._damaged(1, f"it has not the fields {', '.join(_HEADER)}")
+        header = ExportedHistory(fields["guard"], fields["parameters"], fields["head"], fields["count"])
+        try:
+            check_texts(guard=header.guard, parameters=header.parameters)
+            if not isinstance(_object(header.parameters.encode()), dict):
+                raise ValueError
+        except ValueError:
+            raise self._damaged(1, "its guard or its parameters are not what a ledger holds") from None
+        return header
+
+    def _entry(self, line: bytes, number: int) -> tuple[Entry, str]:
+        """Return an entry and its digest from a line."""
+        try:
+            fields = _object(line)
+            stored = fields.pop("digest")
+            if tuple(fields) != _FIELDS or not _well_typed(fields):
+                raise ValueError
+            for name in ("key", "name", "source"):
+                check_texts(**{name: fields[name]})
+        except (KeyError, ValueError, AttributeError):
+            raise self._damaged(number + 1, "it is not an entry") from None
+        return Entry(**fields), stored
+
+    def _damaged(self, line: int, reason: str) -> LedgerDamaged:
+        return LedgerDamaged(
+            self.location, line - 1 or None, f"line {line} is damaged: {reason}; don't rely on this history"
+        )
+
+
+def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries: Iterable[Entry]) -> None:
+    """Write a history, whole or not at all.
+
+    Parameters
+    ----------
+    file : str or path
+        Where to; a file that is there is replaced once the new one is complete.
+    header : ExportedHistory
+        What is written.
+    entries : iterable of Entry
+        Its entries, in their order.
+
+    Raises
+    ------
+    LedgerUnusable
+        The file can't be written.
+    LedgerDamaged
+        The entries are not those of the header; nothing is written.
+    """
+    path = Path(file)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(draft, "x", encoding="ascii", newline="\n") as out:
+            first: dict[str, JSON] = {"format": _FORMAT, "version": _VERSION}
+            out.write(json.dumps(first | {name: getattr(header, name) for name in ExportedHistory.__slots__}) + "\n")
+            digest, number = first_digest(header.guard, header.parameters), 0
+            for number, entry in enumerate(entries, 1):  # noqa: B007 - counted for the check below
+                digest = next_digest(digest, header.guard, entry)
+                fields = {name: getattr(entry, name) for name in _FIELDS}
+                fields.update((name, float(fields[name])) for name in _NUMBERS)
+                out.write(json.dumps(fields | {"digest": digest}, allow_nan=False) + "\n")
+            if (number, digest) != (header.count, header.head):
+                raise LedgerDamaged(
+                    str(path), None, "the entries do not fit their head; run `thresholdout verify` on the ledger"
+                )
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(draft, path)
+    except OSError as error:
+        raise LedgerUnusable(str(path), f"it can't be written: {error.strerror}") from None
+    finally:
+        with suppress(FileNotFoundError):
+            draft.unlink()
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Return a line's JSON object; ValueError for anything else, names that occur twice, and infinite numbers."""
+    try:
+        found = json.loads(line, object_pairs_hook=_once, parse_constant=_refuse)
+    except RecursionError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError
+    return fields
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
+def _well_typed(fields: dict[str, Any]) -> bool:
+    """Whether an entry's fields have the types that a ledger stores."""
+    return (
+        all(type(fields[name]) is float and math.isfinite(fields[name]) for name in _NUMBERS)
+        and all(isinstance(fields[name], str) for name in ("key", "name", "source"))
+        and type(fields["query"]) is int
+        and (fields["remaining"] is None or type(fields["remaining"]) is int)
+    )
