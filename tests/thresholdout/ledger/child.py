@@ -134,6 +134,28 @@ def asks_with_marks(file: str, prefix: str, count: str, synchronous: str) -> Non
             thread.join()
 
 
+def asks_until_killed(file: str) -> None:
+    """Fork processes that are killed at their first, second, third... step on the disk, until one is left alive."""
+    step, status = 0, signal.SIGKILL.value
+    while status == signal.SIGKILL:
+        step += 1
+        process = os.fork()
+        if process == 0:
+            power_loss.kill_at(step)
+            with SQLLedger(file) as ledger:
+                ledger.create(GUARD, {}, FIRST)
+                power_loss.mark("created")
+                for number in range(2):
+                    key = f"{step}-{number}"
+                    power_loss.mark(f"asks {key}")
+                    entry, _ = ledger.ask(GUARD, key, 0.5, "accuracy", Mechanism())
+                    power_loss.mark(f"answer {key} {entry.value!r}")
+            os._exit(0)
+        _, status = os.waitpid(process, 0)
+    assert status == 0, status
+    power_loss.mark(f"kills {step - 1}")
+
+
 def forks(file: str) -> None:
     """Ask before a fork, and after it on both sides at once."""
     ledger = SQLLedger(file)
@@ -187,6 +209,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         killed_at_random,
         asks,
         asks_with_marks,
+        asks_until_killed,
         forks,
         forks_inside,
     )

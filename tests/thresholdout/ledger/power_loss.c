@@ -6,8 +6,8 @@
  * a synchronisation when it begins and when it is done: what was logged before its beginning is on the disk after
  * its end, and nothing else can be relied on.
  *
- * POWER_LOSS_KILL, when set, is the number of the step (a change, or either end of a synchronisation, of this process)
- * at which the process kills itself, before it is done.
+ * power_loss_kill_at(n) has the process kill itself before its n-th step from then on: a change, or either end of a
+ * synchronisation.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -62,14 +62,16 @@ __attribute__((constructor)) static void start(void) {
     real_unlink = dlsym(RTLD_NEXT, "unlink");
     const char *watched = getenv("POWER_LOSS_FOLDER");
     const char *log = getenv("POWER_LOSS_LOG");
-    const char *step = getenv("POWER_LOSS_KILL");
     if (watched == NULL || log == NULL || strlen(watched) >= sizeof folder)
         return;
     strcpy(folder, watched);
     folder_length = strlen(folder);
     log_file = real_open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (step != NULL)
-        kill_at = atol(step);
+}
+
+void power_loss_kill_at(long step) {
+    steps = 0;
+    kill_at = step;
 }
 
 /* The name within the folder: "" for the folder itself, NULL for what is elsewhere. */

@@ -8,6 +8,7 @@ writes none, all, some, or some of their sectors; of the names that were made an
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import shutil
@@ -37,10 +38,15 @@ def compiled(folder: Path) -> Path | None:
     return library
 
 
-def environment(library: Path, folder: Path, log: Path, kill: int | None = None) -> dict[str, str]:
+def environment(library: Path, folder: Path, log: Path) -> dict[str, str]:
     """Return the environment of a process whose work in the folder is logged."""
     chosen = {"LD_PRELOAD": str(library), "POWER_LOSS_FOLDER": str(folder), "POWER_LOSS_LOG": str(log)}
-    return {**os.environ, **chosen} | ({} if kill is None else {"POWER_LOSS_KILL": str(kill)})
+    return {**os.environ, **chosen}
+
+
+def kill_at(step: int) -> None:
+    """Kill this process, whose work is logged, before its n-th step on the disk from now."""
+    ctypes.CDLL(None).power_loss_kill_at(ctypes.c_long(step))
 
 
 def mark(text: str) -> None:
