@@ -12,7 +12,8 @@ from thresholdout.ledger.database import Database
 
 __all__ = ["connect"]
 
-_EXPECTED = "a file, or an address like sqlite:///guard.db; only SQLite files are supported so far"
+_EXPECTED = "a file, or an address like sqlite:///guard.db or postgresql://user@host/database"
+_POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
 def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float) -> Database:
@@ -29,6 +30,8 @@ def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float) 
 
     Raises
     ------
+    ThresholdoutError
+        The library that the database needs is missing.
     InputError
         The address of another kind of database; never shown, since it may hold a password.
     LedgerUnusable
@@ -37,6 +40,11 @@ def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float) 
     path = os.fspath(where)
     if not isinstance(path, str):
         raise InputTypeError("ledger", f"a {type(path).__name__}", "a path that is a string")
+    if path.startswith(_POSTGRES):
+        from thresholdout.ledger.postgres import PostgresServer
+
+        _, _, rest = path.partition("://")
+        return PostgresServer(f"postgresql://{rest}", must_exist=must_exist, timeout=timeout)
     if "://" in path:
         try:
             url = make_url(path)

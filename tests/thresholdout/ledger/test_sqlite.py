@@ -254,8 +254,8 @@ def test_a_relative_path_outlives_a_change_of_folder(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("where", "seen"),
     [
-        ("postgresql://user:hunter2@host/db", "a postgresql address"),
-        ("postgresql+psycopg://user:hunter2@host/db", "a postgresql.psycopg address"),
+        ("mysql://user:hunter2@host/db", "a mysql address"),
+        ("postgresql+asyncpg://user:hunter2@host/db", "a postgresql.asyncpg address"),
         ("sqlite+aiosqlite:///guard.db", "a sqlite.aiosqlite address"),
         ("://hunter2", "an address that can't be read"),
         ("sqlite:///guard.db?mode=memory", "an address with options"),
