@@ -48,6 +48,7 @@ EXCEPTIONS = {
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
 HEAVY_ALLOWED = {
+    "thresholdout.model_selection.search": {"sklearn"},
     "thresholdout.accounting": {"scipy"},
     "thresholdout.cli": {"click"},
     "thresholdout.ledger.schema": {"sqlalchemy"},

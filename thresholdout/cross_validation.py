@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from thresholdout.folds import Fold
     from thresholdout.ledger import Ledger
     from thresholdout.noise import NoiseSource
+    from thresholdout.records import Origin
 
 __all__ = ["KFoldGuard"]
 
@@ -145,7 +146,7 @@ class KFoldGuard:
     def score(
         self,
         estimator: Any,
-        metric: str | Metric = "accuracy",
+        metric: str | Metric | Statistic = "accuracy",
         *,
         expected: float | None = None,
         key: str | None = None,
@@ -158,7 +159,7 @@ class KFoldGuard:
         estimator : estimator
             It is cloned and fitted to the complement of every fold.
         metric : str or Metric, default="accuracy"
-            One of `thresholdout.metrics`: a mean of per-record values.
+            One of `thresholdout.metrics`, a mean of per-record values; a `Statistic` is refused.
         expected : float, optional
             What you expect, in the metric's units, from earlier answers or from elsewhere, *not from these records*. An
             answer that agrees repeats it and costs nothing. By default the last answer about this metric, and the
@@ -234,6 +235,10 @@ class KFoldGuard:
     def answers(self) -> list[Answer]:
         """Every answer so far."""
         return self._guard.answers()
+
+    def origin(self, X: Any) -> Origin:
+        """Say where rows come from: "holdout" when they are exactly the records; see `Thresholdout.origin`."""
+        return self._guard.origin(X)
 
     @property
     def folds(self) -> pd.DataFrame:

@@ -96,12 +96,14 @@ def accuracy() -> Metric:
     >>> accuracy().values(np.array(["a", "b"]), np.array(["a", "a"]), None)
     array([ True, False])
     """
-    return Metric("accuracy", "predict", lambda y, output, _: _labels(output, y) == y, (0.0, 1.0), True)
+    return Metric("accuracy", "predict", lambda y, output, classes: _labels(output, y, classes) == y, (0.0, 1.0), True)
 
 
 def zero_one_loss() -> Metric:
     """Share of records whose predicted label is wrong."""
-    return Metric("zero_one_loss", "predict", lambda y, output, _: _labels(output, y) != y, (0.0, 1.0), False)
+    return Metric(
+        "zero_one_loss", "predict", lambda y, output, classes: _labels(output, y, classes) != y, (0.0, 1.0), False
+    )
 
 
 def brier_score() -> Metric:
@@ -234,13 +236,16 @@ def _positive(value: float, argument: str) -> float:
     return number
 
 
-def _labels(output: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-    """Check that there is one predicted label per record, and that labels are what is predicted."""
+def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
+    """Check that there is one predicted label per record, and that labels are what is predicted.
+
+    On few records no prediction may be right, so the estimator's classes count as well.
+    """
     _same_shape(output, y)
     if (output.dtype.kind in "biuf") != (y.dtype.kind in "biuf"):
         kinds = f"predictions of type {output.dtype} for labels of type {y.dtype}"
         raise InputTypeError("estimator", kinds, "predictions of the labels' type")
-    if not np.isin(output, np.unique(y)).any():
+    if not np.isin(output if classes is None else classes, np.unique(y)).any():
         raise InputError("estimator", "predictions that are never one of the labels", "a classifier of these labels")
     return output
 

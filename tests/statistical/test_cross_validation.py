@@ -1,6 +1,7 @@
 """Guarded cross-validation against analysts and learners that do their worst; guards per fold, which fail.
 
-Labels are fair coins, so the risk of every model is 1/2, whatever it was fitted to. Seeds are fixed; error rates over seeds are at most 1e-9 where a promise is tested.
+Labels are fair coins, so the risk of every model is 1/2, whatever it was fitted to. Seeds are fixed; over seeds, a
+promise that holds fails its test with probability at most 1e-9.
 """
 
 import numpy as np

@@ -1,0 +1,593 @@
+"""A search whose choice is made by a guard."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils.metaestimators import available_if
+
+from thresholdout.cross_validation import KFoldGuard
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, OverlapError, PlanError
+from thresholdout.guard import Thresholdout
+from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.model_selection.training_value import Scoring, known_value
+from thresholdout.statistics import Statistic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.answer import Answer
+    from thresholdout.ledger import Ledger
+    from thresholdout.metrics import Metric
+    from thresholdout.noise import NoiseSource
+
+__all__ = ["GuardedSearchCV"]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _delegated(name: str) -> Callable[[Method], Method]:
+    """Return a decorator for a method that exists when the searched estimator has it."""
+
+    def check(self: GuardedSearchCV) -> bool:
+        getattr(getattr(self, "best_estimator_", self.search.estimator), name)
+        return True
+
+    return cast(Callable[[Method], Method], available_if(check))
+
+
+class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Search by cross-validation, then choose by a guard.
+
+    The search runs as it is, on training records only. Its candidates are fitted to all of these, and the guard is
+    asked for each of them, in this process and in the order of their cross-validated rank. The cross-validated score is
+    the training value of the question: it is honest, so the holdout seldom contradicts it and little budget is spent.
+    Answers and charges do not depend on ``n_jobs``.
+
+    Parameters
+    ----------
+    search : GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV, ...
+        A search with ``estimator``, which leaves ``cv_results_``; it is cloned. Of a halving search the candidates of
+        the last round are asked about.
+    guard : Thresholdout or KFoldGuard, optional
+        A `Thresholdout` has the training part beside the holdout, and `fit` gets training records. A `KFoldGuard` gets
+        all its records in `fit`; the search's own cross-validation is not run then, because its scores would tell about
+        the records, and every candidate of the grid is one question. By default `fit` holds out a part of its records
+        and makes a guard of it.
+    metric : str, Metric or Statistic, optional
+        What the guard is asked for. By default what the search scores by, where a guard knows it; losses without a
+        bound need one, such as ``thresholdout.metrics.squared_error(clip=...)``.
+    candidates : int, optional
+        How many of the best candidates the guard is asked about; all of them by default.
+    exhausted : {"stop", "raise", "train", "nan"}, default="stop"
+        What happens when the guard answers no more. "stop": no further question, the best of those answered is chosen.
+        "nan": the same, but later candidates are tried, whose answers may be known. "train": their cross-validated
+        scores stand in, without certificate. "raise": `BudgetExhausted`. If there is no answer at all, it is raised.
+    holdout : float, default=0.25
+        Without a guard: share of the records that is held out, of the groups if there are groups. Drawn without looking
+        at labels.
+    budget : int, default=2
+        Without a guard: how many answers may contradict cross-validation.
+    confidence : float, default=0.95
+        Without a guard: see `Thresholdout`.
+    ledger : str, path or Ledger, optional
+        Without a guard: see `Thresholdout`. With the same records and ``random_state`` the guard is continued.
+    noise : NoiseSource, optional
+        Without a guard: see `Thresholdout`. A copy is used in every `fit`.
+    random_state : int, RandomState or None
+        Without a guard: seed for what is held out.
+
+    Attributes
+    ----------
+    cv_results_ : dict
+        The search's, and for every candidate ``guarded_score`` (greater is better, as in the search: losses are
+        negated; NaN where nothing was answered), ``guarded_half_width``, ``guarded_source`` ("train", "holdout",
+        "uncertified", or "" when nothing was answered), ``rank_guarded``.
+    best_index_, best_params_, best_estimator_
+        The candidate with the best guarded score, at equal scores the one with the better cross-validated rank.
+    best_score_, best_half_width_ : float
+        Its guarded score, and what that is worth.
+    answers_ : list of Answer
+        The guard's answers in the order of the questions, in the metric's own units.
+    n_questions_ : int
+        How many of them were new; repeated ones cost nothing.
+    exhausted_ : {"budget", "queries"} or None
+        Which limit of the guard was met.
+    certificate_ : Certificate
+        Of the guard.
+    guard_ : Thresholdout or KFoldGuard
+        That was asked. A guard that `fit` made is not pickled.
+    search_ : estimator
+        The fitted search; ``None`` with a `KFoldGuard`.
+
+    Notes
+    -----
+    *Keys.* The key of a question is a hash of the fitted estimator, the metric and the training value: of what the
+    question is a function of. If the same candidates are fitted again and come out the same, after a crash for
+    instance, the same ledger gives the same answers and charges nothing. An estimator that comes out differently
+    (without a fixed seed) is a new question. With a `KFoldGuard` the key is a hash of the estimator's parameters and
+    the metric, since nothing computed from the records may show: the answer is then about the models that were fitted
+    the first time.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from thresholdout import Thresholdout
+    >>> X, y = load_digits(return_X_y=True)
+    >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), queries=20, budget=2,
+    ...                      mechanism="thresholdout")
+    >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]}, cv=3)
+    >>> guarded = GuardedSearchCV(search, guard).fit(X[900:], y[900:])
+    >>> guarded.best_params_, guarded.n_questions_, guarded.exhausted_
+    ({'max_depth': 8}, 3, None)
+    >>> [answer.source for answer in guarded.answers_], guard.remaining
+    (['train', 'train', 'train'], 2)
+    """
+
+    _required_parameters = ("search",)
+    answers_: list[Answer]
+    best_estimator_: Any
+    best_index_: int
+    exhausted_: str | None
+
+    def __init__(
+        self,
+        search: Any,
+        guard: Thresholdout | KFoldGuard | None = None,
+        *,
+        metric: str | Metric | Statistic | None = None,
+        candidates: int | None = None,
+        exhausted: Exhausted = "stop",
+        holdout: float = 0.25,
+        budget: int = 2,
+        confidence: float = 0.95,
+        ledger: str | Path | Ledger | None = None,
+        noise: NoiseSource | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.search = search
+        self.guard = guard
+        self.metric = metric
+        self.candidates = candidates
+        self.exhausted = exhausted
+        self.holdout = holdout
+        self.budget = budget
+        self.confidence = confidence
+        self.ledger = ledger
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **fit_params: Any) -> GuardedSearchCV:
+        """Search, ask the guard, and keep the best candidate.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Training records and labels; all records when there is no guard, and with a `KFoldGuard`.
+        groups : array-like of shape (n,), optional
+            Group of each record, for the search's splitter. Without a guard whole groups are held out, and only groups
+            are taken for independent.
+        **fit_params
+            For the search's ``fit``; what has one entry per record is split like the records.
+
+        Returns
+        -------
+        GuardedSearchCV
+            This object.
+
+        Raises
+        ------
+        OverlapError
+            When X contains records of the guard's holdout.
+        InputError
+            When an argument cannot be used.
+        BudgetExhausted
+            By the policy "raise", or when there is no answer at all.
+        """
+        check_search(self.search, self.candidates)
+        policy, scoring = check_exhausted(self.exhausted), Scoring(self.search, self.metric)
+        y = _checked_labels(self.search, y)
+        if isinstance(self.guard, KFoldGuard):
+            return self._fit_folds(self.guard, X, y, groups, fit_params, scoring, policy)
+        part = _HeldOut(self, X, y, groups, fit_params) if self.guard is None else None
+        if part is not None:
+            X, y, groups, fit_params = part.train
+        elif not isinstance(self.guard, Thresholdout):
+            raise InputTypeError("guard", f"a {type(self.guard).__name__}", "a Thresholdout, a KFoldGuard, or None")
+        elif self.guard.origin(X) in ("holdout", "mixed"):
+            expected = "training records only; the guard has the holdout and needs no other copy"
+            raise OverlapError("X", "records of the guard's holdout", expected)
+        if groups is not None and _wants_groups(self.search):
+            fit_params = {**fit_params, "groups": groups}
+        search = clone(self.search)
+        if "refit" in search.get_params(deep=False):
+            search.set_params(refit=False)
+        if not scoring.direct:
+            search.set_params(scoring=scoring.scorer(search))
+        search.fit(X, y, **fit_params)
+        self.search_ = search
+        settings, routed = search.cv_results_["params"], _for_estimator(search, fit_params)
+        order = ranked(search.cv_results_, scoring, self.candidates)
+        if not order.size:
+            _fit(self.search.estimator, settings[0], X, y, routed)  # shows its own error, if that is why
+            raise InputError("search", "no candidate with a finite cross-validated score", "at least one")
+        if part is not None:
+            part.check(_fit(self.search.estimator, settings[order[0]], X, y, routed))
+        guard = cast(Thresholdout, self.guard) if part is None else part.guard(self, len(order))
+        values = scoring.training_values(search.cv_results_)
+        models = self._fitted([settings[index] for index in order], X, y, routed)
+
+        def ask(position: int, model: Any) -> Answer:
+            value = float(values[order[position]])
+            metric, key = known_value(scoring.metric, value), _key(model, scoring.metric.name, value)
+            return guard.score(model, metric, cv=value, key=key)
+
+        self._ask_all(guard, order, models, ask, values, scoring, policy)
+        self._finish(guard, dict(search.cv_results_), scoring)
+        return self
+
+    def _fit_folds(
+        self,
+        guard: KFoldGuard,
+        X: Any,
+        y: Any,
+        groups: Any,
+        fit_params: Mapping[str, Any],
+        scoring: Scoring,
+        policy: Exhausted,
+    ) -> GuardedSearchCV:
+        """Ask about every candidate of the grid; the records themselves are looked at by the guard only."""
+        if self.candidates is not None:
+            raise InputError("candidates", self.candidates, "None: nothing ranks the candidates before the guard does")
+        if fit_params or groups is not None:
+            given = ", ".join([*fit_params, *(["groups"] if groups is not None else [])])
+            raise InputError("fit_params", given, "none with a KFoldGuard; groups are given to the guard")
+        if guard.origin(X) != "holdout":
+            raise InputError("X", "other records than the guard's", "exactly the records of the KFoldGuard")
+        settings = listed_candidates(self.search)
+        models = [_with(self.search.estimator, one) for one in settings]
+        n_jobs = getattr(self.search, "n_jobs", None)
+        self.search_ = None
+
+        def ask(position: int, model: Any) -> Answer:
+            key = _key(model, scoring.metric.name, "folds")
+            return guard.score(model, scoring.metric, key=key, n_jobs=n_jobs)
+
+        missing = np.full(len(settings), np.nan)
+        order = np.arange(len(settings))
+        self._ask_all(guard, order, iter(models), ask, missing, scoring, policy)
+        self.best_estimator_ = clone(self.best_estimator_).fit(X, y)
+        self._finish(guard, {"params": settings}, scoring)
+        return self
+
+    def _fitted(
+        self, settings: Sequence[Mapping[str, Any]], X: Any, y: Any, routed: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        """Fit the candidates to all records, some at a time and in order."""
+        from joblib import effective_n_jobs
+        from sklearn.utils.parallel import Parallel, delayed
+
+        n_jobs = getattr(self.search, "n_jobs", None)
+        size = 4 * int(effective_n_jobs(n_jobs))
+        for start in range(0, len(settings), size):
+            some = settings[start : start + size]
+            yield from Parallel(n_jobs=n_jobs)(delayed(_fit)(self.search.estimator, one, X, y, routed) for one in some)
+
+    def _ask_all(
+        self,
+        guard: Thresholdout | KFoldGuard,
+        order: NDArray[np.intp],
+        models: Iterator[Any],
+        ask: Callable[[int, Any], Answer],
+        values: NDArray[np.float64],
+        scoring: Scoring,
+        policy: Exhausted,
+    ) -> None:
+        """Ask the questions in their order, keep the best model, and follow the policy at exhaustion."""
+        size = len(values)
+        scores, widths, sources = np.full(size, np.nan), np.full(size, np.nan), np.full(size, "", dtype=object)
+        self.answers_, self.exhausted_ = [], None
+        best, refusal = -np.inf, None
+        for position, model in enumerate(models):
+            index = int(order[position])
+            try:
+                answer = ask(position, model)
+            except BudgetExhausted as error:
+                if policy == "raise":
+                    raise
+                refusal = error
+                if policy == "stop":
+                    break
+                if policy == "train" and np.isfinite(values[index]):
+                    scores[index], widths[index] = scoring.sign * values[index], np.inf
+                    sources[index] = "uncertified"
+            else:
+                self.answers_.append(answer)
+                scores[index], widths[index] = scoring.sign * answer.value, answer.half_width
+                sources[index] = answer.source
+            if scores[index] > best:
+                best, self.best_index_, self.best_estimator_ = scores[index], index, model
+        if refusal is not None:
+            if not np.isfinite(best):
+                raise refusal
+            warn_exhausted(refusal, policy, stacklevel=3)
+            self.exhausted_ = refusal.what
+        self._columns = {
+            "guarded_score": scores,
+            "guarded_half_width": widths,
+            "guarded_source": sources,
+            "rank_guarded": _ranks(scores),
+        }
+        self.guard_ = guard
+
+    def _finish(self, guard: Thresholdout | KFoldGuard, results: dict[str, Any], scoring: Scoring) -> None:
+        """Set what is left of the attributes."""
+        self.cv_results_ = {**results, **self._columns}
+        del self._columns
+        self.best_params_ = results["params"][self.best_index_]
+        self.best_score_ = float(self.cv_results_["guarded_score"][self.best_index_])
+        self.best_half_width_ = float(self.cv_results_["guarded_half_width"][self.best_index_])
+        self.n_questions_ = sum(not answer.repeated for answer in self.answers_)
+        self.certificate_ = guard.certificate
+        self._scoring_name = scoring.name
+
+    def count_queries(self, X: Any = None, y: Any = None) -> int:
+        """Return how many questions `fit` asks at most, without fitting anything.
+
+        Parameters
+        ----------
+        X, y : array-like, optional
+            Not needed.
+
+        Raises
+        ------
+        InputError
+            When the search does not tell how many candidates it has; ``candidates=`` bounds it then.
+
+        Examples
+        --------
+        >>> from sklearn.linear_model import Ridge
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> GuardedSearchCV(GridSearchCV(Ridge(), {"alpha": [0.1, 1, 10]}), candidates=2).count_queries()
+        2
+        """
+        check_search(self.search, self.candidates)
+        most = most_candidates(self.search)
+        bounds = [bound for bound in (most, self.candidates) if bound is not None]
+        if not bounds:
+            seen = f"{type(self.search).__name__}, whose number of candidates depends on the records"
+            raise InputError("search", seen, "candidates= beside it, which bounds the number of questions")
+        return min(bounds)
+
+    @_delegated("predict")
+    def predict(self, X: Any) -> Any:
+        """Return the best estimator's predictions."""
+        return self._best().predict(X)
+
+    @_delegated("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Return the best estimator's probabilities."""
+        return self._best().predict_proba(X)
+
+    @_delegated("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the best estimator's log probabilities."""
+        return self._best().predict_log_proba(X)
+
+    @_delegated("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Return the best estimator's decision function."""
+        return self._best().decision_function(X)
+
+    @_delegated("transform")
+    def transform(self, X: Any) -> Any:
+        """Return what the best estimator makes of X."""
+        return self._best().transform(X)
+
+    @_delegated("inverse_transform")
+    def inverse_transform(self, X: Any) -> Any:
+        """Return what the best estimator makes X of."""
+        return self._best().inverse_transform(X)
+
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """Return the best estimator's score on records that nobody has asked about, by the search's own scoring."""
+        from sklearn.metrics import check_scoring
+
+        scoring, best = self.search.scoring, self._best()
+        if isinstance(scoring, Mapping):
+            scoring = scoring[self._scoring_name]
+        elif isinstance(scoring, (list, tuple, set)):
+            scoring = self._scoring_name
+        found = check_scoring(best, scoring)(best, X, y, **params)
+        return float(found)
+
+    def _best(self) -> Any:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels of the best estimator."""
+        classes: NDArray[Any] = self._fitted_attribute("classes_")
+        return classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of the best estimator."""
+        features: int = self._fitted_attribute("n_features_in_")
+        return features
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features, if they had any."""
+        names: NDArray[Any] = self._fitted_attribute("feature_names_in_")
+        return names
+
+    def _fitted_attribute(self, name: str) -> Any:
+        if "best_estimator_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name!r} before fit")
+        return getattr(self.best_estimator_, name)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import get_tags
+
+        tags, inner = super().__sklearn_tags__(), get_tags(self.search)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = copy.deepcopy((inner.classifier_tags, inner.regressor_tags))
+        tags.input_tags.pairwise, tags.input_tags.sparse = inner.input_tags.pairwise, inner.input_tags.sparse
+        tags.input_tags.allow_nan = get_tags(self.search.estimator).input_tags.allow_nan
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False
+        tags.target_tags.required = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything but a guard that `fit` made: its state stays in this process, or in its ledger."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if self.guard is None:
+            state.pop("guard_", None)
+        return state
+
+    def get_metadata_routing(self) -> Any:
+        """Return what is passed on: everything that the search's ``fit`` asks for."""
+        from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+
+        router = MetadataRouter(owner=type(self).__name__)
+        return router.add(search=self.search, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+
+
+class _HeldOut:
+    """A part of the records, held out without looking at labels."""
+
+    def __init__(self, owner: GuardedSearchCV, X: Any, y: Any, groups: Any, fit_params: Mapping[str, Any]) -> None:
+        from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+        from sklearn.utils import _safe_indexing, indexable
+
+        X, y, groups = indexable(X, y, groups)
+        n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        kind = ShuffleSplit if groups is None else GroupShuffleSplit
+        splitter = kind(1, test_size=owner.holdout, random_state=owner.random_state)
+        kept, held = next(splitter.split(np.zeros((n, 1)), None, groups))
+
+        def some(values: Any, positions: NDArray[np.intp]) -> Any:
+            return _safe_indexing(values, positions)
+
+        def by_record(value: Any) -> bool:
+            return hasattr(value, "__len__") and not isinstance(value, (str, Mapping)) and len(value) == n
+
+        params = {name: some(value, kept) if by_record(value) else value for name, value in fit_params.items()}
+        self.train = (some(X, kept), some(y, kept), None if groups is None else some(groups, kept), params)
+        self._held = (some(X, held), some(y, held))
+        self._groups = None if groups is None else some(groups, held)
+
+    def check(self, model: Any) -> None:
+        """Show the error of records that the estimator can't predict, before there is a guard."""
+        model.predict(self._held[0])
+
+    def guard(self, owner: GuardedSearchCV, questions: int) -> Thresholdout:
+        """Make the guard, for a known number of questions."""
+        from graphs import Groups
+
+        def make(**parameters: Any) -> Thresholdout:
+            return Thresholdout(
+                self._held,
+                train=self.train[:2],
+                dependence=None if self._groups is None else Groups(self._groups),
+                queries=questions,
+                budget=owner.budget,
+                confidence=owner.confidence,
+                ledger=owner.ledger,
+                noise=copy.deepcopy(owner.noise),
+                allow_equal_rows=True,
+                **parameters,
+            )
+
+        try:
+            return make(mechanism="thresholdout")
+        except PlanError as error:
+            warnings.warn(
+                f"what was held out is too small to certify anything: {error}. Half-widths are the whole range",
+                UserWarning,
+                stacklevel=3,
+            )
+            return make(threshold=0.5, noise_scale=0.01)
+
+
+def _checked_labels(search: Any, y: Any) -> Any:
+    """Return labels with one entry per record, of a type that a guard compares."""
+    from sklearn.base import is_classifier
+    from sklearn.utils.multiclass import type_of_target
+    from sklearn.utils.validation import column_or_1d
+
+    if y is None:
+        raise InputError("y", None, "labels: GuardedSearchCV requires y to be passed, but the target y is None")
+    array = np.asarray(y)
+    if array.ndim == 2:
+        array = y = column_or_1d(y, warn=True)
+    if array.dtype == object:
+        if is_classifier(search):
+            type_of_target(array, input_name="y", raise_unknown=True)
+        else:
+            y = array.astype(np.float64)
+    return y
+
+
+def _wants_groups(search: Any) -> bool:
+    """Whether the search's fit takes groups: always without metadata routing, else when it asks for them."""
+    from sklearn import get_config
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    if not get_config()["enable_metadata_routing"]:
+        return True
+    return "groups" in get_routing_for_object(search).consumes("fit", {"groups"})
+
+
+def _for_estimator(search: Any, fit_params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that the search would give to its estimator's fit."""
+    from sklearn import get_config
+    from sklearn.utils.metadata_routing import process_routing
+
+    if get_config()["enable_metadata_routing"]:
+        return dict(process_routing(search, "fit", **fit_params).estimator.fit)
+    return {name: value for name, value in fit_params.items() if name != "groups"}
+
+
+def _with(estimator: Any, parameters: Mapping[str, Any]) -> Any:
+    return clone(estimator).set_params(**clone(dict(parameters), safe=False))
+
+
+def _fit(estimator: Any, parameters: Mapping[str, Any], X: Any, y: Any, fit_params: Mapping[str, Any]) -> Any:
+    return _with(estimator, parameters).fit(X, y, **fit_params)
+
+
+def _key(model: Any, metric: str, value: float | str) -> str | None:
+    """Return a hash of what the question is a function of; none when the model can't be hashed."""
+    import pickle
+
+    import joblib
+
+    try:
+        digest = joblib.hash(model, hash_name="sha1")
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return None
+    return f"{metric} {value if isinstance(value, str) else value.hex()} {digest}"
+
+
+def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return ranks from 1, the largest score first; those without a score come last."""
+    from scipy.stats import rankdata
+
+    filled = np.where(np.isnan(scores), -np.inf, scores)
+    return np.asarray(rankdata(-filled, method="min"), dtype=np.int32)

@@ -1,0 +1,188 @@
+"""What a search already knows: its cross-validated score, as the training value of a guard's question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.metrics import Metric
+from thresholdout.statistics import Statistic, get_score
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["TRAINING_COLUMN", "Scoring", "WithTrainingValue", "known_value"]
+
+TRAINING_COLUMN = "guarded_training_value"
+"""What scores of the guard's own metric are called inside a search."""
+
+# Scores of scikit-learn that are in the units of the guard's score of the same name.
+_SAME_UNITS = ("accuracy", "balanced_accuracy", "f1", "r2", "roc_auc")
+
+# Losses that scikit-learn negates; the guard's are clipped or in other units, so they are computed anew.
+_LOSSES = {"neg_log_loss": "log_loss", "neg_brier_score": "brier_score"}
+_NEED_CLIP = {
+    "neg_mean_squared_error": "squared_error",
+    "neg_root_mean_squared_error": "squared_error",
+    "neg_mean_absolute_error": "absolute_error",
+    "neg_median_absolute_error": "median_absolute_error",
+}
+
+
+class Scoring:
+    """Which score a search ranks by, which one the guard is asked for, and where its training value comes from.
+
+    Parameters
+    ----------
+    search : estimator
+        A search over parameters with ``estimator``, ``scoring`` and ``refit``.
+    metric : str, Metric or Statistic, optional
+        What the guard is asked for; by default what the search scores by.
+
+    Attributes
+    ----------
+    metric : Metric or Statistic
+        What the guard is asked for.
+    name : str
+        The search's score, as its columns call it: ``"score"``, or the one that ``refit`` names.
+    direct : bool
+        Whether the search's score is the metric itself, in the same units.
+
+    Raises
+    ------
+    InputError
+        When the search's score is no metric that a guard knows, or does not say which one it is.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> Scoring(GridSearchCV(LogisticRegression(), {}, scoring="neg_log_loss"), None).metric.name
+    'log_loss(clip=5.0)'
+    """
+
+    def __init__(self, search: Any, metric: str | Metric | Statistic | None) -> None:
+        scoring = getattr(search, "scoring", None)
+        self.several = isinstance(scoring, (list, tuple, set, Mapping))
+        self.name, single = ("score", scoring) if not self.several else self._named(search, scoring)
+        kind = self._kind(search.estimator, single)
+        self.direct = kind in _SAME_UNITS
+        if metric is None:
+            metric = str(kind) if self.direct else self._by_default(single)
+        elif self.direct:
+            self.direct = get_score(metric).name == get_score(str(kind)).name
+        self.metric = get_score(metric)
+
+    @property
+    def sign(self) -> float:
+        """1 for scores, -1 for losses."""
+        return 1.0 if self.metric.greater_is_better else -1.0
+
+    @staticmethod
+    def _named(search: Any, scoring: Any) -> tuple[str, Any]:
+        """Return the name and the score that ``refit`` names, of several."""
+        refit = getattr(search, "refit", None)
+        if not isinstance(refit, str) or refit not in scoring:
+            seen = f"{refit!r} for a search with several scores"
+            raise InputError("refit", seen, f"the name of one of them: {', '.join(map(str, scoring))}")
+        return refit, scoring[refit] if isinstance(scoring, Mapping) else refit
+
+    @staticmethod
+    def _kind(estimator: Any, scoring: Any) -> str | None:
+        from sklearn.base import is_classifier, is_regressor
+
+        if scoring is None:
+            return "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else None
+        return scoring if isinstance(scoring, str) else None
+
+    @staticmethod
+    def _by_default(scoring: Any) -> str:
+        if isinstance(scoring, str) and scoring in _LOSSES:
+            return _LOSSES[scoring]
+        if isinstance(scoring, str) and scoring in _NEED_CLIP:
+            clipped = f"metric=thresholdout's {_NEED_CLIP[scoring]}(clip=...), a loss with a range"
+            raise InputError("metric", f"None for scoring={scoring!r}", clipped)
+        expected = "metric= beside it: a name or an object of thresholdout.metrics or thresholdout.statistics"
+        raise InputError("metric", f"None for scoring={scoring!r}", expected)
+
+    def scorer(self, search: Any) -> Any:
+        """Return what the search is to score by: as it was, or with the metric's own value beside it."""
+        from sklearn.metrics import check_scoring
+
+        if self.direct:
+            return search.scoring
+        return WithTrainingValue(check_scoring(search.estimator, search.scoring), self.metric)
+
+    def training_values(self, results: Mapping[str, Any]) -> NDArray[np.float64]:
+        """Return the cross-validated means of the metric, in its own units and within its range."""
+        column = self.name if self.direct else TRAINING_COLUMN
+        values = np.asarray(results[f"mean_test_{column}"], dtype=np.float64)
+        return np.clip(values, *self.metric.bounds)
+
+
+class WithTrainingValue:
+    """A scorer, and the value of a guard's metric beside what it says.
+
+    Parameters
+    ----------
+    scorer : callable
+        Returns a number or several by name.
+    metric : Metric or Statistic
+        Computed on the records that are scored.
+    """
+
+    def __init__(self, scorer: Any, metric: Metric | Statistic) -> None:
+        self._scorer = scorer
+        self._metric = metric
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, **params: Any) -> dict[str, float]:
+        """Return all scores by name."""
+        found = self._scorer(estimator, X, y, **params)
+        scores = dict(found) if isinstance(found, Mapping) else {"score": found}
+        return {**scores, TRAINING_COLUMN: float(np.mean(self._metric.of(estimator, X, y)))}
+
+    def get_metadata_routing(self) -> Any:
+        """Return what the scorer asks for."""
+        from sklearn.utils.metadata_routing import get_routing_for_object
+
+        return get_routing_for_object(self._scorer)
+
+
+@dataclass(frozen=True)
+class _KnownMetric(Metric):
+    """A metric whose training value is known."""
+
+    known: float = 0.0
+
+    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> Any:
+        """Return what is known."""
+        return self.known
+
+
+@dataclass(frozen=True)
+class _KnownStatistic(Statistic):
+    """A statistic whose training value is known."""
+
+    known: float = 0.0
+
+    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> float:
+        """Return what is known."""
+        return self.known
+
+
+def known_value(metric: Metric | Statistic, value: float) -> Metric | Statistic:
+    """Return the metric with a training value that need not be computed: what ``guard.score(..., cv=...)`` takes.
+
+    Examples
+    --------
+    >>> known_value(get_score("accuracy"), 0.75).cross_validated(None, None, None, 5)
+    0.75
+    """
+    same = {field.name: getattr(metric, field.name) for field in fields(metric) if field.name != "known"}
+    if isinstance(metric, Statistic):
+        return _KnownStatistic(**same, known=value)
+    return _KnownMetric(**same, known=value)
