@@ -108,7 +108,9 @@ class LightGBMCallback:
 
     def _check(self, env: Any) -> None:
         """Refuse what cannot be served, before the first look."""
-        if not hasattr(env.model, "predict"):
+        from lightgbm import Booster
+
+        if not isinstance(env.model, Booster):
             raise InputTypeError("callbacks", "a guard's callback in lightgbm.cv", "lightgbm.train; cv has many models")
         if self.stopping.rounds:
             raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")
@@ -156,6 +158,19 @@ class LightGBMEval:
         New questions; answers from the holdout among them; questions without an answer.
     exhausted : {"budget", "queries"} or None
         Which limit of the guard was reached.
+
+    Notes
+    -----
+    With a custom objective LightGBM passes raw scores. They are refused when they do not look like probabilities.
+
+    Examples
+    --------
+    ::
+
+        function = LightGBMEval(guard, "accuracy", every=5)
+        lightgbm.train(params, train, valid_sets=[train, holdout], feval=function,
+                       callbacks=[lightgbm.early_stopping(20)])
+        function.answers
     """
 
     def __init__(

@@ -58,7 +58,7 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
     >>> model.best_iteration == stopping.best_round, stopping.asked <= 6 < stopping.rounds < 200
     (True, True)
     """
-    from xgboost import DMatrix
+    from xgboost import Booster, DMatrix
     from xgboost.callback import TrainingCallback
 
     labels = stopping.classes if classes is None else np.asarray(classes)
@@ -74,7 +74,7 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
             self._free = DMatrix(stopping.free[0])
 
         def before_training(self, model: Any) -> Any:
-            if not hasattr(model, "num_boosted_rounds"):
+            if not isinstance(model, Booster):
                 raise InputTypeError("callbacks", "a guard's callback in xgboost.cv", "xgboost.train")
             if stopping.rounds:
                 raise InputError("stopping", "a GuardedStopping of an earlier fit", "a new one for each fit")

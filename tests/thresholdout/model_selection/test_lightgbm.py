@@ -1,0 +1,274 @@
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+
+from thresholdout import BudgetExhausted, Thresholdout
+from thresholdout.errors import GuardExhaustedWarning, InputError
+from thresholdout.metrics import squared_error
+from thresholdout.model_selection import GuardedStopping, LightGBMCallback, LightGBMEval
+
+DIGITS = load_digits(return_X_y=True)
+CANCER = load_breast_cancer(return_X_y=True)
+DIABETES = load_diabetes(return_X_y=True)
+QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 7, "deterministic": True}
+CASES: list[tuple[Any, Any, dict[str, Any]]] = [
+    (DIGITS, "accuracy", {"objective": "multiclass", "num_class": 10}),
+    (CANCER, "log_loss", {"objective": "binary"}),
+    (DIABETES, squared_error(25_000.0), {"objective": "regression"}),
+]
+
+
+def make(data: Any, **changes: object) -> tuple[Thresholdout, slice, slice, slice]:
+    """Return a guard on the last 40 % of the records, and which are for fitting, validation and holdout."""
+    X, y = data
+    a, b = int(0.4 * len(y)), int(0.6 * len(y))
+    choices: dict[str, Any] = {"queries": 400, "budget": 20, "mechanism": "thresholdout", **changes}
+    guard = Thresholdout((X[b:], y[b:]), train=(X[:b], y[:b]), **choices)
+    return guard, slice(0, a), slice(a, b), slice(b, None)
+
+
+def fit(data: Any, rows: slice, params: dict[str, Any], rounds: int = 200, **options: Any) -> lightgbm.Booster:
+    return lightgbm.train(QUIET | params, lightgbm.Dataset(data[0][rows], data[1][rows]), rounds, **options)
+
+
+def per_record(metric: Any, output: Any, y: Any) -> Any:
+    """Compute a metric's values from what LightGBM predicts, without the package's own way."""
+    if metric == "accuracy":
+        return output.argmax(axis=1) == y
+    if metric == "log_loss":
+        return np.minimum(-np.log(np.where(y == 1, output, 1 - output)), 5.0)
+    return np.minimum((output - y) ** 2, 25_000.0)
+
+
+@pytest.mark.parametrize(("data", "metric", "params"), CASES, ids=["digits", "cancer", "diabetes"])
+def test_the_callback_stops_where_lightgbm_would_and_asks_little(data: Any, metric: Any, params: Any) -> None:
+    guard, fitted, valid, held = make(data)
+    stopping = GuardedStopping(guard, metric, validation=np.arange(len(data[1]))[valid])
+    booster = fit(data, fitted, params, callbacks=[LightGBMCallback(stopping)])
+    X, y = data
+    # LightGBM's own early stopping on the same validation part, with the same metric and patience.
+    greater = metric == "accuracy"
+    own = fit(
+        data,
+        fitted,
+        {**params, "metric": "none"},
+        valid_sets=[lightgbm.Dataset(X[valid], y[valid])],
+        feval=lambda output, _: ("own", float(np.mean(per_record(metric, output, y[valid]))), greater),
+        callbacks=[lightgbm.early_stopping(10, verbose=False)],
+    )
+    assert booster.best_iteration == own.best_iteration
+    assert stopping.rounds == own.best_iteration + 10
+    assert stopping.best_round == own.best_iteration - 1
+    assert stopping.asked == len(guard.history) <= 6 < stopping.rounds
+    assert stopping.best is not None
+    truth = float(np.mean(per_record(metric, booster.predict(X[held]), y[held])))  # predicts with best_iteration
+    assert abs(truth - stopping.best.value) <= stopping.best.half_width
+
+
+@pytest.mark.parametrize("labels", [None, np.array(["benign", "malign"])], ids=["numbers", "texts"])
+def test_scikit_learn_interface(labels: Any) -> None:
+    X, y = CANCER
+    named = y if labels is None else labels[y]
+    guard, fitted, valid, held = make((X, named))
+    stopping = GuardedStopping(guard, "accuracy", validation=np.arange(len(y))[valid])
+    model = lightgbm.LGBMClassifier(n_estimators=200, verbose=-1, n_jobs=1)
+    model.fit(X[fitted], named[fitted], callbacks=[LightGBMCallback(stopping)])
+    assert model.best_iteration_ == (stopping.best_round or 0) + 1
+    assert np.array_equal(stopping.best_model.predict(X[held]), model.predict(X[held]))
+
+
+def test_scikit_learn_regressor() -> None:
+    X, y = DIABETES
+    guard, fitted, valid, held = make(DIABETES)
+    stopping = GuardedStopping(guard, squared_error(25_000.0), validation=np.arange(len(y))[valid])
+    model = lightgbm.LGBMRegressor(n_estimators=200, verbose=-1, n_jobs=1)
+    model.fit(X[fitted], y[fitted], callbacks=[LightGBMCallback(stopping)])
+    assert model.best_iteration_ == (stopping.best_round or 0) + 1
+    assert np.allclose(stopping.best_model.predict(X[held]), model.predict(X[held]))
+
+
+def test_a_fit_that_ends_by_itself_asks_about_its_best_round() -> None:
+    guard, fitted, valid, _ = make(DIGITS)
+    stopping = GuardedStopping(guard, "accuracy", validation=np.arange(len(DIGITS[1]))[valid], patience=50)
+    booster = fit(DIGITS, fitted, CASES[0][2], 12, callbacks=[LightGBMCallback(stopping)])
+    best = int(np.argmax([look.signal for look in stopping.looks]))
+    assert best in stopping.answers
+    assert booster.best_iteration == (stopping.best_round or 0) + 1
+    assert stopping.rounds == 12
+
+
+def test_naive_early_stopping_spends_a_question_a_round() -> None:
+    """What the economical way is compared with; it chooses the same round here, since no answer disagrees."""
+    guard, fitted, valid, _ = make(CANCER, budget=5)
+    rows = np.arange(len(CANCER[1]))[valid]
+    few, every = GuardedStopping(guard, validation=rows), GuardedStopping(guard, validation=rows, ask="rounds")
+    for stopping in (few, every):
+        fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
+    assert every.asked == every.rounds == few.rounds > 5 * few.asked
+    assert every.best_round == few.best_round
+
+
+def test_exhaustion() -> None:
+    guard, fitted, valid, _ = make(CANCER, queries=1)
+    rows = np.arange(len(CANCER[1]))[valid]
+    stopping = GuardedStopping(guard, validation=rows, ask="rounds", exhausted="stop")
+    with pytest.warns(GuardExhaustedWarning, match="all 1 questions"):
+        booster = fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
+    assert (stopping.rounds, booster.best_iteration, stopping.replaced) == (2, 1, 1)
+    with pytest.raises(BudgetExhausted):
+        fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(GuardedStopping(guard, validation=rows))])
+    stopping = GuardedStopping(guard, validation=rows, exhausted="nan")
+    with pytest.warns(GuardExhaustedWarning):
+        booster = fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
+    assert stopping.best is None
+    assert booster.best_iteration == int(np.argmax([look.signal for look in stopping.looks])) + 1
+
+
+def objective(output: Any, data: Any) -> tuple[Any, Any]:
+    probability = 1 / (1 + np.exp(-output))
+    return probability - data.get_label(), probability * (1 - probability)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"objective": objective}, "a custom objective, whose outputs are raw scores"),
+        ({"objective": "regression"}, "'regression' with the metric 'accuracy'"),
+        ({"objective": "lambdarank"}, "'lambdarank'; expected: one of the library's own objectives"),
+        ({"objective": "binary", "boosting": "dart"}, "'dart', which changes earlier trees"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(params: Any, message: str) -> None:
+    X, y = CANCER
+    guard, fitted, _, _ = make(CANCER)
+    rank = {"group": [len(y[fitted])]} if params["objective"] == "lambdarank" else {}
+    with pytest.raises(InputError, match=message):
+        lightgbm.train(
+            QUIET | params,
+            lightgbm.Dataset(X[fitted], y[fitted], **rank),
+            5,
+            callbacks=[LightGBMCallback(GuardedStopping(guard))],
+        )
+    assert guard.history.empty
+
+
+def test_other_misuse_is_refused() -> None:
+    X, y = CANCER
+    guard, fitted, _, _ = make(CANCER)
+    used = LightGBMCallback(GuardedStopping(guard, questions=1))
+    fit(CANCER, fitted, CASES[1][2], 2, callbacks=[used])
+    with pytest.raises(InputError, match="a new one for each fit"):
+        fit(CANCER, fitted, CASES[1][2], 2, callbacks=[used])
+    with pytest.raises(InputError, match=r"lightgbm\.cv"):
+        lightgbm.cv(
+            QUIET | CASES[1][2],
+            lightgbm.Dataset(X[fitted], y[fitted]),
+            2,
+            nfold=2,
+            callbacks=[LightGBMCallback(GuardedStopping(guard))],
+        )
+    digits, rows, _, _ = make(DIGITS)
+    few = LightGBMCallback(GuardedStopping(digits), classes=[0, 1, 2])
+    with pytest.raises(InputError, match=r"3 for 10 columns of probabilities.*pass classes="):
+        fit(DIGITS, rows, CASES[0][2], 2, callbacks=[few])
+
+
+def datasets(data: Any, *rows: slice) -> tuple[Any, list[Any]]:
+    X, y = data
+    first, *others = [lightgbm.Dataset(X[part], y[part]) for part in rows]
+    return first, [first, *others]
+
+
+@pytest.mark.parametrize(("data", "metric", "params"), CASES, ids=["digits", "cancer", "diabetes"])
+def test_the_evaluation_function_asks_every_so_many_rounds(data: Any, metric: Any, params: Any) -> None:
+    guard, fitted, valid, held = make(data)
+    function = LightGBMEval(guard, metric, every=4)
+    shown: dict[str, Any] = {}
+    first, sets = datasets(data, fitted, valid, held)
+    booster = lightgbm.train(
+        QUIET | {"metric": "none"} | params,
+        first,
+        10,
+        valid_sets=sets,
+        valid_names=["train", "valid", "held"],
+        feval=function,
+        callbacks=[lightgbm.record_evaluation(shown)],
+    )
+    X, y = data
+    values = shown["held"][function.metric.name]
+    assert sorted(function.answers) == [0, 4, 8]
+    assert values == [function.answers[k - k % 4].value for k in range(10)]
+    assert function.asked == len(guard.history) == 3
+    # The free set just before the holdout, the validation part, gives the training values.
+    free = [
+        float(np.mean(per_record(metric, booster.predict(X[valid], num_iteration=k + 1), y[valid]))) for k in range(10)
+    ]
+    assert shown["valid"][function.metric.name] == pytest.approx(free, rel=1e-5)
+    assert list(guard.history["train"]) == pytest.approx([free[0], free[4], free[8]], rel=1e-5)
+    truth = [float(np.mean(per_record(metric, booster.predict(X[held], num_iteration=k + 1), y[held]))) for k in (0, 4)]
+    for number, true in zip((0, 4), truth, strict=True):
+        assert abs(function.answers[number].value - true) <= function.answers[number].half_width
+
+
+def test_lightgbms_own_early_stopping_works_on_the_answers() -> None:
+    guard, fitted, valid, held = make(CANCER)
+    function = LightGBMEval(guard, "accuracy", every=1)
+    first, sets = datasets(CANCER, fitted, valid, held)
+    names = ["train", "valid", "held"]
+    shown: dict[str, Any] = {}
+    booster = lightgbm.train(
+        QUIET | {"metric": "none", "objective": "binary"},
+        first,
+        100,
+        valid_sets=[sets[0], sets[2]],
+        valid_names=[names[0], names[2]],
+        feval=function,
+        callbacks=[lightgbm.early_stopping(10, verbose=False), lightgbm.record_evaluation(shown)],
+    )
+    answers = [function.answers[k].value for k in sorted(function.answers)]
+    assert booster.best_iteration == int(np.argmax(answers)) + 1
+    assert function.asked == booster.best_iteration + 10
+
+
+@pytest.mark.parametrize("policy", ["train", "nan"])
+def test_exhaustion_of_the_evaluation_function(policy: Any) -> None:
+    guard, fitted, _, held = make(CANCER, queries=2)
+    function = LightGBMEval(guard, "accuracy", every=2, exhausted=policy)
+    shown: dict[str, Any] = {}
+    first, sets = datasets(CANCER, fitted, held)
+    with pytest.warns(GuardExhaustedWarning) as caught:
+        lightgbm.train(
+            QUIET | {"metric": "none", "objective": "binary"},
+            first,
+            8,
+            valid_sets=sets,
+            valid_names=["train", "held"],
+            feval=function,
+            callbacks=[lightgbm.record_evaluation(shown)],
+        )
+    assert len(caught) == 1
+    assert (function.asked, function.replaced, function.exhausted) == (2, 2, "queries")
+    stand_in = shown["held"]["accuracy"][4:]
+    if policy == "nan":
+        assert np.isnan(stand_in).all()
+    else:
+        trained = shown["train"]["accuracy"]
+        assert stand_in == [trained[4], trained[4], trained[6], trained[6]]
+
+
+def test_the_evaluation_function_refuses_what_it_cannot_do() -> None:
+    guard, fitted, _, held = make(CANCER, queries=1)
+    with pytest.raises(InputError, match="LightGBMCallback, which can stop"):
+        LightGBMEval(guard, exhausted="stop")
+    with pytest.raises(InputError, match="no free set before it"):
+        fit(CANCER, fitted, CASES[1][2], 2, valid_sets=datasets(CANCER, held)[1], feval=LightGBMEval(guard))
+    first, sets = datasets(CANCER, fitted, held)
+    with pytest.raises(InputError, match="raw scores"):
+        lightgbm.train(QUIET | {"objective": objective}, first, 9, valid_sets=sets, feval=LightGBMEval(guard))
+    assert guard.history.empty
+    first, sets = datasets(CANCER, fitted, held)
+    with pytest.raises(BudgetExhausted):
+        lightgbm.train(QUIET | CASES[1][2], first, 9, valid_sets=sets, feval=LightGBMEval(guard, every=1))
