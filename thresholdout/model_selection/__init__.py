@@ -1,5 +1,7 @@
 """Guards in scikit-learn's model selection."""
 
+from typing import TYPE_CHECKING, Any
+
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.lightgbm_hooks import LightGBMCallback, LightGBMEval
 from thresholdout.model_selection.loops import keras_callback, lightning_callback
@@ -8,9 +10,13 @@ from thresholdout.model_selection.scorer import GuardScorer
 from thresholdout.model_selection.split import TrainSplit
 from thresholdout.model_selection.xgboost_hooks import xgboost_callback
 
+if TYPE_CHECKING:
+    from thresholdout.model_selection.search import GuardedSearchCV
+
 __all__ = [
     "GuardScorer",
     "GuardedObjective",
+    "GuardedSearchCV",
     "GuardedStopping",
     "LightGBMCallback",
     "LightGBMEval",
@@ -20,3 +26,12 @@ __all__ = [
     "stop_when_exhausted",
     "xgboost_callback",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load `GuardedSearchCV`, a scikit-learn estimator, when it is first used."""
+    if name == "GuardedSearchCV":
+        from thresholdout.model_selection.search import GuardedSearchCV
+
+        return GuardedSearchCV
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
