@@ -1,0 +1,343 @@
+"""Histories that leave a ledger, and guards that move to another one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent, state_after
+from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, LedgerUnusable
+from thresholdout.ledger import JSON, Entry, Ledger, MemoryLedger, SQLLedger
+from thresholdout.ledger.cipher import new_key
+from thresholdout.ledger.transfer import export_history, import_history, move, verify_export
+
+ROOT = Path(__file__).parents[3]
+PARAMETERS: dict[str, JSON] = {"threshold": 0.1, "name": "größe", "budget": None}
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+def fill(ledger: Ledger, asked: int = 3) -> Ledger:
+    ledger.create(GUARD, PARAMETERS, FIRST, {"labels": SECRET, "more": "ä"})
+    for number in range(asked):
+        ledger.ask(GUARD, f"key {number}", 0.5, "accuracy", Mechanism())
+    return ledger
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
+    with MemoryLedger() if request.param == "memory" else SQLLedger(tmp_path / "source.db") as ledger:
+        yield fill(ledger)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[Ledger]:
+    with SQLLedger(tmp_path / "target.db") as ledger:
+        yield ledger
+
+
+# Export and import
+
+
+def test_a_history_goes_around(source: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    written = export_history(source, GUARD, file)
+    assert (written.guard, written.head, written.count) == (GUARD, source.head(GUARD), 3)
+    assert json.loads(written.parameters) == PARAMETERS
+    assert verify_export(file) == written
+    assert SECRET.encode() not in file.read_bytes()
+    for copy in (MemoryLedger(), SQLLedger(tmp_path / "copy.db"), SQLLedger(tmp_path / "sealed.db", key=new_key())):
+        with copy:
+            assert import_history(copy, file) == GUARD
+            assert copy.entries(GUARD) == source.entries(GUARD)
+            assert copy.parameters(GUARD) == PARAMETERS
+            assert copy.verify(GUARD, source.head(GUARD)) == 3
+            assert copy.head(GUARD) == source.head(GUARD)
+            assert copy.documents(GUARD) == []
+            mechanism = Mechanism()
+            for key in (None, "key 0"):
+                with pytest.raises(LedgerRetired, match="imported history"):
+                    copy.ask(GUARD, key, 0.5, "accuracy", mechanism)
+            assert mechanism.states == []
+            again = tmp_path / "again.jsonl"
+            export_history(copy, GUARD, again)
+            assert again.read_bytes() == file.read_bytes()
+            with pytest.raises(LedgerMismatch, match="already"):
+                import_history(copy, file)
+            assert_retired_stays(copy)
+    assert_consistent(source)
+
+
+def assert_retired_stays(copy: Ledger) -> None:
+    with pytest.raises(LedgerRetired):
+        copy.put_document(GUARD, "labels", "x")
+    with pytest.raises(LedgerRetired):
+        copy.retire(GUARD, "other")
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts.filter(bool),
+    st.dictionaries(texts, st.none() | st.booleans() | st.integers() | numbers | texts | st.lists(numbers), max_size=4),
+    st.lists(st.tuples(texts, numbers, numbers, texts, st.none() | st.integers(0, 2**40)), max_size=5),
+)
+def test_any_history_goes_around(
+    tmp_path_factory: pytest.TempPathFactory,
+    guard: str,
+    parameters: dict[str, JSON],
+    rows: list[tuple[str, float, float, str, int | None]],
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    entries = [
+        Entry(number, f"k{number}", name, train + 0.0, value + 0.0, 0.5, source, left, -1.0, 1.0)
+        for number, (name, train, value, source, left) in enumerate(rows, 1)
+    ]
+    with SQLLedger(folder / "a.db") as old, SQLLedger(folder / "b.db", key=new_key()) as new, MemoryLedger() as copy:
+        old.restore(guard, parameters, "state", {"": "text"}, entries)
+        export_history(old, guard, folder / "history.jsonl")
+        import_history(copy, folder / "history.jsonl")
+        move(old, new, guard)
+        for ledger in (copy, new):
+            assert ledger.entries(guard) == entries
+            assert ledger.head(guard) == old.head(guard)
+            assert ledger.parameters(guard) == parameters
+        assert (new.state(guard), new.document(guard, "")) == ("state", "text")
+
+
+def test_a_damaged_file_is_not_imported(source: Ledger, target: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    export_history(source, GUARD, file)
+    lines = file.read_text().splitlines()
+    fields = json.loads(lines[3])
+    lines[3] = json.dumps(fields | {"value": fields["value"] / 2})
+    file.write_text("\n".join(lines))
+    with pytest.raises(LedgerDamaged, match="line 4 is damaged") as caught:
+        import_history(target, file)
+    assert caught.value.query == 3
+    assert target.guards() == []
+    with pytest.raises(LedgerUnusable, match="not an exported history"):
+        import_history(target, __file__)
+
+
+def test_parameters_in_another_hand_are_not_imported(target: Ledger, tmp_path: Path) -> None:
+    """A ledger would write them differently, and the chain would start elsewhere."""
+    from tests.thresholdout.ledger.test_history_file import write
+
+    file = write(tmp_path / "history.jsonl", parameters='{"budget":2}')
+    assert verify_export(file).count == 3
+    with pytest.raises(LedgerDamaged, match="parameters are not written as a ledger writes them"):
+        import_history(target, file)
+    assert target.guards() == []
+
+
+def test_a_head_that_was_kept_shows_a_file_written_anew(source: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    heads = [export_history(source, GUARD, file).head]
+    source.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+    heads.append(export_history(source, GUARD, file).head)
+    for head in heads:
+        assert verify_export(file, head).count == 4
+    with MemoryLedger() as forged:
+        entries = [replace(entry, name="forged") for entry in source.entries(GUARD)]
+        forged.restore(GUARD, PARAMETERS, "", {}, entries)
+        export_history(forged, GUARD, file)
+    assert verify_export(file).count == 4
+    for head in heads:
+        with pytest.raises(LedgerDamaged, match="4 entries do not lead to the head that was kept"):
+            verify_export(file, head)
+
+
+def test_a_damaged_history_is_not_exported(tmp_path: Path) -> None:
+    with SQLLedger(tmp_path / "source.db") as ledger:
+        fill(ledger)
+        damage(ledger)
+        with pytest.raises(LedgerDamaged, match="do not fit their head"):
+            export_history(ledger, GUARD, tmp_path / "history.jsonl")
+        with pytest.raises(LedgerMismatch):
+            export_history(ledger, "none", tmp_path / "history.jsonl")
+    assert not (tmp_path / "history.jsonl").exists()
+
+
+def damage(ledger: SQLLedger) -> None:
+    with ledger._database.transaction() as cursor:
+        cursor.execute("DROP TRIGGER entries_update")
+        cursor.execute("UPDATE entries SET value = 0.125 WHERE query = 2")
+
+
+# Moves
+
+
+@pytest.mark.parametrize("keys", [(None, None), (None, "new"), ("old", "new"), ("old", None)])
+def test_a_guard_moves_with_all_it_has(tmp_path: Path, keys: tuple[str | None, str | None]) -> None:
+    old_key, new_key_ = (None if key is None else new_key() for key in keys)
+    with SQLLedger(tmp_path / "a.db", key=old_key) as old, SQLLedger(tmp_path / "b.db", key=new_key_) as new:
+        fill(old)
+        move(old, new, GUARD)
+        assert_moved(old, new)
+
+
+def assert_moved(old: Ledger, new: Ledger) -> None:
+    assert new.entries(GUARD) == old.entries(GUARD)
+    assert new.head(GUARD) == old.head(GUARD)
+    assert new.parameters(GUARD) == PARAMETERS
+    assert (new.document(GUARD, "labels"), new.document(GUARD, "more")) == (SECRET, "ä")
+    assert_consistent(new)
+    mechanism = Mechanism()
+    for key in (None, "key 1"):
+        with pytest.raises(LedgerRetired, match="it was moved to") as caught:
+            old.ask(GUARD, key, 0.5, "accuracy", mechanism)
+        assert new.location in caught.value.why
+    assert mechanism.states == []
+    entry, repeated = new.ask(GUARD, "key 1", 0.5, "accuracy", mechanism)
+    assert (entry, repeated) == (old.entries(GUARD)[1], True)
+    entry, _ = new.ask(GUARD, None, 0.5, "accuracy", mechanism)
+    assert mechanism.states == [state_after(old.entries(GUARD))]
+    assert entry.query == 4
+    assert_consistent(new)
+    assert_consistent(old)
+
+
+def test_a_guard_moves_from_memory(target: Ledger) -> None:
+    with MemoryLedger() as ledger:
+        fill(ledger)
+        move(ledger, target, GUARD)
+        assert_moved(ledger, target)
+
+
+def test_one_guard_of_several_moves(tmp_path: Path) -> None:
+    with SQLLedger(tmp_path / "a.db") as old, SQLLedger(tmp_path / "b.db") as new:
+        fill(old)
+        old.create("other", {}, FIRST)
+        new.create("third", {}, FIRST)
+        move(old, new, GUARD)
+        assert new.guards() == ["third", GUARD]
+        old.ask("other", None, 0.5, "accuracy", Mechanism())
+        assert_moved(old, new)
+
+
+def test_moves_that_are_refused_change_nothing(source: Ledger, target: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="target: a ledger in memory"):
+        move(source, MemoryLedger(), GUARD)
+    with pytest.raises(LedgerMismatch, match="holds no guard"):
+        move(source, target, "none")
+    target.create(GUARD, PARAMETERS, FIRST)
+    with pytest.raises(LedgerMismatch, match="already, and answers there"):
+        move(source, target, GUARD)
+    if isinstance(source, SQLLedger):
+        with SQLLedger(tmp_path / "source.db") as same, pytest.raises(InputError, match="the source itself"):
+            move(source, same, GUARD)
+    source.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+    assert source.retired(GUARD) is None
+    assert target.entries(GUARD) == []
+    source.retire(GUARD, "the study has ended")
+    with SQLLedger(tmp_path / "third.db") as third:
+        with pytest.raises(LedgerRetired, match="the study has ended"):
+            move(source, third, GUARD)
+        assert third.guards() == []
+
+
+def test_a_damaged_history_does_not_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SQLLedger(tmp_path / "a.db") as old, SQLLedger(tmp_path / "b.db") as new:
+        fill(old)
+        damage(old)
+        with pytest.raises(LedgerDamaged):
+            move(old, new, GUARD)
+        assert old.retired(GUARD) is None
+        monkeypatch.setattr(old, "verify", lambda guard: 3)  # as if it were damaged a moment later
+        with pytest.raises(LedgerDamaged, match="do not lead to its head"):
+            move(old, new, GUARD)
+        assert new.guards() == []
+        assert old.retired(GUARD) is not None
+
+
+def test_only_the_named_target_takes_a_guard(source: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SQLLedger(tmp_path / "b.db") as new, SQLLedger(tmp_path / "c.db") as third:
+        with monkeypatch.context() as patch:
+            patch.setattr(new, "restore", refuse)
+            with pytest.raises(LedgerUnusable):
+                move(source, new, GUARD)
+        for _ in range(2):
+            with pytest.raises(LedgerRetired, match="it was moved to"):
+                move(source, third, GUARD)
+            assert third.guards() == []
+            move(source, new, GUARD)
+        assert_moved(source, new)
+        if isinstance(source, SQLLedger):
+            with pytest.raises(LedgerMismatch, match="already, though retired"):
+                move(new, source, GUARD)
+        move(new, third, GUARD)  # it may move on
+        move(source, new, GUARD)
+        assert third.retired(GUARD) is None
+        assert_consistent(third)
+
+
+def test_a_target_that_was_renamed_is_found_again(
+    source: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SQLLedger(tmp_path / "b.db") as new, monkeypatch.context() as patch:
+        patch.setattr(new, "restore", refuse)
+        with pytest.raises(LedgerUnusable):
+            move(source, new, GUARD)
+    (tmp_path / "b.db").rename(tmp_path / "renamed.db")
+    with SQLLedger(tmp_path / "renamed.db") as new:
+        move(source, new, GUARD)
+        assert_consistent(new)
+        assert new.retired(GUARD) is None
+
+
+def refuse(*arguments: object) -> None:
+    raise LedgerUnusable("target", "the disk is full")
+
+
+def test_another_history_at_the_target_is_not_taken_for_this_one(
+    source: Ledger, target: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(target, "restore", refuse)
+        with pytest.raises(LedgerUnusable):
+            move(source, target, GUARD)
+    target.create(GUARD, PARAMETERS, FIRST)
+    with pytest.raises(LedgerDamaged, match="head"):
+        move(source, target, GUARD)
+
+
+def test_moving_from_several_threads_at_once(tmp_path: Path) -> None:
+    with SQLLedger(tmp_path / "a.db") as old:
+        fill(old)
+    errors: list[LedgerError] = []
+
+    def run() -> None:
+        try:
+            with SQLLedger(tmp_path / "a.db") as old, SQLLedger(tmp_path / "b.db") as new:
+                move(old, new, GUARD)
+        except LedgerError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with SQLLedger(tmp_path / "a.db") as old, SQLLedger(tmp_path / "b.db") as new:
+        assert errors == []
+        assert_moved(old, new)
+
+
+def test_killed_at_every_step(tmp_path: Path) -> None:
+    """At first the source answers, then nobody does, and then the target; finished later, the target always does."""
+    words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.ledger.moving", str(tmp_path / "moves")]
+    (tmp_path / "moves").mkdir()
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    steps, *live = done.stdout.split()
+    assert live == ["source", "none", "target"]
+    assert int(steps) > 25

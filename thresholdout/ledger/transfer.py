@@ -1,0 +1,245 @@
+"""Taking a guard's history out of a ledger, and a guard from one ledger to another."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerRetired
+from thresholdout.ledger.chain import Chain, first_digest
+from thresholdout.ledger.checks import parameters_text
+from thresholdout.ledger.contract import Ledger
+from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.history_file import ExportedHistory, HistoryFile, write_history
+from thresholdout.ledger.memory import MemoryLedger
+
+__all__ = ["ExportedHistory", "export_history", "import_history", "move", "verify_export"]
+
+_SLICE: Final = 5000
+"""Entries that are read at once."""
+
+_IMPORTED: Final = "it is an imported history, which has no budget of its own; ask where the guard is"
+
+
+def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> ExportedHistory:
+    """Write a guard's history to a file of JSON lines; nothing in it is secret.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where the guard is.
+    guard : str
+        The guard's fingerprint; one of ``ledger.guards()``.
+    file : str or path
+        Where to. A file that is there is replaced once the new one is complete.
+
+    Returns
+    -------
+    ExportedHistory
+        What the first line says: guard, parameters, head and count.
+
+    Raises
+    ------
+    LedgerMismatch
+        There is no such guard.
+    LedgerDamaged
+        The history is not the one that was written; no file is made.
+    LedgerUnusable
+        The ledger can't be read, or the file can't be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> ledger = MemoryLedger()
+    >>> ledger.create("fingerprint", {"budget": 2}, "state 0")
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "history.jsonl")
+    >>> export_history(ledger, "fingerprint", file).count
+    0
+    >>> verify_export(file, head=ledger.head("fingerprint")).parameters
+    '{"budget": 2}'
+    >>> folder.cleanup()
+    """
+    parameters, count, head, _ = ledger._extent(guard)
+    header = ExportedHistory(guard, parameters, head, count)
+    write_history(file, header, _slices(ledger, guard, count, "export"))
+    return header
+
+
+def verify_export(file: str | os.PathLike[str], head: str | None = None) -> ExportedHistory:
+    """Check an exported history without any ledger.
+
+    Parameters
+    ----------
+    file : str or path
+        The file.
+    head : str, optional
+        A head that was kept elsewhere: the history must lead to it. Without it, this shows that the file is whole, but
+        not that nobody wrote it anew.
+
+    Returns
+    -------
+    ExportedHistory
+        What the first line says, now known to be true.
+
+    Raises
+    ------
+    LedgerDamaged
+        A line was changed, removed, inserted or moved, or the head is not in the history.
+    LedgerUnusable
+        The file can't be read, or is no exported history.
+    """
+    with HistoryFile(file) as history:
+        met = head is None or history.digest == head
+        for _ in _shown(history.entries(), history.header.count, "verify"):
+            met = met or history.digest == head
+        if not met:
+            raise LedgerDamaged(
+                history.location,
+                None,
+                f"its {history.header.count} entries do not lead to the head that was kept; "
+                "the history was cut or replaced",
+            )
+        return history.header
+
+
+def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
+    """Put an exported history into a ledger, to be read and verified there.
+
+    The guard has no state and no secrets there, so it is retired from the start: it answers nothing.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where to.
+    file : str or path
+        The exported history; checked on its way in.
+
+    Returns
+    -------
+    str
+        The guard's fingerprint.
+
+    Raises
+    ------
+    LedgerDamaged
+        The file was changed; nothing is stored.
+    LedgerMismatch
+        The ledger has this guard already.
+    LedgerUnusable
+        The file can't be read or is no exported history, or the ledger can't be written; nothing is stored.
+    """
+    with HistoryFile(file) as history:
+        header = history.header
+        parameters = json.loads(header.parameters)
+        if parameters_text(parameters) != header.parameters:
+            raise LedgerDamaged(history.location, None, "its parameters are not written as a ledger writes them")
+        entries = _shown(history.entries(), header.count, "import")
+        ledger.restore(header.guard, parameters, "", {}, entries, retired=_IMPORTED)
+        return header.guard
+
+
+def move(source: Ledger, target: Ledger, guard: str) -> None:
+    """Bring a guard with its secrets to another ledger, where it goes on with the budget that is left.
+
+    Parameters
+    ----------
+    source : Ledger
+        Where the guard is. It is retired there first: its history stays, and it answers no more.
+    target : Ledger
+        Where to; a ledger in a database.
+    guard : str
+        The guard's fingerprint; one of ``source.guards()``.
+
+    Raises
+    ------
+    InputError
+        The target is in memory, or it is the source.
+    LedgerDamaged
+        The history is not the one that was written. The source goes on if that is seen before it is retired.
+    LedgerMismatch
+        The source has no such guard, or the target has it already; nothing is changed.
+    LedgerRetired
+        The guard was retired before, or is on its way to another ledger.
+    LedgerUnusable
+        One of them can't be used. If the guard is retired by then, calling this again goes on.
+
+    Notes
+    -----
+    Three steps, each of which is stored durably before the next begins: the history is verified; the guard is retired
+    at the source, with the target's name; all of it is stored at the target in one transaction, and verified on the
+    way. So at no time two ledgers answer for it. When this is interrupted between the steps, none does; calling it
+    again, with the same source and target, finishes what is missing and changes nothing else. Only the target that is
+    named at the source can take the guard, because nobody could know that the first one has not got it.
+
+    The secrets stay at the source too; delete its file when it holds no other guard.
+    """
+    if isinstance(target, MemoryLedger):
+        raise InputError("target", "a ledger in memory", "one in a database, since the guard lives nowhere else then")
+    identity = target.identity()
+    if source.identity() == identity:
+        raise InputError("target", f"{target.location}, the source itself", "another ledger")
+    mark = f"(ledger {identity})"
+    why = source.retired(guard)
+    if why is None:
+        if guard in target.guards():
+            raise _there_already(target, guard)
+        source.verify(guard)
+        source.retire(guard, f"it was moved to {target.location} {mark}")
+    elif not why.endswith(mark):
+        raise LedgerRetired(source.location, why)
+    if guard not in target.guards():
+        try:
+            _restore(source, target, guard)
+        except LedgerMismatch:
+            if guard not in target.guards():  # otherwise another process brought it there a moment earlier
+                raise
+    target.verify(guard, source.head(guard))
+
+
+def _restore(source: Ledger, target: Ledger, guard: str) -> None:
+    """Store at the target what the source has, after the source has become unchangeable."""
+    parameters, count, head, _ = source._extent(guard)
+    documents = {name: source.document(guard, name) or "" for name in source.documents(guard)}
+    entries = _slices(source, guard, count, "move")
+    target.restore(
+        guard,
+        json.loads(parameters),
+        source.state(guard),
+        documents,
+        _chained(entries, source.location, guard, parameters, head),
+    )
+
+
+def _chained(entries: Iterable[Entry], location: str, guard: str, parameters: str, head: str) -> Iterator[Entry]:
+    """Give entries, and raise in the end when they do not lead to the head."""
+    chain = Chain(guard, first_digest(guard, parameters), entries)
+    for entry, _ in chain:
+        yield entry
+    if chain.head != head:
+        raise LedgerDamaged(location, None, f"guard {guard[:12]!r}...: its entries do not lead to its head")
+
+
+def _slices(ledger: Ledger, guard: str, count: int, what: str) -> Iterator[Entry]:
+    """Give a guard's first entries, without holding all of them in memory."""
+    starts = range(1, count + 1, _SLICE)
+    slices = (ledger.entries(guard, start, min(_SLICE, count + 1 - start)) for start in starts)
+    return _shown((entry for part in slices for entry in part), count, what)
+
+
+def _shown(entries: Iterable[Entry], count: int, what: str) -> Iterator[Entry]:
+    """Give entries, and show how far it has come when that takes more than a moment."""
+    from tqdm import tqdm
+
+    yield from tqdm(entries, desc=what, total=count, unit=" entries", delay=1.0, disable=None, leave=False)
+
+
+def _there_already(target: Ledger, guard: str) -> LedgerMismatch:
+    retired = target.retired(guard)
+    state = "and answers there" if retired is None else f"though retired ({retired})"
+    return LedgerMismatch(
+        target.location, f"holds guard {guard[:12]!r}... already, {state}; move it to a ledger that never had it"
+    )
