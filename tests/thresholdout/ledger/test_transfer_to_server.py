@@ -1,0 +1,117 @@
+"""Sealing on a PostgreSQL server, and guards that move there and back."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
+from tests.thresholdout.ledger.postgres_server import Server
+from thresholdout.errors import LedgerDamaged, LedgerRetired, LedgerSealed
+from thresholdout.ledger import SQLLedger
+from thresholdout.ledger.cipher import new_key
+from thresholdout.ledger.sealing import rekey, seal
+from thresholdout.ledger.transfer import export_history, import_history, move, verify_export
+
+KEY = new_key()
+
+
+def fill(where: Path | str, key: str | None = None) -> None:
+    with SQLLedger(where, key=key) as ledger:
+        ledger.create(GUARD, {"budget": 2}, FIRST, {"labels": SECRET, "path": "C:\\0\\n"})
+        for question in "abc":
+            ledger.ask(GUARD, question, 0.5, "accuracy", Mechanism())
+
+
+def assert_whole(ledger: SQLLedger, count: int = 3) -> None:
+    assert_consistent(ledger)
+    assert ledger.verify(GUARD) == count
+    assert ledger.document(GUARD, "labels") == SECRET
+    assert ledger.document(GUARD, "path") == "C:\\0\\n"
+
+
+def test_a_guard_moves_to_a_server_and_on(server: Server, tmp_path: Path) -> None:
+    where, file, last = server.new_database(), tmp_path / "a.db", tmp_path / "b.db"
+    fill(file)
+    with SQLLedger(file) as old, SQLLedger(where) as new:
+        head = old.head(GUARD)
+        for _ in range(2):
+            move(old, new, GUARD)
+        assert new.head(GUARD) == head
+        assert_whole(new)
+        with pytest.raises(LedgerRetired, match="it was moved to postgresql://") as caught:
+            old.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+        assert "password" not in caught.value.why
+        new.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+        exported = export_history(new, GUARD, tmp_path / "history.jsonl")
+        with SQLLedger(last, key=KEY) as third:
+            move(new, third, GUARD)
+            assert_whole(third, 4)
+            assert third.head(GUARD) == exported.head
+    assert verify_export(tmp_path / "history.jsonl", head).count == 4
+    with SQLLedger(server.new_database()) as audit:
+        import_history(audit, tmp_path / "history.jsonl")
+        assert audit.verify(GUARD, head) == 4
+        assert audit.retired(GUARD) is not None
+
+
+def test_sealing_and_changing_the_key(server: Server) -> None:
+    where = server.new_database()
+    fill(where)
+    with SQLLedger(where) as earlier:
+        seal(where, key=KEY)
+        with pytest.raises(LedgerSealed):
+            earlier.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+        with pytest.raises(LedgerSealed):
+            earlier.create("other", {}, FIRST)
+        with pytest.raises(LedgerSealed):
+            earlier.put_document(GUARD, "more", SECRET)
+    with pytest.raises(LedgerSealed):
+        SQLLedger(where)
+    with SQLLedger(where, key=KEY) as ledger:
+        assert_whole(ledger)
+    new = new_key()
+    rekey(where, new_key=new, key=KEY)
+    with SQLLedger(where, key=new) as ledger:
+        assert_whole(ledger)
+        rows = ledger._read("SELECT state FROM guards UNION ALL SELECT text FROM documents")
+        assert len(rows) == 3
+        assert all(text.startswith("sealed:1:") for (text,) in rows)
+        with pytest.raises(LedgerDamaged, match="does not open"):
+            ledger._unseal(ledger._read("SELECT state FROM guards")[0][0], GUARD, "state", "2", ledger.head(GUARD))
+
+
+def test_guards_made_while_a_ledger_is_sealed_are_sealed_or_refused(server: Server) -> None:
+    """Whoever makes guards without a key meanwhile is seen by the sealing, or sees it."""
+    where = server.new_database()
+    fill(where)
+    made: list[str] = []
+    busy = threading.Event()
+
+    def make(thread: int) -> None:
+        with SQLLedger(where) as ledger:
+            for number in range(1000):
+                guard = f"{thread} {number}"
+                try:
+                    ledger.create(guard, {}, FIRST, {"labels": SECRET})
+                except LedgerSealed:
+                    return
+                made.append(guard)
+                if number == 5:
+                    busy.set()
+
+    threads = [threading.Thread(target=make, args=(thread,)) for thread in range(2)]
+    for thread in threads:
+        thread.start()
+    assert busy.wait(20)
+    seal(where, key=KEY)
+    for thread in threads:
+        thread.join()
+    assert 6 <= len(made) < 2000
+    with SQLLedger(where, key=KEY) as ledger:
+        assert sorted(ledger.guards()) == sorted([GUARD, *made])
+        for guard in made:
+            assert ledger.state(guard) == FIRST
+            assert ledger.document(guard, "labels") == SECRET
