@@ -1,0 +1,192 @@
+"""Checks of the arguments of bounds: numbers in their ranges, counts, and one value for each step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError, InputTypeError
+
+__all__ = ["Steps", "chosen", "count", "number", "open_unit", "positive", "probability", "steps", "unit"]
+
+Floats = NDArray[np.float64]
+
+
+def number(value: object, name: str, expected: str = "a finite number") -> float:
+    """Return a finite real number, which is no boolean.
+
+    Raises
+    ------
+    InputTypeError
+        When it is no real number.
+    InputError
+        When it is NaN or infinite.
+
+    Examples
+    --------
+    >>> number(1, "eps")
+    1.0
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise InputTypeError(name, f"a {type(value).__name__}", expected)
+    found = float(value)
+    if not math.isfinite(found):
+        raise InputError(name, repr(found), expected)
+    return found
+
+
+def _between(value: object, name: str, low: float, high: float, expected: str, *, closed: tuple[bool, bool]) -> float:
+    found = number(value, name, expected)
+    above = found >= low if closed[0] else found > low
+    below = found <= high if closed[1] else found < high
+    if not (above and below):
+        raise InputError(name, repr(found), expected)
+    return found
+
+
+def positive(value: object, name: str, *, zero: bool = False) -> float:
+    """Return a finite number above 0, or at least 0."""
+    expected = "a finite number, 0 or more" if zero else "a finite number above 0"
+    return _between(value, name, 0.0, math.inf, expected, closed=(zero, False))
+
+
+def probability(value: object, name: str) -> float:
+    """Return a number in [0, 1)."""
+    return _between(value, name, 0.0, 1.0, "a number in [0, 1)", closed=(True, False))
+
+
+def open_unit(value: object, name: str) -> float:
+    """Return a number in (0, 1)."""
+    return _between(value, name, 0.0, 1.0, "a number in (0, 1)", closed=(False, False))
+
+
+def unit(value: object, name: str) -> float:
+    """Return a number in [0, 1]."""
+    return _between(value, name, 0.0, 1.0, "a number in [0, 1]", closed=(True, True))
+
+
+def count(value: object, name: str, *, least: int = 1) -> int:
+    """Return an integer of at least 1, or another least value; whole floats are no integers.
+
+    Raises
+    ------
+    InputTypeError
+        When it is no integer.
+    InputError
+        When it is too small.
+    """
+    expected = f"an integer, {least} or more"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise InputTypeError(name, f"a {type(value).__name__}", expected)
+    found = int(value)
+    if found < least:
+        raise InputError(name, str(found), expected)
+    return found
+
+
+def chosen(value: object, name: str, among: Iterable[str]) -> str:
+    """Return one of some words."""
+    words = list(among)
+    if not isinstance(value, str) or value not in words:
+        raise InputError(name, repr(value), "one of " + ", ".join(map(repr, words)))
+    return value
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (Real, np.bool_)) or np.ndim(value) == 0
+
+
+def _per_step(value: Any, name: str, expected: str) -> Floats:
+    if isinstance(value, (str, bytes)):
+        raise InputTypeError(name, f"a {type(value).__name__}", expected)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise InputError(name, "rows of different lengths", expected) from None
+    if array.ndim != 1 or not array.size:
+        raise InputError(name, f"an array of shape {array.shape}", expected)
+    if array.dtype.kind == "O":
+        return np.array([number(entry, name, expected) for entry in array.tolist()])
+    if array.dtype.kind not in "iuf":
+        raise InputTypeError(name, f"an array of {array.dtype}", expected)
+    found = array.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise InputError(name, "a value that is not finite", expected)
+    return found
+
+
+class Steps:
+    """The steps of a composition, in groups of equal steps.
+
+    Attributes
+    ----------
+    eps, delta : ndarray, shape (groups,)
+        Each group's parameters, in increasing order.
+    counts : ndarray of int, shape (groups,)
+        How many steps it has.
+    total : int
+        How many steps there are.
+    """
+
+    def __init__(self, eps: Floats, delta: Floats, counts: NDArray[np.int64]) -> None:
+        self.eps = eps
+        self.delta = delta
+        self.counts = counts
+        self.total = int(counts.sum())
+
+    @property
+    def equal(self) -> bool:
+        """Whether all steps are the same."""
+        return self.eps.size == 1
+
+
+def steps(eps: Any, delta: Any, T: Any = None) -> Steps:
+    """Return the steps of a composition.
+
+    Parameters
+    ----------
+    eps : float or array_like, shape (T,)
+        At least 0.
+    delta : float or array_like, shape (T,)
+        In [0, 1).
+    T : int, optional
+        How many steps; needed when both are numbers, and otherwise the length of the lists.
+
+    Raises
+    ------
+    InputError
+        When a value is out of range, or the lengths differ.
+    InputTypeError
+        When a value is no number.
+
+    Examples
+    --------
+    >>> found = steps([0.2, 0.1, 0.2], 1e-6)
+    >>> found.eps, found.counts
+    (array([0.1, 0.2]), array([1, 2]))
+    """
+    if _is_scalar(eps) and _is_scalar(delta):
+        size = count(T, "T") if T is not None else 1
+        pair = np.array([positive(eps, "eps", zero=True)]), np.array([probability(delta, "delta")])
+        return Steps(*pair, np.array([size]))
+    each = "a number, or a list with one for each step"
+    columns = []
+    for value, name in ((eps, "eps"), (delta, "delta")):
+        columns.append(np.array([number(value, name, each)]) if _is_scalar(value) else _per_step(value, name, each))
+    sizes = {column.size for value, column in zip((eps, delta), columns, strict=True) if not _is_scalar(value)}
+    if T is not None:
+        sizes.add(count(T, "T"))
+    if len(sizes) != 1:
+        raise InputError("eps, delta, T", f"{' and '.join(map(str, sorted(sizes)))} steps", "equally many of each")
+    found_eps, found_delta = (np.broadcast_to(column, (next(iter(sizes)),)) for column in columns)
+    if (found_eps < 0).any():
+        raise InputError("eps", "a negative value", "numbers, 0 or more")
+    if ((found_delta < 0) | (found_delta >= 1)).any():
+        raise InputError("delta", "a value outside of [0, 1)", "numbers in [0, 1)")
+    groups, counts = np.unique(np.stack([found_eps, found_delta]), axis=1, return_counts=True)
+    return Steps(groups[0], groups[1], counts.astype(np.int64))

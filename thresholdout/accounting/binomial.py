@@ -1,0 +1,129 @@
+"""Binomial probabilities with a known relative error, and the deviance that they are made of."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Window", "deviance", "logistic", "window"]
+
+Floats = NDArray[np.float64]
+
+_SMALL_STIRLING = 16  # below, the error of Stirling's formula comes from a table
+_REACH = 375.0  # Hoeffding: outside of sqrt(375 T) around the mean there is at most 2 exp(-750) < 1e-325
+
+
+def logistic(x: float) -> tuple[float, float]:
+    """Return ``e^x/(1+e^x)`` and ``1/(1+e^x)``, each with a small relative error.
+
+    Examples
+    --------
+    >>> logistic(700.0)[1] > 0
+    True
+    """
+    small = math.exp(-abs(x))
+    large = 1.0 / (1.0 + small)
+    return (large, small * large) if x >= 0 else (small * large, large)
+
+
+def deviance(x: NDArray[np.generic] | float, mean: float) -> Floats:
+    """Return ``x log(x/mean) + mean - x`` with a small error also near the mean; `mean` above 0, x at least 0.
+
+    Notes
+    -----
+    [Loader, Fast and Accurate Computation of Binomial Probabilities, 2000]: with v = (x-m)/(x+m), log(x/m) = 2 atanh v,
+    and the deviance is (x-m) v + 2 x (v^3/3 + v^5/5 + ...).
+
+    Examples
+    --------
+    >>> round(float(deviance(3.0, 2.0)), 10)
+    0.2163953243
+    """
+    x = np.asarray(x, dtype=np.float64)
+    gap = x - mean
+    v = gap / (x + mean)
+    square = v * v
+    series = np.zeros_like(v)
+    for odd in range(23, 1, -2):  # |v| < 0.1: what follows is below 1e-24 of the first term
+        series = (series + 1.0 / odd) * square
+    near = gap * v + 2.0 * x * v * series
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        quotient = np.where(x > 0, x, mean) / mean
+        log = np.where(np.isfinite(quotient), np.log(quotient), np.log(np.where(x > 0, x, 1.0)) - math.log(mean))
+    return np.where(np.abs(v) < 0.1, near, np.maximum(x * log + (mean - x), 0.0))
+
+
+def _stirling_error(n: Floats) -> Floats:
+    """Return ``log n! - log(sqrt(2 pi n) (n/e)^n)``; n at least 1."""
+    inverse = 1.0 / (n * n)
+    series = np.zeros_like(n)
+    for coefficient in (43867 / 244188, -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360):
+        series = (series + coefficient) * inverse
+    large = (series + 1.0 / 12.0) / n
+    small = np.minimum(n, _SMALL_STIRLING).astype(np.int64)
+    return np.where(n >= _SMALL_STIRLING, large, _TABLE[small])
+
+
+def _table() -> Floats:
+    found = [0.0]
+    for n in range(1, _SMALL_STIRLING + 1):
+        found.append(math.lgamma(n + 1.0) - (0.5 * math.log(2 * math.pi * n) + n * math.log(n) - n))
+    return np.array(found)
+
+
+_TABLE = _table()
+
+
+class Window(NamedTuple):
+    """Consecutive binomial probabilities.
+
+    Attributes
+    ----------
+    first : int
+        The smallest number of successes.
+    masses : ndarray
+        Probability of `first`, `first + 1`, ... successes, within a relative error of `rounding.tail_slack`; smaller
+        ones than 1e-300 may be 0.
+    complete : bool
+        Whether no number of successes was left out; otherwise those left out have probability below 1e-300.
+    """
+
+    first: int
+    masses: Floats
+    complete: bool
+
+
+def window(trials: int, success: float, failure: float) -> Window:
+    """Return the binomial probabilities that matter.
+
+    Parameters
+    ----------
+    trials : int
+        At least 1.
+    success, failure : float
+        In [0, 1], each given with a small relative error; they sum to 1.
+
+    Examples
+    --------
+    >>> np.round(window(2, 0.25, 0.75).masses, 12)
+    array([0.5625, 0.375 , 0.0625])
+    """
+    reach = math.sqrt(_REACH * trials) + 2.0
+    first = max(0, math.floor(trials * success - reach))
+    last = min(trials, math.ceil(trials * success + reach))
+    k = np.arange(first, last + 1, dtype=np.float64)
+    rest = trials - k
+    complete = first == 0 and last == trials
+    if success == 0.0 or failure == 0.0:
+        return Window(first, (k == (0 if success == 0.0 else trials)).astype(np.float64), complete)
+    inner = (k > 0) & (rest > 0)
+    a, b = np.where(inner, k, 1.0), np.where(inner, rest, 1.0)
+    exponent = -deviance(k, trials * success) - deviance(rest, trials * failure)
+    size = np.array([float(trials)])
+    exponent += np.where(inner, _stirling_error(size)[0] - _stirling_error(a) - _stirling_error(b), 0.0)
+    with np.errstate(under="ignore"):
+        masses = np.exp(exponent) * np.where(inner, np.sqrt(trials / a / b / (2.0 * math.pi)), 1.0)
+    return Window(first, masses, complete)
