@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PredictionGuard", "read_table"]
 
-_DOCUMENT = "labels"
+DOCUMENT = "labels"
 _MOST_CLASSES = 100
 _OF_LABELS = ("accuracy", "zero_one_loss")
 _OF_NUMBERS = ("squared_error", "absolute_error")
@@ -149,13 +149,13 @@ class PredictionGuard:
         document["dependence"] = _dependence(document, train, holdout, groups, window, chain, edges)
         text = json.dumps(document, allow_nan=False)
         limits = {"queries": queries, "budget": budget, "confidence": confidence, "mechanism": mechanism}
-        service = cls(_guard(document, path, documents={_DOCUMENT: text}, **limits), document, queries)
+        service = cls(_guard(document, path, documents={DOCUMENT: text}, **limits), document, queries)
         _check_stored(path, document)
         return service
 
     @classmethod
-    def open(cls, path: str | Path) -> PredictionGuard:
-        """Find a guard in its file again.
+    def open(cls, path: str | Path | Ledger) -> PredictionGuard:
+        """Find a guard in its file, or in a ledger that is open, again.
 
         Raises
         ------
@@ -325,7 +325,7 @@ def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: An
 def _stored(ledger: Ledger) -> tuple[str, dict[str, Any]] | None:
     """Return the identity and document of the first guard that has labels."""
     for identity in ledger.guards():
-        text = ledger.document(identity, _DOCUMENT)
+        text = ledger.document(identity, DOCUMENT)
         if text is not None:
             document: dict[str, Any] = json.loads(text)
             return identity, document

@@ -6,6 +6,7 @@ import click
 
 from thresholdout.cli.arguments import Commands
 from thresholdout.cli.asking import ask, create, history, status
+from thresholdout.cli.keeping import export, import_, key, move, rekey, seal, verify
 from thresholdout.cli.planning import demo, plan
 
 __all__ = ["main"]
@@ -17,5 +18,19 @@ def main() -> None:
     """Ask a holdout many adaptive questions and know what every answer is worth."""
 
 
-for _command in (plan, create, ask, status, history, demo):
+for _command in (
+    plan,
+    create,
+    ask,
+    status,
+    history,
+    verify,
+    export,
+    import_,
+    move,
+    key,
+    seal,
+    rekey,
+    demo,
+):
     main.add_command(_command)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from graphs.errors import ArgumentError
-from thresholdout.errors import BudgetExhausted, ThresholdoutError
+from thresholdout.errors import BudgetExhausted, ThresholdoutError, UnsealedLedgerWarning
 
-__all__ = ["FILE", "LEDGER", "Commands", "declared", "in_folder", "shown"]
+if TYPE_CHECKING:
+    from thresholdout.ledger import Ledger
+
+__all__ = ["FILE", "GUARD", "LEDGER", "Commands", "choose", "declared", "entries_in_words", "in_folder"]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 LEDGER = click.argument("ledger")
 """A file's name or an address, as `thresholdout.ledger.open_ledger` takes it."""
+
+GUARD = click.option("--guard", help="First characters of a guard's fingerprint, when there are several.")
 
 
 class _Exhausted(click.ClickException):
@@ -29,9 +35,12 @@ class Commands(click.Group):
     """Commands that show errors in one line, and end with status 3 when the guard answers no more."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and turn the library's errors into one line."""
+        """Run the command, and turn the library's errors and warnings into one line each."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter("once", UnsealedLedgerWarning)
+                warnings.showwarning = _note
+                return super().invoke(ctx)
         except (ThresholdoutError, ArgumentError) as error:
             raise (_Exhausted if isinstance(error, BudgetExhausted) else click.ClickException)(str(error)) from None
         except BrokenPipeError:
@@ -59,10 +68,30 @@ def in_folder(path: Path) -> Path:
     return path
 
 
-def shown(ledger: str) -> str:
-    """Return a ledger's name for messages, without a password."""
-    if "://" not in ledger:
-        return ledger
-    from sqlalchemy.engine import make_url
+def choose(ledger: Ledger, start: str | None) -> str:
+    """Return the one guard of a ledger whose fingerprint starts so."""
+    found = [identity for identity in ledger.guards() if identity.startswith(start or "")]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise click.ClickException(f"{ledger.location} holds no {'such ' if start else ''}guard")
+    listed = ", ".join(identity[:12] for identity in found[:5])
+    more = ", ..." if len(found) > 5 else ""
+    raise click.ClickException(f"{ledger.location} holds {len(found)} guards; choose by --guard: {listed}{more}")
 
-    return make_url(ledger).render_as_string(hide_password=True)
+
+def entries_in_words(count: int) -> str:
+    """Return a number of entries as people write it."""
+    return f"{count:,} {'entry' if count == 1 else 'entries'}"
+
+
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning in one line."""
+    click.echo(f"note: {message}", err=True)

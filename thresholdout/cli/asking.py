@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
-from thresholdout.cli.arguments import FILE, LEDGER, declared, in_folder, shown
+from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, declared, entries_in_words, in_folder
 from thresholdout.planning.choice import MechanismName
 
 if TYPE_CHECKING:
     from thresholdout.answer import Answer
+    from thresholdout.ledger import Ledger
     from thresholdout.metrics import Metric
 
 __all__ = ["ask", "create", "history", "status"]
@@ -50,6 +51,7 @@ def create(
     confidence: float,
 ) -> None:
     """Make a guard in the file LEDGER; labels go there, and never come out."""
+    from thresholdout.ledger import open_ledger
     from thresholdout.service import PredictionGuard, read_table
 
     service = PredictionGuard.create(
@@ -68,7 +70,8 @@ def create(
         mechanism=cast(MechanismName | None, mechanism),
         allow_equal_rows=allow_equal_rows,
     )
-    click.echo(f"{shown(ledger)}: {service.guard!r}")
+    with open_ledger(ledger, must_exist=True) as opened:
+        click.echo(f"{opened.location}: {service.guard!r}")
     click.echo(f"labels {service.labels}")
     click.echo(service.certificate.statement)
     if service.note:
@@ -87,11 +90,12 @@ def ask(ledger: str, predictions: Path, metric: str, clip: float | None, name: s
 
     The same predictions again give the same answer, and cost nothing.
     """
+    from thresholdout.ledger import open_ledger
     from thresholdout.service import PredictionGuard, read_table
 
     chosen = _metric(metric, clip)
-    service = PredictionGuard.open(ledger)
-    answer = service.ask(read_table(predictions), chosen, name=name)
+    with open_ledger(ledger, must_exist=True) as opened:
+        answer = PredictionGuard.open(opened).ask(read_table(predictions), chosen, name=name)
     if as_json:
         shown = ("query", "name", "value", "half_width", "source", "remaining", "repeated")
         click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
@@ -135,31 +139,56 @@ def _in_words(answer: Answer) -> str:
 @click.command()
 @LEDGER
 def status(ledger: str) -> None:
-    """Say what is left, and what the answers are worth."""
+    """Say what is left, what the answers are worth, and where the history stands."""
+    from thresholdout.ledger import open_ledger
+    from thresholdout.service import DOCUMENT
+
+    with open_ledger(ledger, must_exist=True) as opened:
+        guards = opened.guards()
+        labelled = next((guard for guard in guards if DOCUMENT in opened.documents(guard)), None)
+        for guard in guards:
+            _show_guard(opened, guard, guard == labelled)
+        if not guards:
+            click.echo(f"{opened.location}: no guard yet")
+        click.echo("secrets sealed with a key" if opened.sealed else "secrets in plain text, for the owner only")
+
+
+def _show_guard(ledger: Ledger, guard: str, labelled: bool) -> None:
+    """Say what there is to say about one guard of a ledger."""
     from thresholdout.service import PredictionGuard
 
-    service = PredictionGuard.open(ledger)
-    click.echo(f"{shown(ledger)}: {service.guard!r}")
-    click.echo(f"{len(service.guard.history)} of {service.queries} questions asked")
-    click.echo(service.certificate.statement)
+    if labelled:
+        service = PredictionGuard.open(ledger)
+        click.echo(f"{ledger.location}: {service.guard!r}")
+        click.echo(f"{ledger.count(guard)} of {service.queries} questions asked")
+        click.echo(service.certificate.statement)
+    else:
+        click.echo(f"{ledger.location}: guard {guard[:12]}, {entries_in_words(ledger.count(guard))}")
+    retired = ledger.retired(guard)
+    if retired is not None:
+        click.echo(f"retired: {retired}")
+    click.echo(f"head {ledger.head(guard)}")
 
 
 @click.command()
 @LEDGER
 @click.option("--plot", "plot_path", type=click.Path(dir_okay=False, path_type=Path), help="Draw it to this file.")
 @click.option("--csv", "csv_path", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file.")
-def history(ledger: str, plot_path: Path | None, csv_path: Path | None) -> None:
+@GUARD
+def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: str | None) -> None:
     """Show every question and answer so far."""
-    from thresholdout.service import PredictionGuard
+    from thresholdout.history import history_frame
+    from thresholdout.ledger import open_ledger
+    from thresholdout.plotting import plot_history
 
-    guard = PredictionGuard.open(ledger).guard
-    frame = guard.history
+    with open_ledger(ledger, must_exist=True) as opened:
+        frame = history_frame(opened.entries(choose(opened, guard)))
     columns = ["query", "name", "train", "value", "half_width", "source", "remaining"]
     click.echo(frame[columns].to_string(index=False) if len(frame) else "no questions yet")
     if csv_path is not None:
         frame.to_csv(in_folder(csv_path), index=False)
     if plot_path is not None:
-        figure = guard.plot().figure
+        figure = plot_history(frame).figure
         kinds = figure.canvas.get_supported_filetypes()
         if plot_path.suffix[1:].lower() not in kinds:
             raise click.ClickException(

@@ -223,10 +223,6 @@ class Ledger(ABC):
             if len(head) != 64 or not set(head) <= set("0123456789abcdef"):
                 raise InputError("head", f"{head[:80]!r}", "64 hexadecimal digits, as `head` returns them")
         parameters, asked, noted, found = self._extent(guard)
-        if found != asked:
-            raise LedgerDamaged(
-                self.location, min(asked, found) + 1, f"guard {guard[:12]!r}... has {found} entries, not {asked}"
-            )
         digest = first_digest(guard, parameters)
         met = head is None or head == digest
         for start in range(1, asked + 1, _CHUNK):
@@ -243,6 +239,9 @@ class Ledger(ABC):
                 raise LedgerDamaged(self.location, missing, f"guard {guard[:12]!r}..., entry {missing}: it is missing")
             if progress is not None:
                 progress(start + due - 1)
+        if found > asked:
+            reason = f"guard {guard[:12]!r}..., entry {asked + 1}: it is beyond the last, {asked}"
+            raise LedgerDamaged(self.location, asked + 1, reason)
         if digest != noted:
             what = f"the last entry, {asked}, is not" if asked else "its parameters are not"
             raise LedgerDamaged(self.location, asked or None, f"guard {guard[:12]!r}...: {what} what was stored")
@@ -254,6 +253,10 @@ class Ledger(ABC):
                 "the history was cut or replaced",
             )
         return asked
+
+    def count(self, guard: str) -> int:
+        """Return the number of a guard's entries."""
+        return self._extent(guard)[1]
 
     @abstractmethod
     def _extent(self, guard: str) -> Extent:

@@ -193,7 +193,7 @@ def check_seal(database: Database, cursor: Cursor, seal: Seal) -> None:
 
 def seal(
     where: str | os.PathLike[str], *, key: str | None = None, key_file: str | os.PathLike[str] | None = None
-) -> None:
+) -> str:
     """Seal the secrets of a ledger that kept them in plain text, and leave no plain text behind.
 
     Parameters
@@ -202,6 +202,11 @@ def seal(
         The ledger; it must exist.
     key, key_file
         The key, as for `open_ledger`; the environment's by default.
+
+    Returns
+    -------
+    str
+        The ledger's location, for messages.
 
     Raises
     ------
@@ -231,6 +236,7 @@ def seal(
         else:
             _fitting(database.location, setting, found)
         _forget(database)
+        return database.location
 
 
 def rekey(
@@ -240,7 +246,7 @@ def rekey(
     new_key_file: str | os.PathLike[str] | None = None,
     key: str | None = None,
     key_file: str | os.PathLike[str] | None = None,
-) -> None:
+) -> str:
     """Seal a ledger's secrets with another key.
 
     Parameters
@@ -251,6 +257,11 @@ def rekey(
         The key to seal with from now on; one of the two.
     key, key_file
         The present key, as for `open_ledger`; the environment's by default.
+
+    Returns
+    -------
+    str
+        The ledger's location, for messages.
 
     Raises
     ------
@@ -279,6 +290,7 @@ def rekey(
         if not sealed_anew.fits(setting):
             _rewrite(database, _fitting(database.location, setting, old), sealed_anew)
         _forget(database)
+        return database.location
 
 
 def _fitting(location: str, setting: str, key: Key | None) -> Seal:

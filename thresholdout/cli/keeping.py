@@ -1,0 +1,138 @@
+"""Commands that keep ledgers: check them, take histories out, bring guards elsewhere, seal secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_words
+
+__all__ = ["export", "import_", "key", "move", "rekey", "seal", "verify"]
+
+_KEY_FILE = click.option(
+    "--key-file", type=FILE, help="The ledger's key; left out, THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE say it."
+)
+
+
+@click.command()
+@LEDGER
+@click.option("--head", help="A head that was kept elsewhere; the history must lead to it.")
+@GUARD
+def verify(ledger: str, head: str | None, guard: str | None) -> None:
+    """Check that the history in LEDGER, or in an exported file, is the one that was written.
+
+    Keep the head that this prints in another place; given back later, it also shows a history that was put back to an
+    earlier time, or written anew.
+    """
+    from thresholdout.ledger import open_ledger
+    from thresholdout.ledger.transfer import verify_export
+
+    if _is_export(ledger):
+        found = verify_export(ledger, head)
+        click.echo(f"{ledger}: guard {found.guard[:12]}, {_checked(found.count, head)}\nhead {found.head}")
+        return
+    with open_ledger(ledger, must_exist=True) as opened:
+        chosen = [choose(opened, guard)] if guard is not None or head is not None else opened.guards()
+        for identity in chosen:
+            count = opened.verify(identity, head)
+            click.echo(
+                f"{opened.location}: guard {identity[:12]}, {_checked(count, head)}\nhead {opened.head(identity)}"
+            )
+
+
+@click.command()
+@LEDGER
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@GUARD
+def export(ledger: str, file: Path, guard: str | None) -> None:
+    """Write the history in LEDGER to FILE, as JSON lines that anybody can verify; nothing in it is secret."""
+    from thresholdout.ledger import open_ledger
+    from thresholdout.ledger.transfer import export_history
+
+    with open_ledger(ledger, must_exist=True) as opened:
+        written = export_history(opened, choose(opened, guard), file)
+    click.echo(f"{file}: guard {written.guard[:12]}, {entries_in_words(written.count)}\nhead {written.head}")
+
+
+@click.command("import")
+@LEDGER
+@click.argument("file", type=FILE)
+def import_(ledger: str, file: Path) -> None:
+    """Put an exported history into LEDGER, to be read and verified there; it answers no questions."""
+    from thresholdout.ledger import open_ledger
+    from thresholdout.ledger.transfer import import_history
+
+    with open_ledger(ledger) as opened:
+        identity = import_history(opened, file)
+        click.echo(f"{opened.location}: guard {identity[:12]}, imported to be read\nhead {opened.head(identity)}")
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@GUARD
+@click.option("--key-file", type=FILE, help="Key of the source, when the target has another one.")
+def move(source: str, target: str, guard: str | None, key_file: Path | None) -> None:
+    """Bring the guard in ledger SOURCE to ledger TARGET, where it goes on with the budget that is left.
+
+    It is retired in SOURCE first, so that no budget is spent twice. When this is interrupted, run it again.
+    """
+    from thresholdout.ledger import open_ledger
+    from thresholdout.ledger.transfer import move as bring
+
+    with open_ledger(source, must_exist=True, key_file=key_file) as old, open_ledger(target) as new:
+        identity = choose(old, guard)
+        bring(old, new, identity)
+        click.echo(f"{new.location}: guard {identity[:12]} answers here now; {old.location} keeps its history")
+        click.echo(f"head {new.head(identity)}")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+def key(file: Path) -> None:
+    """Put a new key into FILE, which only its owner can read."""
+    from thresholdout.ledger.cipher import make_key_file
+
+    make_key_file(file)
+    click.echo(
+        f"{file}: a new key; new ledgers are sealed with it while THRESHOLDOUT_KEY_FILE={file} is set.\n"
+        "Keep a copy in another place: without it, the secrets of these ledgers are lost."
+    )
+
+
+@click.command()
+@LEDGER
+@_KEY_FILE
+def seal(ledger: str, key_file: Path | None) -> None:
+    """Seal the secrets in LEDGER with a key, and leave no plain text behind."""
+    from thresholdout.ledger.sealing import seal as seal_ledger
+
+    location = seal_ledger(ledger, key_file=key_file)
+    click.echo(f"{location}: sealed; from now on it opens with its key only")
+
+
+@click.command()
+@LEDGER
+@click.option("--new-key-file", type=FILE, required=True, help="The key from now on.")
+@_KEY_FILE
+def rekey(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
+    """Seal the secrets in LEDGER with another key."""
+    from thresholdout.ledger.sealing import rekey as rekey_ledger
+
+    location = rekey_ledger(ledger, new_key_file=new_key_file, key_file=key_file)
+    click.echo(f"{location}: sealed with the key in {new_key_file} from now on")
+
+
+def _is_export(name: str) -> bool:
+    """Whether a file begins like an exported history."""
+    if "://" in name or not Path(name).is_file():
+        return False
+    with open(name, "rb") as file:
+        return file.read(1) == b"{"
+
+
+def _checked(count: int, head: str | None) -> str:
+    return f"{entries_in_words(count)}, as they were written" + (
+        "" if head is None else "; the head that was kept is in it"
+    )
