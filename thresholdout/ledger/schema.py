@@ -119,7 +119,7 @@ _SQLITE_INSERTS: Final = (
     WHEN EXISTS (SELECT 1 FROM documents WHERE guard = NEW.guard AND name = NEW.name)
     BEGIN SELECT RAISE(ABORT, 'documents of a ledger never change'); END""",
     """CREATE TRIGGER guards_insert BEFORE INSERT ON guards
-    WHEN EXISTS (SELECT 1 FROM guards WHERE id = NEW.id)
+    WHEN EXISTS (SELECT 1 FROM guards WHERE id = NEW.id OR fingerprint = NEW.fingerprint)
     BEGIN SELECT RAISE(ABORT, 'guards of a ledger are never replaced'); END""",
 )
 

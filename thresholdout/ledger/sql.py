@@ -185,8 +185,14 @@ class SQLLedger(Ledger):
                 guard_id, state, _, asked, head, retired = row
                 rows[guard] = _Row(guard_id, state, asked, head, retired)
         for question in questions:
+            kept = rows[question.guard]
+            stored = None
+            if kept is not None and question.key is not None:
+                new = kept.new.get(question.key)
+                stored = new[0] if new else self._stored(cursor, kept.guard_id, question.key)
+            question.entry = question.error = None  # it may be asked again, after a transaction that was taken back
             try:
-                self._answer(cursor, question, rows[question.guard])
+                self._answer(question, kept, stored)
             except BaseException as error:
                 question.error = error
         for guard, kept in rows.items():
@@ -199,24 +205,23 @@ class SQLLedger(Ledger):
                 state = self._seal(kept.state, guard, "state", str(kept.asked), kept.head)
                 cursor.execute(self._sql.set_state, (state, kept.asked, kept.head, kept.guard_id))
 
-    def _answer(self, cursor: Cursor, question: _Question, kept: _Row | None) -> None:
+    def _answer(self, question: _Question, kept: _Row | None, stored: Entry | None) -> None:
         """Answer one question; the answer is stored with those of all others in the transaction."""
-        guard, key = question.guard, question.key
+        guard = question.guard
         if kept is None:
             raise self._unknown(guard)
         self._check_retired(kept.retired)
-        if key is not None:
-            stored = kept.new[key][0] if key in kept.new else self._stored(cursor, kept.guard_id, key)
-            if stored is not None:
-                check_repeat(stored, question.train)
-                question.repeated = True
-                question.entry = stored
-                return
+        question.repeated = stored is not None
+        if stored is not None and question.key is not None:
+            _check_key(stored, question.key)
+            check_repeat(stored, question.train)
+            question.entry = stored
+            return
         if kept.state is None:
             kept.state = self._unseal(kept.stored, guard, "state", str(kept.asked), kept.head)
         state, entry = question.compute(kept.state)
         check_texts(state=state)
-        entry = self._settled(entry, kept.asked + 1, key or fresh_key(), question.train, question.name)
+        entry = self._settled(entry, kept.asked + 1, question.key or fresh_key(), question.train, question.name)
         digest = next_digest(kept.head, guard, entry)
         # What follows can't fail, so that either all of it is there or nothing.
         kept.new[entry.key] = (entry, digest)
@@ -227,12 +232,7 @@ class SQLLedger(Ledger):
         """Return the entry of a key, or None."""
         cursor.execute(self._sql.entry, (guard_id, key))
         rows = cursor.fetchall()
-        if not rows:
-            return None
-        entry = Entry(*rows[0])
-        if entry.key != key:
-            raise InputError("key", f"{key!r}, which has the MD5 digest of {entry.key!r}", "another key")
-        return entry
+        return Entry(*rows[0]) if rows else None
 
     def _enter(
         self, cursor: Cursor, guard: str, parameters: str, state: str, documents: Mapping[str, str]
@@ -240,8 +240,11 @@ class SQLLedger(Ledger):
         """Store a new guard; return its number in the tables, and the parameters of one that is there already."""
         head = first_digest(guard, parameters)
         sealed = self._seal(state, guard, "state", "0", head)
-        cursor.execute(self._sql.add_guard, (guard, sealed, parameters, 0, head))
-        new = cursor.rowcount == 1
+        new = False
+        cursor.execute(self._sql.lock_guard, (guard,))
+        if cursor.fetchone() is None:
+            cursor.execute(self._sql.add_guard, (guard, sealed, parameters, 0, head))
+            new = cursor.rowcount == 1  # otherwise another one stored it just now
         guard_id, _, stored, *_ = self._locked(cursor, guard)
         if not new:
             return guard_id, str(stored)
@@ -255,7 +258,10 @@ class SQLLedger(Ledger):
         check_texts(key=key)
         guard_id, *_ = self._find(guard)
         with self._database.reading() as cursor:
-            return self._stored(cursor, guard_id, key)
+            stored = self._stored(cursor, guard_id, key)
+        if stored is not None:
+            _check_key(stored, key)
+        return stored
 
     def state(self, guard: str) -> str:
         """Return a guard's present state; see `Ledger.state`."""
@@ -401,3 +407,9 @@ class SQLLedger(Ledger):
         if row is None:
             raise self._unknown(guard)
         return row
+
+
+def _check_key(stored: Entry, key: str) -> None:
+    """Refuse a key whose digest is another's, where the database finds keys by their digests."""
+    if stored.key != key:
+        raise InputError("key", f"{key!r}, which has the MD5 digest of {stored.key!r}", "another key")

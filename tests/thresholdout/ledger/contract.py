@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import gc
+import hashlib
 import logging
 import math
 import pickle
 import random
 import signal
+import struct
 import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -26,17 +29,27 @@ from thresholdout.errors import (
     BudgetExhausted,
     InputError,
     InputTypeError,
+    LedgerDamaged,
     LedgerError,
     LedgerMismatch,
+    LedgerRetired,
     LedgerUnusable,
     SharingError,
 )
-from thresholdout.ledger import JSON, Entry, Ledger
+from thresholdout.ledger import JSON, Entry, Ledger, MemoryLedger
 
 PARAMETERS: dict[str, JSON] = {"threshold": 0.1, "budget": 10, "grid": None, "bounds": [0.0, 1.0], "name": "größe"}
 OTHER = "another guard"
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+
+
+def answered(entry: Entry, state: str) -> tuple[str, Entry]:
+    return state, entry
+
+
+def measured(text: str) -> bytes:
+    return b"%d:%s" % (len(text.encode()), text.encode())
 
 
 class LedgerContract(ABC):
@@ -345,7 +358,249 @@ class LedgerContract(ABC):
             sys.setswitchinterval(interval)
         assert errors == []
 
+    def test_a_question_that_fails_harms_no_other_in_its_transaction(self, ledger: Ledger) -> None:
+        """Half of the threads are refused in all ways that there are; the others get what they asked for."""
+
+        def failing(state: str) -> tuple[str, Entry]:
+            raise KeyboardInterrupt("on purpose")
+
+        def misnumbering(state: str) -> tuple[str, Entry]:
+            state, entry = Mechanism()(state)
+            return state, replace(entry, query=entry.query + 1)
+
+        def asking(state: str) -> tuple[str, Entry]:
+            ledger.ask(GUARD, None, 0.5, "inner", Mechanism())
+            return Mechanism()(state)
+
+        ledger.create(OTHER, {}, FIRST)
+        ledger.retire(OTHER, "for the test")
+        known, _ = ledger.ask(GUARD, "known", 0.5, "accuracy", Mechanism())
+        answers: list[Entry] = []
+
+        def work(number: int) -> None:
+            for _ in range(10):
+                if number == 0:
+                    with pytest.raises(KeyboardInterrupt, match="on purpose"):
+                        ledger.ask(GUARD, None, 0.5, "accuracy", failing)
+                elif number == 1:
+                    with pytest.raises(LedgerError, match="numbered question"):
+                        ledger.ask(GUARD, None, 0.5, "accuracy", misnumbering)
+                elif number == 2:
+                    with pytest.raises(LedgerError, match="by the mechanism"):
+                        ledger.ask(GUARD, None, 0.5, "accuracy", asking)
+                elif number == 3:
+                    with pytest.raises(InputError, match="was asked with train value"):
+                        ledger.ask(GUARD, "known", 0.25, "accuracy", Mechanism())
+                elif number == 4:
+                    with pytest.raises(LedgerRetired):
+                        ledger.ask(OTHER, None, 0.5, "accuracy", Mechanism())
+                    with pytest.raises(LedgerMismatch):
+                        ledger.ask("nobody", None, 0.5, "accuracy", Mechanism())
+                else:
+                    answers.append(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0])
+
+        self.in_threads(8, work)
+        assert len(answers) == 30
+        assert ledger.entries(GUARD) == [known, *sorted(answers, key=lambda entry: entry.query)]
+        assert_consistent(ledger)
+        assert ledger.verify(GUARD) == 31
+
+    def test_an_interrupt_of_the_main_thread_stops_no_other(self, ledger: Ledger) -> None:
+        class Interrupt(BaseException):
+            pass
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            raise Interrupt
+
+        answers: list[list[Entry]] = [[] for _ in range(4)]
+        end = threading.Event()
+
+        def work(number: int) -> None:
+            while not end.is_set():
+                answers[number].append(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0])
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+        moments = random.Random(0)
+        interrupts = 0
+        handler = signal.signal(signal.SIGALRM, interrupt)
+        gc.disable()  # an interrupt in a callback of the collector would be swallowed
+        try:
+            for thread in threads:
+                thread.start()
+            for _ in range(60):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, moments.uniform(1e-5, 5e-3))
+                    answers[3].extend(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0] for _ in range(10_000))
+                except Interrupt:
+                    interrupts += 1
+        finally:
+            gc.enable()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, handler)
+            end.set()
+            for thread in threads:
+                thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
+        assert interrupts == 60
+        got = [entry for list_ in answers for entry in list_]
+        stored = ledger.entries(GUARD)
+        assert set(got) <= set(stored)
+        assert len(got) <= len(stored) <= len(got) + interrupts
+        assert all(len(list_) > 0 for list_ in answers)
+        assert_consistent(ledger)
+
+    # History
+
+    def test_a_stored_answer_is_found_by_its_key(self, ledger: Ledger) -> None:
+        entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
+        state = ledger.state(GUARD)
+        assert ledger.find(GUARD, "a") == entry
+        assert ledger.find(GUARD, "b") is None
+        assert ledger.state(GUARD) == state
+        with pytest.raises(LedgerMismatch):
+            ledger.find(OTHER, "a")
+        with pytest.raises(InputTypeError):
+            ledger.find(GUARD, 3)  # type: ignore[arg-type]
+
+    def test_a_history_can_be_read_in_parts(self, ledger: Ledger) -> None:
+        entries = [ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0] for _ in range(7)]
+        for start in range(1, 9):
+            assert ledger.entries(GUARD, start) == entries[start - 1 :]
+            for count in (0, 1, 3, 100):
+                assert ledger.entries(GUARD, start, count) == entries[start - 1 :][:count]
+
+    @pytest.mark.parametrize(("start", "count"), [(0, None), (-1, 1), (1.5, 1), (1, -1), (1, 0.5)])
+    def test_parts_that_cannot_be_are_refused(self, ledger: Ledger, start: int, count: int | None) -> None:
+        with pytest.raises(InputError, match=r"^(start|count): "):
+            ledger.entries(GUARD, start, count)
+
+    def test_the_head_is_what_the_documentation_says(self, ledger: Ledger) -> None:
+        text = '{"threshold": 0.1, "budget": 10, "grid": null, "bounds": [0.0, 1.0], "name": "gr\\u00f6\\u00dfe"}'
+        digest = hashlib.sha256(b"thresholdout-guard-1 %s %s" % (measured(GUARD), measured(text))).hexdigest()
+        assert ledger.head(GUARD) == digest
+        for number, (key, name, remaining) in enumerate([("a", "größe 😀", 9), ("b c", "", None)], 1):
+            computed = Entry(number, "", "", 0.0, 1 / 3, 1e-5, "train", remaining, -0.0, 2.0**60)
+            ledger.ask(GUARD, key, 1, name, partial(answered, computed))
+            numbers = "".join(struct.pack("!d", x).hex() for x in (1.0, 1 / 3, 1e-5, 0.0, 2.0**60))
+            left = b"-" if remaining is None else b"%d" % remaining
+            line = b"thresholdout-entry-1 %s %d %s %s " % (digest.encode(), number, left, numbers.encode())
+            line += b" ".join(measured(part) for part in (GUARD, key, name, "train"))
+            digest = hashlib.sha256(line).hexdigest()
+            assert ledger.head(GUARD) == digest
+        assert ledger.verify(GUARD, digest) == 2
+
+    def test_every_head_that_was_kept_is_found(self, ledger: Ledger) -> None:
+        heads = [ledger.head(GUARD)]
+        for _ in range(5):
+            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+            heads.append(ledger.head(GUARD))
+        assert len(set(heads)) == 6
+        told: list[int] = []
+        assert [ledger.verify(GUARD, head, told.append) for head in heads] == [5] * 6
+        assert told == [5] * 6
+        assert ledger.verify(GUARD) == 5
+
+    def test_a_head_of_another_history_is_not_found(self, ledger: Ledger) -> None:
+        ledger.create(OTHER, PARAMETERS, FIRST)
+        for guard in (GUARD, OTHER):
+            ledger.ask(guard, "a", 0.5, "accuracy", Mechanism())
+        for wrong in (ledger.head(OTHER), "0" * 64):
+            with pytest.raises(LedgerDamaged, match="1 entries do not lead to the head that was kept") as caught:
+                ledger.verify(GUARD, wrong)
+            assert caught.value.query is None
+
+    @pytest.mark.parametrize("head", ["", "0" * 63, "G" * 64, "A" * 64, 3])
+    def test_what_is_no_head_is_refused(self, ledger: Ledger, head: str) -> None:
+        with pytest.raises(InputError, match=r"^head: "):
+            ledger.verify(GUARD, head)
+
+    def test_an_unknown_guard_has_no_history(self, ledger: Ledger) -> None:
+        for read in (ledger.head, ledger.verify, ledger.retired, ledger.documents):
+            with pytest.raises(LedgerMismatch, match="holds no guard"):
+                read(OTHER)
+        with pytest.raises(LedgerMismatch, match="holds no guard"):
+            ledger.retire(OTHER, "why")
+
+    def test_a_ledger_has_an_identity(self, ledger: Ledger) -> None:
+        identity = ledger.identity()
+        assert len(identity) == 32
+        assert ledger.identity() == identity
+
+    # Retirement and restoration
+
+    def test_a_retired_guard_answers_no_more(self, ledger: Ledger) -> None:
+        entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
+        state, head = ledger.state(GUARD), ledger.head(GUARD)
+        assert ledger.retired(GUARD) is None
+        ledger.retire(GUARD, "moved to über")
+        assert ledger.retired(GUARD) == "moved to über"
+        mechanism = Mechanism()
+        for key in ("a", "b", None):
+            with pytest.raises(LedgerRetired, match="moved to über") as caught:
+                ledger.ask(GUARD, key, 0.5, "accuracy", mechanism)
+            assert caught.value.why == "moved to über"
+        with pytest.raises(LedgerRetired):
+            ledger.put_document(GUARD, "new", "text")
+        assert mechanism.states == []
+        ledger.create(GUARD, PARAMETERS, "fresh state")
+        assert ledger.find(GUARD, "a") == entry
+        assert (ledger.entries(GUARD), ledger.state(GUARD), ledger.head(GUARD)) == ([entry], state, head)
+        assert ledger.verify(GUARD, head) == 1
+
+    def test_a_retired_guard_stays_so(self, ledger: Ledger) -> None:
+        ledger.retire(GUARD, "first")
+        ledger.retire(GUARD, "first")
+        with pytest.raises(LedgerRetired, match="first"):
+            ledger.retire(GUARD, "second")
+        assert ledger.retired(GUARD) == "first"
+
+    def test_a_guard_is_restored_with_its_history(self, ledger: Ledger) -> None:
+        ledger.create(OTHER, PARAMETERS, FIRST)
+        entries = [ledger.ask(OTHER, f"key {i}", 0.5, "accuracy", Mechanism())[0] for i in range(5)]
+        ledger.restore("third", PARAMETERS, ledger.state(OTHER), {"labels": "c"}, iter(entries))
+        ledger.restore("fourth", {}, "", {}, entries, retired="a copy")
+        assert ledger.guards() == [GUARD, OTHER, "third", "fourth"]
+        assert ledger.entries("third") == entries
+        assert ledger.parameters("third") == PARAMETERS
+        assert ledger.document("third", "labels") == "c"
+        assert (ledger.retired("third"), ledger.retired("fourth")) == (None, "a copy")
+        assert ledger.verify("third") == ledger.verify("fourth") == 5
+        assert ledger.ask("third", "key 0", 0.5, "accuracy", Mechanism()) == (entries[0], True)
+        entry, _ = ledger.ask("third", None, 0.5, "accuracy", Mechanism())
+        assert entry.query == 6
+        assert_consistent(ledger, "third")
+
+    def test_the_same_history_leads_to_the_same_head(self, ledger: Ledger) -> None:
+        entries = [ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0] for _ in range(3)]
+        with MemoryLedger() as second:
+            second.restore(GUARD, PARAMETERS, ledger.state(GUARD), {}, entries)
+            assert second.head(GUARD) == ledger.head(GUARD)
+
+    def test_no_history_is_joined_to_another(self, ledger: Ledger) -> None:
+        entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())
+        with pytest.raises(LedgerMismatch, match="already"):
+            ledger.restore(GUARD, PARAMETERS, "state", {"labels": "x"}, [replace(entry, key="b")])
+        assert ledger.entries(GUARD) == [entry]
+        assert ledger.document(GUARD, "labels") == f"{SECRET} label"
+        assert_consistent(ledger)
+
+    @pytest.mark.parametrize("change", [{"query": 1}, {"query": 4}, {"key": "key 1"}, {"value": math.nan}, {"key": ""}])
+    def test_a_history_that_cannot_be_is_not_restored(self, ledger: Ledger, change: dict[str, float]) -> None:
+        entries = [Entry(i, f"key {i}", "", 0.0, 0.5, 0.1, "train", None, 0.0, 1.0) for i in (1, 2, 3)]
+        entries[1] = replace(entries[1], **change)  # type: ignore[arg-type]
+        with pytest.raises(InputError):
+            ledger.restore(OTHER, {}, FIRST, {"labels": "x"}, entries)
+        assert ledger.guards() == [GUARD]
+        ledger.create(OTHER, {}, FIRST)
+        assert ledger.entries(OTHER) == []
+        assert ledger.documents(OTHER) == []
+
     # Documents
+
+    def test_documents_have_names(self, ledger: Ledger) -> None:
+        for name in ("z", "größe", "Z", "a"):
+            ledger.put_document(GUARD, name, "text")
+        assert ledger.documents(GUARD) == ["Z", "a", "größe", "labels", "z"]
 
     def test_documents_come_back(self, ledger: Ledger) -> None:
         long = "label,ä\n" * 100_000
@@ -424,6 +679,14 @@ class LedgerContract(ABC):
             lambda: ledger.state(GUARD),
             lambda: ledger.parameters(GUARD),
             lambda: ledger.entries(GUARD),
+            lambda: ledger.find(GUARD, "a"),
+            lambda: ledger.head(GUARD),
+            lambda: ledger.verify(GUARD),
+            lambda: ledger.retire(GUARD, "why"),
+            lambda: ledger.retired(GUARD),
+            lambda: ledger.restore(OTHER, {}, FIRST, {}, []),
+            lambda: ledger.documents(GUARD),
+            ledger.identity,
             ledger.guards,
         ]
         for use in uses:

@@ -438,6 +438,17 @@ def test_a_file_locked_by_another_process(file: Path) -> None:
         assert_works(ledger)
 
 
+def test_a_question_that_cannot_be_looked_up(file: Path) -> None:
+    mechanism = Mechanism()
+    with SQLLedger(file) as ledger, closing(sqlite3.connect(file)) as other:
+        other.execute("ALTER TABLE entries RENAME TO gone")
+        with pytest.raises(LedgerUnusable, match="no such table: entries"):
+            ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)
+        other.execute("ALTER TABLE gone RENAME TO entries")
+        assert mechanism.states == []
+        assert_works(ledger)
+
+
 def test_a_question_waits_for_another_process(file: Path) -> None:
     with (
         SQLLedger(file) as ledger,
