@@ -227,10 +227,11 @@ class GuardedObjective:
     def _record(self, trial: Any, study: Any) -> None:
         """Note in the study how far the guard is, and stop the study when that was the last answer."""
         exhausted = self.guard.exhausted
-        queries = [trial.user_attrs[one.name].get("query", 0) for one in self.metrics]
-        state = {"asked": max(queries), "remaining": self.guard.remaining, "exhausted": exhausted}
-        if max(queries):
-            study.set_user_attr(_STATE, state)
+        if exhausted is None:
+            asked = max(trial.user_attrs[one.name].get("query", 0) for one in self.metrics)
+        else:
+            asked = len(self.guard.history)
+        study.set_user_attr(_STATE, {"asked": asked, "remaining": self.guard.remaining, "exhausted": exhausted})
         if exhausted is None or self._policy != "stop":
             return
         with self._lock:

@@ -77,7 +77,7 @@ def test_scikit_learn_interface(labels: Any) -> None:
     model = lightgbm.LGBMClassifier(n_estimators=200, verbose=-1, n_jobs=1)
     model.fit(X[fitted], named[fitted], callbacks=[LightGBMCallback(stopping)])
     assert model.best_iteration_ == (stopping.best_round or 0) + 1
-    assert np.array_equal(stopping.best_model.predict(X[held]), model.predict(X[held]))
+    assert np.array_equal(stopping.best_model.predict(X[held]), np.asarray(model.predict(X[held])))
 
 
 def test_scikit_learn_regressor() -> None:
@@ -87,7 +87,7 @@ def test_scikit_learn_regressor() -> None:
     model = lightgbm.LGBMRegressor(n_estimators=200, verbose=-1, n_jobs=1)
     model.fit(X[fitted], y[fitted], callbacks=[LightGBMCallback(stopping)])
     assert model.best_iteration_ == (stopping.best_round or 0) + 1
-    assert np.allclose(stopping.best_model.predict(X[held]), model.predict(X[held]))
+    assert np.allclose(stopping.best_model.predict(X[held]), np.asarray(model.predict(X[held])))
 
 
 def test_a_fit_that_ends_by_itself_asks_about_its_best_round() -> None:
@@ -144,7 +144,7 @@ def objective(output: Any, data: Any) -> tuple[Any, Any]:
 def test_what_cannot_be_served_is_refused(params: Any, message: str) -> None:
     X, y = CANCER
     guard, fitted, _, _ = make(CANCER)
-    rank = {"group": [len(y[fitted])]} if params["objective"] == "lambdarank" else {}
+    rank: Any = {"group": [len(y[fitted])]} if params["objective"] == "lambdarank" else {}
     with pytest.raises(InputError, match=message):
         lightgbm.train(
             QUIET | params,
