@@ -17,7 +17,8 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, Ove
 from thresholdout.guard import Thresholdout
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
-from thresholdout.model_selection.training_value import Scoring, known_value
+from thresholdout.model_selection.training_value import Scoring
+from thresholdout.remote import known
 from thresholdout.statistics import Statistic
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         def ask(position: int, model: Any) -> Answer:
             value = float(values[order[position]])
-            metric, key = known_value(scoring.metric, value), _key(model, scoring.metric.name, value)
+            metric, key = known(scoring.metric, value), _key(model, scoring.metric.name, value)
             return guard.score(model, metric, cv=value, key=key)
 
         self._ask_all(guard, order, models, ask, values, scoring, policy)
@@ -515,14 +516,17 @@ class _HeldOut:
             )
 
         try:
-            return make(mechanism="thresholdout")
-        except PlanError as error:
+            guard = make(mechanism="thresholdout")
+        except PlanError:
+            guard = make(threshold=0.5, noise_scale=0.01)
+        if guard.certificate.tolerance >= 1.0:
             warnings.warn(
-                f"what was held out is too small to certify anything: {error}. Half-widths are the whole range",
+                f"what was held out, {guard.n} records, is too small to certify anything about {questions} questions; "
+                "half-widths are the whole range",
                 UserWarning,
                 stacklevel=3,
             )
-            return make(threshold=0.5, noise_scale=0.01)
+        return guard
 
 
 def _checked_labels(search: Any, y: Any) -> Any:

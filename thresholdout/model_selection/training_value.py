@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from thresholdout.statistics import Statistic, get_score
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TRAINING_COLUMN", "Scoring", "WithTrainingValue", "known_value"]
+__all__ = ["TRAINING_COLUMN", "Scoring", "WithTrainingValue"]
 
 TRAINING_COLUMN = "guarded_training_value"
 """What scores of the guard's own metric are called inside a search."""
@@ -150,39 +149,3 @@ class WithTrainingValue:
         from sklearn.utils.metadata_routing import get_routing_for_object
 
         return get_routing_for_object(self._scorer)
-
-
-@dataclass(frozen=True)
-class _KnownMetric(Metric):
-    """A metric whose training value is known."""
-
-    known: float = 0.0
-
-    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> Any:
-        """Return what is known."""
-        return self.known
-
-
-@dataclass(frozen=True)
-class _KnownStatistic(Statistic):
-    """A statistic whose training value is known."""
-
-    known: float = 0.0
-
-    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> float:
-        """Return what is known."""
-        return self.known
-
-
-def known_value(metric: Metric | Statistic, value: float) -> Metric | Statistic:
-    """Return the metric with a training value that need not be computed: what ``guard.score(..., cv=...)`` takes.
-
-    Examples
-    --------
-    >>> known_value(get_score("accuracy"), 0.75).cross_validated(None, None, None, 5)
-    0.75
-    """
-    same = {field.name: getattr(metric, field.name) for field in fields(metric) if field.name != "known"}
-    if isinstance(metric, Statistic):
-        return _KnownStatistic(**same, known=value)
-    return _KnownMetric(**same, known=value)

@@ -1,0 +1,459 @@
+"""GuardedSearchCV: what it asks, what it charges, what it chooses."""
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy.stats import loguniform
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    RandomizedSearchCV,
+    cross_val_score,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from graphs import Groups
+from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
+from thresholdout.cross_validation import KFoldGuard
+from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError, OverlapError
+from thresholdout.metrics import squared_error, zero_one_loss
+from thresholdout.model_selection import GuardedSearchCV
+
+X, Y = load_digits(return_X_y=True)
+TRAIN, HOLDOUT = (X[:600], Y[:600]), (X[600:], Y[600:])
+DEPTHS = {"max_depth": [1, 3, 6]}
+
+
+def make(**changes: Any) -> Thresholdout:
+    settings: dict[str, Any] = {"queries": 40, "budget": 4, "mechanism": "thresholdout", "noise": SeededNoise(0)}
+    return Thresholdout(HOLDOUT, train=TRAIN, **{**settings, **changes})
+
+
+def tree() -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(random_state=0)
+
+
+def grid(**changes: Any) -> GridSearchCV:
+    return GridSearchCV(tree(), DEPTHS, **{"cv": 3, **changes})
+
+
+def test_each_candidate_is_one_question_in_the_order_of_its_rank() -> None:
+    guard = make()
+    guarded = GuardedSearchCV(grid(), guard).fit(*TRAIN)
+    plain = grid().fit(*TRAIN)
+    order = np.argsort(plain.cv_results_["rank_test_score"], kind="stable")
+    assert list(guard.history["train"]) == pytest.approx(plain.cv_results_["mean_test_score"][order])
+    assert [answer.query for answer in guarded.answers_] == [1, 2, 3]
+    scores = guarded.cv_results_["guarded_score"]
+    assert list(scores[order]) == [answer.value for answer in guarded.answers_]
+    assert list(guarded.cv_results_["guarded_half_width"][order]) == [a.half_width for a in guarded.answers_]
+    assert list(guarded.cv_results_["guarded_source"][order]) == [a.source for a in guarded.answers_]
+    assert list(guarded.cv_results_["rank_guarded"]) == [3, 2, 1]
+    assert (guarded.best_index_, guarded.best_params_) == (2, {"max_depth": 6})
+    assert (guarded.best_score_, guarded.n_questions_, guarded.exhausted_) == (scores[2], 3, None)
+    assert guarded.best_half_width_ == guarded.answers_[0].half_width
+    assert guarded.certificate_ is guard.certificate
+    assert guarded.guard_ is guard
+    expected = clone(tree()).set_params(max_depth=6).fit(*TRAIN)
+    assert np.array_equal(guarded.predict(X), expected.predict(X))
+    assert guarded.score(*HOLDOUT) == expected.score(*HOLDOUT)
+    for depth, score, width in zip((1, 3, 6), scores, guarded.cv_results_["guarded_half_width"], strict=True):
+        truth = clone(tree()).set_params(max_depth=depth).fit(*TRAIN).score(*HOLDOUT)
+        assert abs(truth - score) <= width
+
+
+def test_a_misleading_cross_validation_is_overruled() -> None:
+    """Records come in copies: cross-validation believes in the tree that remembers them, the guard does not."""
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(4200, 4)), rng.integers(0, 2, size=4200)
+    labels = np.where(rng.random(4200) < 0.7, features[:, 0] > 0, labels)
+    X_train, y_train = np.repeat(features[:200], 5, axis=0), np.repeat(labels[:200], 5)
+    shuffled = rng.permutation(1000)
+    X_train, y_train = X_train[shuffled], y_train[shuffled]
+    guard = Thresholdout(
+        (features[200:], labels[200:]), train=(X_train, y_train), queries=2, budget=2, noise=SeededNoise(1)
+    )
+    search = GridSearchCV(tree(), {"max_depth": [1, None]}, cv=5)
+    assert search.fit(X_train, y_train).best_params_ == {"max_depth": None}
+    guarded = GuardedSearchCV(search, guard).fit(X_train, y_train)
+    assert guarded.best_params_ == {"max_depth": 1}
+    assert list(guarded.cv_results_["guarded_source"])[1] == "holdout"
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_answers_and_charges_do_not_depend_on_the_number_of_jobs(backend: str) -> None:
+    import joblib
+
+    found = []
+    for n_jobs in (1, 2):
+        guard = make(budget=3, threshold=0.01, noise_scale=0.01, noise=SeededNoise(5))
+        with joblib.parallel_config(backend=backend):
+            guarded = GuardedSearchCV(grid(n_jobs=n_jobs), guard, exhausted="train")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", GuardExhaustedWarning)
+                guarded.fit(*TRAIN)
+        found.append((guard.history, guarded.answers_, guarded.cv_results_["guarded_score"], guarded.best_params_))
+    pd.testing.assert_frame_equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+    assert np.array_equal(found[0][2], found[1][2], equal_nan=True)
+    assert found[0][3] == found[1][3]
+
+
+def test_fewer_candidates_are_asked_about_than_searched() -> None:
+    guard = make()
+    search = RandomizedSearchCV(
+        LogisticRegression(max_iter=20, tol=1.0), {"C": loguniform(1e-4, 1e2)}, n_iter=6, cv=2, random_state=0
+    )
+    guarded = GuardedSearchCV(search, guard, candidates=2)
+    assert guarded.count_queries() == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        guarded.fit(*TRAIN)
+    asked = np.flatnonzero(guarded.cv_results_["guarded_source"] != "")
+    assert set(guarded.cv_results_["rank_test_score"][asked]) <= {1, 2}
+    assert len(guard.history) == guarded.n_questions_ == len(asked) == 2
+    assert np.isnan(np.delete(guarded.cv_results_["guarded_score"], asked)).all()
+    assert set(np.delete(guarded.cv_results_["rank_guarded"], asked)) == {3}
+
+
+@pytest.mark.parametrize("kind", [HalvingGridSearchCV, HalvingRandomSearchCV])
+def test_halving_asks_about_the_last_round(kind: Callable[..., Any]) -> None:
+    guard = make()
+    search = kind(tree(), {"max_depth": [1, 2, 3, 4, 6, 8]}, cv=3, factor=2, random_state=0, min_resources=100)
+    guarded = GuardedSearchCV(search, guard).fit(*TRAIN)
+    rounds = guarded.cv_results_["iter"]
+    asked = guarded.cv_results_["guarded_source"] != ""
+    assert rounds.max() > 0
+    assert np.array_equal(asked, rounds == rounds.max())
+    assert len(guard.history) == asked.sum()
+
+
+def test_losses_have_the_sign_of_the_search_and_the_units_of_the_metric() -> None:
+    guard = make(queries=10)
+    search = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-2]}, scoring="neg_log_loss", cv=3)
+    guarded = GuardedSearchCV(search, guard).fit(*TRAIN)
+    plain = search.fit(*TRAIN)
+    # Overconfident: the plain loss is beyond the metric's range of 5 nats for many records, the training value is not.
+    assert plain.cv_results_["mean_test_score"].min() < -2
+    assert list(guard.history["name"]) == ["log_loss(clip=5.0)"] * 2
+    for index, smoothing in enumerate((1e-9, 1e-2)):
+        model = GaussianNB(var_smoothing=smoothing).fit(*TRAIN)
+        truth = np.minimum(-np.log(np.maximum(model.predict_proba(X[600:])[np.arange(1197), Y[600:]], 1e-99)), 5).mean()
+        assert (
+            abs(-guarded.cv_results_["guarded_score"][index] - truth) < guarded.cv_results_["guarded_half_width"][index]
+        )
+    assert guarded.best_score_ == max(guarded.cv_results_["guarded_score"]) < 0
+    assert guarded.best_score_ == -min(answer.value for answer in guarded.answers_)
+    assert guarded.best_params_ == {"var_smoothing": 1e-2}
+    assert guarded.score(*HOLDOUT) == get_scorer("neg_log_loss")(guarded.best_estimator_, *HOLDOUT)
+    values = guarded.cv_results_["mean_test_guarded_training_value"]
+    assert sorted(guard.history["train"]) == pytest.approx(sorted(values))
+    assert (values < -guarded.cv_results_["mean_test_score"]).all()
+
+
+def test_regressors_by_r2_and_by_a_clipped_loss() -> None:
+    features, target = load_diabetes(return_X_y=True)
+    parts: dict[str, Any] = {"train": (features[:200], target[:200]), "queries": 6, "budget": 2}
+    guard = Thresholdout((features[200:], target[200:]), mechanism="thresholdout", **parts)
+    search = GridSearchCV(Ridge(), {"alpha": [0.01, 100.0]}, cv=4)
+    guarded = GuardedSearchCV(search, guard).fit(features[:200], target[:200])
+    assert set(guard.history["name"]) == {"r2(clip=4)"}
+    assert guarded.best_params_ == {"alpha": 0.01}
+    with pytest.raises(InputError, match=r"squared_error\(clip=...\)"):
+        GuardedSearchCV(clone(search).set_params(scoring="neg_mean_squared_error"), guard).fit(*parts["train"])
+    loss = squared_error(clip=40_000.0)
+    other = clone(search).set_params(scoring="neg_mean_squared_error")
+    guarded = GuardedSearchCV(other, guard, metric=loss).fit(features[:200], target[:200])
+    assert guarded.best_params_ == {"alpha": 0.01}
+    assert list(guard.history["name"])[2:] == [loss.name] * 2
+    assert guarded.best_score_ == -guarded.answers_[0].value < -1000
+
+
+def test_several_scores() -> None:
+    guard = make()
+    search = grid(scoring=["balanced_accuracy", "accuracy"], refit="accuracy")
+    guarded = GuardedSearchCV(search, guard).fit(*TRAIN)
+    assert set(guard.history["name"]) == {"accuracy"}
+    assert max(guard.history["train"]) == max(guarded.cv_results_["mean_test_accuracy"])
+    assert guarded.score(*HOLDOUT) == guarded.best_estimator_.score(*HOLDOUT)
+    named = grid(scoring={"first": "neg_log_loss", "second": "accuracy"}, refit="second")
+    guarded = GuardedSearchCV(named, guard, metric=zero_one_loss()).fit(*TRAIN)
+    assert guarded.best_score_ == -guarded.answers_[0].value
+    assert guarded.best_params_ == {"max_depth": 6}
+    with pytest.raises(InputError, match="refit: False for a search with several scores"):
+        GuardedSearchCV(grid(scoring=["accuracy"], refit=False), guard).fit(*TRAIN)
+
+
+@pytest.mark.parametrize("policy", ["raise", "stop", "nan", "train"])
+def test_exhaustion(policy: Any) -> None:
+    guard = make(queries=2)
+    guarded = GuardedSearchCV(grid(), guard, exhausted=policy)
+    if policy == "raise":
+        with pytest.raises(BudgetExhausted):
+            guarded.fit(*TRAIN)
+        assert len(guard.history) == 2
+        return
+    with pytest.warns(GuardExhaustedWarning) as caught:
+        guarded.fit(*TRAIN)
+    assert len([w for w in caught if w.category is GuardExhaustedWarning]) == 1
+    assert guarded.exhausted_ == guard.exhausted == "queries"
+    assert guarded.n_questions_ == len(guarded.answers_) == 2
+    assert guarded.best_params_ == {"max_depth": 6}
+    score, source = guarded.cv_results_["guarded_score"][0], guarded.cv_results_["guarded_source"][0]
+    if policy == "train":
+        assert (score, source) == (guarded.cv_results_["mean_test_score"][0], "uncertified")
+        assert guarded.cv_results_["guarded_half_width"][0] == np.inf
+    else:
+        assert np.isnan(score)
+        assert source == ""
+    with pytest.raises(BudgetExhausted) if policy != "train" else pytest.warns(GuardExhaustedWarning):
+        GuardedSearchCV(grid(scoring="balanced_accuracy"), guard, exhausted=policy).fit(*TRAIN)
+
+
+def test_nan_goes_on_to_questions_whose_answers_are_known() -> None:
+    guard = make(queries=1)
+    GuardedSearchCV(GridSearchCV(tree(), {"max_depth": [1]}, cv=3), guard).fit(*TRAIN)
+    guarded = GuardedSearchCV(grid(), guard, exhausted="nan")
+    with pytest.warns(GuardExhaustedWarning):
+        guarded.fit(*TRAIN)
+    assert (guarded.best_params_, guarded.n_questions_) == ({"max_depth": 1}, 0)
+    assert guarded.answers_[0].repeated
+    with pytest.raises(BudgetExhausted):
+        GuardedSearchCV(grid(), guard, exhausted="stop").fit(*TRAIN)
+
+
+def test_a_second_fit_is_free_and_the_same_also_in_another_guard_of_the_same_ledger(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "noise": None}
+    first = GuardedSearchCV(grid(), make(**settings)).fit(*TRAIN)
+    again = make(**settings)
+    second = GuardedSearchCV(grid(n_jobs=2), again).fit(*TRAIN)
+    assert [a.value for a in first.answers_] == [a.value for a in second.answers_]
+    assert (first.n_questions_, second.n_questions_, len(again.history)) == (3, 0, 3)
+    third = GuardedSearchCV(grid(cv=4), again).fit(*TRAIN)  # other training values are other questions
+    assert third.n_questions_ == 3
+
+
+class Coin(DecisionTreeClassifier):  # type: ignore[misc]
+    """A tree that comes out differently in every fit."""
+
+    def fit(self, X: Any, y: Any) -> "Coin":
+        self.drawn_ = np.random.default_rng().random()
+        super().fit(X, y)
+        return self
+
+
+def test_a_model_that_comes_out_differently_is_another_question() -> None:
+    guard = make()
+    for questions in (1, 2):
+        GuardedSearchCV(GridSearchCV(Coin(random_state=0), {"max_depth": [3]}, cv=3), guard).fit(*TRAIN)
+        assert len(guard.history) == questions
+
+
+def test_holdout_records_are_refused_before_anything_is_fitted() -> None:
+    guard = make()
+    for rows in (slice(None), slice(600, None), slice(599, 700)):
+        with pytest.raises(OverlapError, match="training records only"):
+            GuardedSearchCV(grid(), guard).fit(X[rows], Y[rows])
+    assert guard.history.empty
+    GuardedSearchCV(grid(), guard).fit(X[100:500], Y[100:500])  # a part of the training records
+
+
+@pytest.mark.parametrize(
+    ("search", "changes", "error", "expected"),
+    [
+        (tree(), {}, InputTypeError, "a search over an estimator"),
+        (grid(), {"candidates": 0}, InputError, "candidates"),
+        (grid(), {"exhausted": "freeze"}, InputError, "exhausted"),
+        (grid(), {"guard": "guard.db"}, InputTypeError, "guard: a str"),
+        (grid(scoring="f1_macro"), {}, InputError, "metric="),
+        (grid(scoring=get_scorer("accuracy")), {}, InputError, "metric="),
+        (grid(scoring="neg_median_absolute_error"), {}, InputError, "median_absolute_error"),
+    ],
+)
+def test_what_is_refused(search: Any, changes: dict[str, Any], error: type[Exception], expected: str) -> None:
+    with pytest.raises(error, match=expected):
+        GuardedSearchCV(search, **{"guard": make(), **changes}).fit(*TRAIN)
+
+
+def test_a_search_that_asks_the_guard_itself_is_refused() -> None:
+    guard = make()
+    with pytest.raises(InputError, match="an ordinary score"):
+        GuardedSearchCV(grid(scoring=guard.scorer(), cv=guard.split()), guard).fit(*TRAIN)
+    assert guard.history.empty
+
+
+def test_failing_candidates_are_left_out_and_failing_estimators_show_why() -> None:
+    guard = make()
+    search = GridSearchCV(tree(), {"max_depth": [3, -1]}, cv=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        guarded = GuardedSearchCV(search, guard).fit(*TRAIN)
+        assert list(guarded.cv_results_["guarded_source"] != "") == [True, False]
+        with pytest.raises(ValueError, match="All the 3 fits failed"):
+            GuardedSearchCV(GridSearchCV(tree(), {"max_depth": [-1]}, cv=3), guard).fit(*TRAIN)
+
+
+class TestHeldOutByItself:
+    def search(self, **changes: Any) -> GuardedSearchCV:
+        return GuardedSearchCV(grid(), random_state=0, noise=SeededNoise(0), **changes)
+
+    def test_a_quarter_is_held_out_and_never_fitted(self) -> None:
+        guarded = self.search().fit(X, Y)
+        assert guarded.guard_.n == 450
+        assert isinstance(guarded.guard_, Thresholdout)
+        assert len(guarded.guard_.train[0]) == 1347
+        assert guarded.best_estimator_.tree_.n_node_samples[0] == 1347
+        assert guarded.guard_.origin(X) == "mixed"
+        assert guarded.best_half_width_ < 0.3
+        assert guarded.predict(X).shape == (1797,)
+
+    def test_whole_groups_are_held_out(self) -> None:
+        groups = np.arange(1797) // 9
+        search = clone(grid()).set_params(cv=GroupKFold(3))
+        guarded = GuardedSearchCV(search, random_state=0, noise=SeededNoise(0)).fit(X, Y, groups=groups)
+        assert isinstance(guarded.guard_.dependence, Groups)
+        assert set(guarded.guard_.dependence.independent_groups()) <= {6, 9}
+        assert isinstance(guarded.guard_, Thresholdout)
+        kept = {tuple(row) for row in guarded.guard_.train[0]}
+        inside = np.array([tuple(row) in kept for row in X])
+        assert all(len(set(inside[groups == group])) == 1 for group in np.unique(groups))
+
+    def test_it_goes_on_in_its_ledger(self, tmp_path: Path) -> None:
+        settings: dict[str, Any] = {"random_state": 0, "ledger": str(tmp_path / "guard.db")}
+        first = GuardedSearchCV(grid(), **settings).fit(X, Y)
+        second = GuardedSearchCV(grid(), **settings).fit(X, Y)
+        assert (first.n_questions_, second.n_questions_) == (3, 0)
+        assert first.best_score_ == second.best_score_
+
+    def test_few_records_certify_nothing_and_say_so(self) -> None:
+        with pytest.warns(UserWarning, match="too small to certify anything"):
+            guarded = self.search().fit(X[:16], Y[:16] % 2)
+        assert guarded.best_half_width_ >= 1.0
+
+    def test_sample_weights_are_split_like_the_records(self) -> None:
+        weights = np.linspace(0.1, 1.0, 1797)
+        guarded = self.search().fit(X, Y, sample_weight=weights)
+        inside = guarded.best_estimator_.tree_.weighted_n_node_samples[0]
+        assert 0.7 * weights.sum() < inside < 0.8 * weights.sum()
+
+    def test_pickles_and_copies_predict_without_the_guard(self) -> None:
+        guarded = self.search().fit(X, Y)
+        for other in (pickle.loads(pickle.dumps(guarded)), copy.deepcopy(guarded)):
+            assert np.array_equal(other.predict(X), guarded.predict(X))
+            assert other.answers_ == guarded.answers_
+            assert not hasattr(other, "guard_")
+
+    def test_labels_are_needed(self) -> None:
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            self.search().fit(X)
+
+
+def test_delegation_and_representation() -> None:
+    guarded = GuardedSearchCV(GridSearchCV(make_pipeline(StandardScaler(), GaussianNB()), {}, cv=2), make())
+    assert hasattr(guarded, "predict_proba")
+    assert not hasattr(guarded, "transform")
+    assert not hasattr(guarded, "decision_function")
+    assert not hasattr(guarded, "classes_")
+    frame = pd.DataFrame(X[:600], columns=[f"pixel {k}" for k in range(64)])
+    guarded.fit(frame.to_numpy(), Y[:600])
+    assert list(guarded.classes_) == list(range(10))
+    assert guarded.n_features_in_ == 64
+    assert not hasattr(guarded, "feature_names_in_")
+    assert guarded.predict_proba(X).shape == guarded.predict_log_proba(X).shape == (1797, 10)
+    assert "GuardedSearchCV(" in repr(guarded)
+    assert "GridSearchCV" in guarded._repr_html_()
+    scaled = GuardedSearchCV(GridSearchCV(DecisionTreeClassifier(), {}, cv=2), make())
+    assert clone(scaled).guard is scaled.guard
+
+
+def test_nested_cross_validation_spends_one_budget() -> None:
+    guard = make(queries=10)
+    guarded = GuardedSearchCV(grid(), guard)
+    scores = cross_val_score(guarded, *TRAIN, cv=2)
+    assert scores.shape == (2,)
+    assert len(guard.history) == 6
+
+
+def test_metadata_routing() -> None:
+    guard = make()
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = tree().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        search = GridSearchCV(inner, {"max_depth": [2]}, cv=GroupKFold(2))
+        guarded = GuardedSearchCV(search, guard)
+        weights = np.linspace(0.1, 1.0, 600)
+        guarded.fit(*TRAIN, groups=np.arange(600) // 2, sample_weight=weights)
+        assert guarded.best_estimator_.tree_.weighted_n_node_samples[0] == pytest.approx(weights.sum())
+        assert "sample_weight" in guarded.get_metadata_routing().consumes("fit", {"sample_weight"})
+        with pytest.raises(TypeError, match="nonsense"):
+            guarded.fit(*TRAIN, groups=np.arange(600) // 2, nonsense=weights)
+
+
+class TestWithKFoldGuard:
+    def test_every_candidate_is_one_question_and_the_best_is_fitted_to_all_records(self) -> None:
+        guard = KFoldGuard(X, Y, cv=2, queries=6, budget=4, noise=SeededNoise(0))
+        guarded = GuardedSearchCV(grid(), guard)
+        assert guarded.count_queries() == 3
+        guarded.fit(X, Y)
+        assert len(guard.history) == 3
+        assert guarded.search_ is None
+        assert guarded.cv_results_["params"] == [{"max_depth": depth} for depth in (1, 3, 6)]
+        assert not any(name.startswith(("mean_", "split")) for name in guarded.cv_results_)
+        assert guarded.best_estimator_.tree_.n_node_samples[0] == 1797
+        assert guarded.best_score_ == max(answer.value for answer in guarded.answers_)
+        again = GuardedSearchCV(grid(n_jobs=2), guard).fit(X, Y)
+        assert again.n_questions_ == 0
+        assert again.best_params_ == guarded.best_params_
+
+    @pytest.mark.parametrize(
+        ("search", "rows", "changes", "expected"),
+        [
+            (grid(), slice(1, None), {}, "exactly the records"),
+            (grid(), slice(None), {"candidates": 2}, "candidates"),
+            (HalvingGridSearchCV(tree(), DEPTHS), slice(None), {}, "candidates depend on scores"),
+            (grid(scoring="balanced_accuracy"), slice(None), {}, "a mean over records"),
+        ],
+    )
+    def test_what_is_refused(self, search: Any, rows: slice, changes: dict[str, Any], expected: str) -> None:
+        guard = KFoldGuard(X, Y, cv=2, queries=6, budget=4)
+        with pytest.raises(InputError, match=expected):
+            GuardedSearchCV(search, guard, **changes).fit(X[rows], Y[rows])
+        assert guard.history.empty
+
+
+def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
+    if isinstance(estimator.search.estimator, Ridge):
+        return {"check_fit2d_1feature": "R2 does not exist for the 3 labels that are held out of 10: all are equal"}
+    return {}
+
+
+@parametrize_with_checks(
+    [
+        GuardedSearchCV(
+            GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2), noise=SeededNoise(0), random_state=0
+        ),
+        GuardedSearchCV(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2), noise=SeededNoise(0), random_state=0),
+    ],
+    expected_failed_checks=expected_failures,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_estimator_checks(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
+    check(estimator)
