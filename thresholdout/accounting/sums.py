@@ -37,15 +37,15 @@ class EverySum:
                 masses = np.multiply.outer(masses, chances).ravel()
             relative += tail_slack(trials)
         order = np.argsort(-losses)
-        self._losses, self._masses = losses[order], masses[order]
+        self._below, self._masses = -losses[order], masses[order]
         self._relative = relative + 1e-14
         self.largest = sum_up(eps.tolist(), counts.tolist())
         self._shift = (eps.size + 4) * 2.0**-52 * self.largest  # at least the rounding error of a sum of losses
 
     def _divergence(self, e: float) -> float:
-        seen = self._losses > e
+        seen = int(np.searchsorted(self._below, -e))
         with np.errstate(under="ignore"):
-            return float((self._masses[seen] * -np.expm1(e - self._losses[seen])).sum())
+            return float((self._masses[:seen] * -np.expm1(e + self._below[:seen])).sum())
 
     def bounds(self, e: float) -> tuple[float, float]:
         """Return a lower and an upper bound on the divergence at e."""
