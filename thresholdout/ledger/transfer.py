@@ -157,7 +157,7 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     Raises
     ------
     InputError
-        The target is in memory, or it is the source.
+        The target is in memory, or it is the source, or it would keep sealed secrets in plain text.
     LedgerDamaged
         The history is not the one that was written. The source goes on if that is seen before it is retired.
     LedgerMismatch
@@ -179,6 +179,10 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     """
     if isinstance(target, MemoryLedger):
         raise InputError("target", "a ledger in memory", "one in a database, since the guard lives nowhere else then")
+    if source.sealed and not target.sealed:
+        raise InputError(
+            "target", "a ledger in plain text for secrets that are sealed", "one that is opened with a key"
+        )
     identity = target.identity()
     if source.identity() == identity:
         raise InputError("target", f"{target.location}, the source itself", "another ledger")
@@ -188,7 +192,7 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
         if guard in target.guards():
             raise _there_already(target, guard)
         source.verify(guard)
-        source.retire(guard, f"it was moved to {target.location} {mark}")
+        source.retire(guard, f"it was moved to {_place(target)}; if it is not there, move it again {mark}")
     elif not why.endswith(mark):
         raise LedgerRetired(source.location, why)
     if guard not in target.guards():
@@ -235,6 +239,11 @@ def _shown(entries: Iterable[Entry], count: int, what: str) -> Iterator[Entry]:
     from tqdm import tqdm
 
     yield from tqdm(entries, desc=what, total=count, unit=" entries", delay=1.0, disable=None, leave=False)
+
+
+def _place(ledger: Ledger) -> str:
+    """Return a ledger's location, wherever somebody is who reads it."""
+    return ledger.location if "://" in ledger.location else os.path.abspath(ledger.location)
 
 
 def _there_already(target: Ledger, guard: str) -> LedgerMismatch:

@@ -176,7 +176,7 @@ def damage(ledger: SQLLedger) -> None:
 # Moves
 
 
-@pytest.mark.parametrize("keys", [(None, None), (None, "new"), ("old", "new"), ("old", None)])
+@pytest.mark.parametrize("keys", [(None, None), (None, "new"), ("old", "new")])
 def test_a_guard_moves_with_all_it_has(tmp_path: Path, keys: tuple[str | None, str | None]) -> None:
     old_key, new_key_ = (None if key is None else new_key() for key in keys)
     with SQLLedger(tmp_path / "a.db", key=old_key) as old, SQLLedger(tmp_path / "b.db", key=new_key_) as new:
@@ -211,6 +211,15 @@ def test_a_guard_moves_from_memory(target: Ledger) -> None:
         fill(ledger)
         move(ledger, target, GUARD)
         assert_moved(ledger, target)
+
+
+def test_what_is_sealed_does_not_move_into_plain_text(tmp_path: Path) -> None:
+    with SQLLedger(tmp_path / "a.db", key=new_key()) as old, SQLLedger(tmp_path / "b.db") as new:
+        fill(old)
+        with pytest.raises(InputError, match="a ledger in plain text for secrets that are sealed"):
+            move(old, new, GUARD)
+        assert old.retired(GUARD) is None
+        assert new.guards() == []
 
 
 def test_one_guard_of_several_moves(tmp_path: Path) -> None:

@@ -1,3 +1,7 @@
+"""Commands that make a guard, ask it, and show what it answered."""
+
+from __future__ import annotations
+
 import json
 import os
 import stat
@@ -7,48 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 
-from thresholdout.cli import main
+from tests.thresholdout.cli.running import N, create, run
 from thresholdout.ledger import open_ledger
-
-N = 1500
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {
-            "id": [f"r{k}" for k in range(2 * N)],
-            "x": rng.normal(size=2 * N),
-            "patient": np.arange(2 * N) // 5,
-            "day": rng.permutation(2 * N),
-            "y": rng.integers(0, 2, size=2 * N),
-        }
-    )
-    table[:N].to_csv(tmp_path / "train.csv", index=False)
-    table[N:].to_csv(tmp_path / "holdout.csv", index=False)
-    right = pd.DataFrame(
-        {"id": table["id"], "prediction": table["y"], "p_0": 1.0 - table["y"], "p_1": 1.0 * table["y"]}
-    )
-    right.sample(frac=1, random_state=1).to_csv(tmp_path / "right.csv", index=False)
-    overfitted = right.assign(prediction=np.where(np.arange(2 * N) < N, table["y"], rng.integers(0, 2, size=2 * N)))
-    overfitted.to_csv(tmp_path / "overfitted.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(*arguments: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
-
-
-def create(*more: str, code: int = 0) -> Result:
-    parts = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y")
-    return run("create", "guard.db", *parts, "--queries", "100", "--budget", "2", *more, code=code)
 
 
 def test_from_create_to_history(folder: Path) -> None:
@@ -301,39 +266,3 @@ def test_what_is_no_ledger_is_refused(folder: Path) -> None:
     os.chmod("train.csv", 0o600)
     assert "train.csv" in run("status", "train.csv", code=1).output
     assert Path("train.csv").read_bytes() == before
-
-
-def test_plan_in_each_direction() -> None:
-    by_records = run("plan", "--records", "10000", "--queries", "1000", "--budget", "10").output
-    assert by_records.startswith("10,000 records, 1,000 questions: Guard the holdout")
-    assert "splitting" in by_records
-    grouped = run("plan", "--records", "10000", "--group-size", "5", "--budget", "1").output
-    assert grouped != by_records
-    assert "thresholdout: threshold 0." in by_records
-    many = run("plan", "--records", "10000", "--queries", "1000", "--budget", "200").output
-    assert "gaussian: standard deviation of the last answer 0." in many
-    few = run("plan", "--records", "1000", "--queries", "2", "--budget", "2").output
-    assert "splitting: 500 records for each question" in few
-    run("plan", "--records", "10000", "--window", "3")
-    run("plan", "--tolerance", "0.1", "--budget", "1")
-    run("plan", "--records", "100000", "--tolerance", "0.1")
-    run("plan", "--records", "100", "--tolerance", "0.0001", code=1)
-    run("plan", code=2)
-    run("plan", "--tolerance", "0.1", "--window", "3", code=2)
-    run("plan", "--records", "100", "--group-size", "2", "--window", "3", code=2)
-    assert "--group-size" in run("plan", "--records", "100", "--group-size", "0", code=2).output
-    run("plan", "--records", "0", code=2)
-
-
-def test_plans_that_answer_everything_from_the_holdout() -> None:
-    some = run("plan", "--all", "--records", "10000", "--queries", "100").output
-    assert some.startswith("10,000 records, 100 questions: ")
-    solved = run("plan", "--all", "--records", "100000", "--tolerance", "0.1").output
-    assert int(solved.split(" records, ")[1].split()[0].replace(",", "")) > 73_964
-    assert ", 100 questions: " in run("plan", "--all", "--queries", "100", "--tolerance", "0.1").output
-    assert "not both" in run("plan", "--all", "--records", "100", "--budget", "3", code=2).output
-
-
-def test_version_and_help() -> None:
-    assert "0." in run("--version").output
-    assert "create" in run("--help").output
