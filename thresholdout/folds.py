@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -160,9 +161,11 @@ def _splits(
         found: Iterable[Any] = kind(int(cv), shuffle=True, random_state=random_state).split(placeholder, None, groups)
     elif "Stratified" in type(cv).__name__:
         raise InputError("cv", type(cv).__name__, _WHY_BLIND)
-    elif hasattr(cv, "split"):
+    elif hasattr(cv, "split") and not isinstance(cv, str):
         try:
-            found = list(cv.split(placeholder, None, groups))
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+                found = list(cv.split(placeholder, None, groups))
         except (TypeError, ValueError) as error:
             raise InputError("cv", f"{cv!r}, which says {error}", _WHY_BLIND) from None
     elif hasattr(cv, "__iter__") and not isinstance(cv, str):

@@ -1,0 +1,279 @@
+"""KFoldGuard: folds, values, baselines, and what is refused."""
+
+import copy
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.dummy import DummyClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
+from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
+from thresholdout.cross_validation import KFoldGuard
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, PlanError, SharingError
+from thresholdout.folds import fold_model, make_folds
+from thresholdout.metrics import brier_score, squared_error
+
+X, Y = load_digits(return_X_y=True)
+SPLITS = list(KFold(3, shuffle=True, random_state=0).split(X))
+
+
+def make(**changes: Any) -> KFoldGuard:
+    settings: dict[str, Any] = {"cv": 3, "queries": 20, "budget": 4, "noise": SeededNoise(0), **changes}
+    return KFoldGuard(X, Y, **settings)
+
+
+def values_of(guard: KFoldGuard, estimator: Any, metric: Any) -> Any:
+    return guard._values(estimator, metric, X, Y, None)
+
+
+def test_values_are_those_of_cross_val_predict() -> None:
+    guard = make()
+    from thresholdout.metrics import accuracy
+
+    right = cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y
+    assert np.array_equal(values_of(guard, GaussianNB(), accuracy()), right)
+    probabilities = cross_val_predict(GaussianNB(), X, Y, cv=SPLITS, method="predict_proba")
+    expected = ((probabilities - np.eye(10)[Y]) ** 2).sum(axis=1) / 2
+    assert values_of(guard, GaussianNB(), brier_score()) == pytest.approx(expected, abs=1e-12)
+    clipped = np.minimum((cross_val_predict(LinearRegression(), X, Y, cv=SPLITS) - Y) ** 2, 4.0)
+    assert values_of(guard, LinearRegression(), squared_error(4.0)) == pytest.approx(clipped, abs=1e-9)
+
+
+def test_classes_that_a_fold_does_not_train_have_probability_0() -> None:
+    features, labels = np.zeros((6, 1)), np.array(["a", "a", "a", "b", "b", "c"])
+    guard = KFoldGuard(
+        np.arange(6.0)[:, None], labels, cv=PredefinedSplit([0, 0, 1, 1, 0, 0]), queries=1, mechanism="ladder"
+    )
+    values = guard._values(DummyClassifier(strategy="prior"), brier_score(), features, labels, None)
+    # Fold 0 is judged by a model of one a and one b; fold 1 by one of two a, one b and one c.
+    first = {"a": 0.25, "b": 0.25, "c": (0.25 + 0.25 + 1) / 2}
+    second = {"a": (0.25 + 0.0625 + 0.0625) / 2, "b": (0.25 + 0.5625 + 0.0625) / 2}
+    expected = [first["a"], first["a"], second["a"], second["b"], first["b"], first["c"]]
+    assert list(values) == pytest.approx(expected)
+
+
+def test_an_answer_repeats_what_was_expected_or_is_near_the_average() -> None:
+    guard = make(queries=10)
+    average = (cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y).mean()
+    near = guard.score(GaussianNB(), "accuracy", expected=round(average, 2))
+    assert (near.value, near.source, guard.remaining) == (round(average, 2), "train", 4)
+    far = guard.score(GaussianNB(), "accuracy", expected=0.1)
+    assert (far.source, guard.remaining) == ("holdout", 3)
+    assert abs(far.value - average) < 0.1
+    follows = guard.score(GaussianNB(), "accuracy", n_jobs=2)  # by default the last answer about the metric
+    assert guard.history["train"].iloc[-1] == far.value == follows.value
+    guard.score(GaussianNB(), "brier_score")
+    assert guard.history["train"].iloc[-1] == 0.5  # the middle of the range before the first answer
+    assert [answer.query for answer in guard.answers] == [1, 2, 3, 4]
+    assert guard.answers[0] == near
+
+
+def test_certificates_rest_on_the_inflation_alone() -> None:
+    guard = make(queries=10)
+    assert guard.certificate.route == "transcript"
+    assert guard.certificate.routes["applies"].drop(["posterior", "max-information", "transcript"]).eq(False).all()
+    others = guard.certificate.routes.loc[["posterior", "max-information"], "tolerance"]
+    assert (others >= 1.0).all()
+    assert guard.dependence.variance_inflation() == pytest.approx(3.0, rel=1e-9)
+    single = Thresholdout(np.arange(599.0), queries=10, budget=4, mechanism="thresholdout")
+    assert guard.certificate.tolerance == pytest.approx(single.certificate.tolerance, rel=0.02)
+    ladder = make(mechanism="ladder", queries=10)
+    assert ladder.certificate.route == "ladder"
+    assert ladder.score(GaussianNB()).about == "best"
+    with pytest.raises(PlanError):
+        KFoldGuard(X[:60], Y[:60], cv=5)
+
+
+def test_groups_stay_together_and_count() -> None:
+    groups = np.arange(1797) // 9
+    guard = make(groups=groups, cv=2, queries=2, budget=1)
+    assert list(guard.folds.columns) == ["records", "groups", "train", "inflation"]
+    assert guard.folds["groups"].sum() == 200
+    assert guard.folds["records"].sum() == 1797
+    assert (guard.folds["train"] == 1797 - guard.folds["records"]).all()
+    assert guard.folds["inflation"].between(8.9, 9.0).all()
+    assert guard.dependence.variance_inflation() == pytest.approx(18.0, rel=0.01)
+    by_model = make(dependence=Groups(groups), cv=2, queries=2, budget=1)
+    assert by_model.dependence.fingerprint() == guard.dependence.fingerprint()
+    by_hand = make(groups=groups, cv=GroupKFold(2), queries=2, budget=1)
+    assert by_hand.folds["groups"].tolist() == [100, 100]
+
+
+def test_a_dependence_model_needs_folds_that_are_unions_of_its_groups() -> None:
+    pairs = Groups(np.arange(100) // 2)
+    blocks = np.arange(100) // 10
+    folds = make_folds(100, 5, groups=blocks, dependence=pairs)
+    assert fold_model(100, folds, blocks, pairs).squares().tolist() == [40] * 5  # ten pairs in each fold
+    for cv in (
+        KFold(5, shuffle=True, random_state=0),
+        [(np.arange(51, 100), np.arange(51)), (np.arange(51), np.arange(51, 100))],
+    ):
+        with pytest.raises(InputError, match="trains with groups that it tests"):
+            make_folds(100, cv, dependence=pairs)
+    with pytest.raises(InputError, match="part a group of the dependence model"):
+        make_folds(100, 5, groups=np.arange(100), dependence=pairs)
+    for model in (MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=100), MovingWindow(100, 3)):
+        with pytest.raises(InputError, match="folds depend on each other"):
+            make_folds(100, 5, dependence=model)
+    import networkx as nx
+
+    edges = nx.Graph([(0, 1), (2, 3)])
+    edges.add_nodes_from(range(100))
+    with pytest.raises(InputError, match="several components"):
+        make_folds(100, 5, dependence=DependencyGraph(edges))
+    assert len(make_folds(100, 5, dependence=MovingWindow(100, 0))) == 5
+    assert len(make_folds(100, 5, dependence=Independent(100))) == 5
+
+
+@pytest.mark.parametrize(
+    ("cv", "expected"),
+    [
+        (StratifiedKFold(3), "without looking at labels"),
+        (StratifiedGroupKFold(3), "without looking at labels"),
+        (RepeatedKFold(n_splits=3), "partition"),
+        (ShuffleSplit(3), "partition"),
+        (TimeSeriesSplit(3), "partition"),
+        (1, "from 2 to 1797"),
+        (1798, "from 2 to 1797"),
+        (True, "a number of folds"),
+        ("five", "a number of folds"),
+        ([(np.arange(5), np.arange(1797))], "at least two"),
+        (
+            [(np.arange(900), np.arange(900)), (np.arange(900), np.arange(900, 1797))],
+            "trains with records that it tests",
+        ),
+        ([(np.arange(0), np.arange(900)), (np.arange(900), np.arange(900, 1797))], "records on both sides"),
+        ([(np.array([0.5]), np.arange(900)), (np.arange(900), np.arange(900, 1797))], "positions"),
+        (LeaveOneGroupOut(), "without looking at labels"),
+    ],
+)
+def test_folds_that_are_refused(cv: Any, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        make(cv=cv)
+
+
+def test_a_splitter_sees_neither_records_nor_labels() -> None:
+    class Curious:
+        seen: tuple[Any, Any] = (None, None)
+
+        def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+            self.seen = (X, y)
+            return KFold(2).split(X)
+
+    curious = Curious()
+    make(cv=curious, queries=5)
+    assert np.ptp(curious.seen[0]) == 0.0
+    assert curious.seen[1] is None
+
+
+class Broken(GaussianNB):  # type: ignore[misc]
+    def fit(self, X: Any, y: Any) -> "Broken":
+        raise RuntimeError(f"the first label is {y[0]}")
+
+
+def test_refusals_come_before_charges_and_failures_are_charged_without_their_message() -> None:
+    guard = make()
+    refused: list[tuple[Any, Any, dict[str, Any], type[Exception], str]] = [
+        (GaussianNB(), "roc_auc", {}, InputError, "a mean over records"),
+        (GaussianNB(), "accuracy", {"expected": 1.5}, InputError, r"expected: 1.5; expected: a number in \[0, 1\]"),
+        (GaussianNB(), "accuracy", {"expected": float("nan")}, InputError, "expected"),
+        (SVC(), "brier_score", {}, InputTypeError, "without predict_proba"),
+        (GaussianNB, "accuracy", {}, InputTypeError, "estimator"),
+        (FrozenEstimator(GaussianNB().fit(X, Y)), "accuracy", {}, InputError, "frozen"),
+        (make_pipeline(FrozenEstimator(GaussianNB().fit(X, Y))), "accuracy", {}, InputError, "frozen"),
+    ]
+    for estimator, metric, changes, error, expected in refused:
+        with pytest.raises(error, match=expected):
+            guard.score(estimator, metric, **changes)
+    assert guard.history.empty
+    with pytest.raises(InputError, match="could show records") as caught:
+        guard.score(Broken())
+    assert "first label" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert guard.remaining == 3
+    assert guard.answers == []
+    guard.score(GaussianNB())
+    assert guard.history["train"].iloc[-1] == 0.5  # a failure is no last answer
+
+
+def test_a_key_is_answered_once_and_fits_nothing_then(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "noise": None}
+    first = make(**settings).score(GaussianNB(), key="naive")
+    guard = make(**settings)
+    again = guard.score(Broken(), key="naive")
+    assert again.repeated
+    assert again.value == first.value
+    assert len(guard.history) == 1
+    with pytest.raises(InputError, match="key"):
+        guard.score(GaussianNB(), "zero_one_loss", key="naive")
+
+
+def test_the_same_records_in_a_ledger_share_one_budget(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "noise": None, "queries": 3}
+    make(**settings).score(GaussianNB(), expected=0.1)
+    second = make(**settings)
+    assert (len(second.history), second.remaining) == (1, 3 if second.answers[0].source == "holdout" else 4)
+    with pytest.raises(LedgerMismatch):
+        make(**settings, random_state=1)  # other folds
+    with pytest.raises(LedgerMismatch):
+        Thresholdout((X, Y), queries=3, budget=4, mechanism="thresholdout", ledger=settings["ledger"])
+    second.score(GaussianNB())
+    second.score(GaussianNB())
+    assert second.exhausted == "queries"
+    with pytest.raises(BudgetExhausted):
+        second.score(Broken())  # nothing is fitted any more
+    assert second.remaining is not None
+
+
+def test_searches_inside_are_fitted_anew_in_every_fold() -> None:
+    guard = make(queries=5)
+    search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 6]}, cv=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answer = guard.score(search, expected=0.78)
+    assert answer.half_width < 0.5
+
+
+def test_folds_tell_nothing_about_labels() -> None:
+    shuffled = np.random.default_rng(1).permutation(Y)
+    other = KFoldGuard(X, shuffled, cv=3, queries=20, budget=4, noise=SeededNoise(0))
+    pd.testing.assert_frame_equal(make().folds, other.folds)
+
+
+def test_copies_are_the_guard_itself_and_pickles_are_refused() -> None:
+    guard = make()
+    assert copy.copy(guard) is copy.deepcopy(guard) is guard
+    with pytest.raises(SharingError, match="n_jobs=2"):
+        pickle.dumps(guard)
+    assert repr(guard) == (
+        "<KFoldGuard: 1797 out-of-fold values in 3 folds of 599, of independent records; "
+        "4 answers from the records left>"
+    )
+    with pytest.raises(InputError, match="mechanism"):
+        make(mechanism="gaussian")
+    assert guard.origin(X) == "holdout"
