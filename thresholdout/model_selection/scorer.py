@@ -138,9 +138,7 @@ class GuardScorer(Shared):
         refusal = self._refusal
         return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
 
-    def __call__(
-        self, estimator: Any, X: Any, y: Any = None, sample_weight: Any | None = None
-    ) -> float | dict[str, float]:
+    def __call__(self, estimator: Any, X: Any, y: Any = None, sample_weight: Any | None = None) -> Any:
         """Return the guarded score of a fitted estimator.
 
         Parameters

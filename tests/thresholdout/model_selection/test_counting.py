@@ -1,0 +1,160 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import randint
+from sklearn.ensemble import BaggingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    HalvingRandomSearchCV,
+    KFold,
+    ParameterSampler,
+    PredefinedSplit,
+    RandomizedSearchCV,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tests.thresholdout.model_selection.digits import DEPTHS, TRAIN, X, Y, make, tree
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.model_selection import GuardedSearchCV
+
+GRID = {"max_depth": [1, 2, 3], "min_samples_leaf": [1, 2]}
+
+
+def guarded(guard: Any, kind: Any = GridSearchCV, estimator: Any = None, grid: Any = None, **settings: Any) -> Any:
+    settings = {"scoring": guard.scorer(), "cv": guard.split(), **settings}
+    return kind(tree() if estimator is None else estimator, DEPTHS if grid is None else grid, **settings)
+
+
+def inner(guard: Any, **settings: Any) -> Any:
+    return guarded(guard, **settings)
+
+
+SEARCHES: dict[str, Any] = {
+    "grid": lambda g: guarded(g, grid=GRID),
+    "random": lambda g: guarded(g, RandomizedSearchCV, grid={"max_depth": randint(1, 9)}, n_iter=4),
+    "random-small-grid": lambda g: guarded(g, RandomizedSearchCV, grid=DEPTHS, n_iter=10),
+    "halving": lambda g: guarded(g, HalvingGridSearchCV, grid=GRID, min_resources=100, random_state=0),
+    "halving-random": lambda g: guarded(
+        g, HalvingRandomSearchCV, grid={"max_depth": randint(1, 9)}, random_state=0, factor=2, min_resources=200
+    ),
+    "halving-resource": lambda g: guarded(
+        g,
+        HalvingGridSearchCV,
+        LogisticRegression(),
+        {"C": [0.01, 0.1, 1.0]},
+        resource="max_iter",
+        max_resources=20,
+        min_resources=5,
+        factor=2,
+    ),
+    "several": lambda g: guarded(g, scoring=g.scorer(["accuracy", "brier_score"]), refit="accuracy"),
+    "mapping": lambda g: guarded(g, scoring={"a": g.scorer(), "b": "accuracy", "c": g.scorer()}, refit=False),
+    "training-folds": lambda g: guarded(g, cv=3),
+    "other-scoring": lambda g: guarded(g, scoring="accuracy"),
+    "inside": lambda g: GridSearchCV(inner(g), {"refit": [True]}, cv=KFold(2)),
+    "inside-no-refit": lambda g: GridSearchCV(inner(g), {"refit": [True]}, cv=KFold(2), refit=False),
+    "outside": lambda g: guarded(g, estimator=GridSearchCV(tree(), DEPTHS, cv=2), grid={"refit": [True]}),
+    "both": lambda g: guarded(g, estimator=inner(g), grid={"refit": [True]}),
+    "scored-by-the-inner-search": lambda g: guarded(g, estimator=inner(g), grid={"refit": [True]}, scoring=None),
+    "pipeline": lambda g: Pipeline([("search", inner(g))]),
+    "searches-as-candidates": lambda g: GridSearchCV(
+        Pipeline([("model", tree())]),
+        {"model": [inner(g), inner(g, grid={"max_depth": [2]}), tree()]},
+        cv=KFold(2),
+        scoring="accuracy",
+        refit=False,
+    ),
+    "nothing": lambda g: tree(),
+    "guarded-search": lambda g: GuardedSearchCV(GridSearchCV(tree(), DEPTHS, cv=2), g, candidates=2),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.filterwarnings("ignore:The total space of parameters", "ignore:.*failed to converge")
+def test_as_many_as_fitting_asks(name: str) -> None:
+    guard = make(queries=200, budget=100)
+    search = SEARCHES[name](guard)
+    counted = guard.count_queries(search)
+    assert guard.history.empty
+    assert not hasattr(search, "best_index_")
+    search.fit(*TRAIN)
+    assert counted == len(guard.history)
+
+
+def test_expected_numbers() -> None:
+    guard = make()
+    numbers = {name: guard.count_queries(build(guard)) for name, build in SEARCHES.items()}
+    assert numbers == {
+        "grid": 6,
+        "random": 4,
+        "random-small-grid": 3,
+        "halving": 6 + 2,
+        "halving-random": 4 + 2 + 1,
+        "halving-resource": 3 + 2,
+        "several": 6,
+        "mapping": 6,
+        "training-folds": 0,
+        "other-scoring": 0,
+        "inside": 3 * 3,
+        "inside-no-refit": 2 * 3,
+        "outside": 1,
+        "both": 3 + 1 + 3,
+        "scored-by-the-inner-search": 3 + 1 + 3,
+        "pipeline": 3,
+        "searches-as-candidates": 2 * (3 + 1 + 0),
+        "nothing": 0,
+        "guarded-search": 2,
+    }
+
+
+def test_records_that_are_given() -> None:
+    guard = make()
+    predefined = guarded(guard, cv=PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)]))
+    assert guard.count_queries(predefined, X, Y) == 3
+    with pytest.raises(InputError, match="with holdout records among them"):
+        guard.count_queries(guarded(guard), X, Y)
+    assert guard.count_queries(guarded(guard), X[:50], Y[:50]) == 3
+
+
+def test_questions_to_another_guard_do_not_count() -> None:
+    guard, other = make(), make()
+    search = GridSearchCV(tree(), DEPTHS, scoring={"a": guard.scorer(), "b": other.scorer()}, cv=guard.split())
+    assert (guard.count_queries(search), other.count_queries(search)) == (3, 3)
+    mixed = guarded(other, estimator=inner(guard), grid={"refit": [True]})
+    assert (guard.count_queries(mixed), other.count_queries(mixed)) == (6, 1)
+    assert other.count_queries(GuardedSearchCV(GridSearchCV(tree(), DEPTHS), guard)) == 0
+
+
+def test_what_cannot_be_counted_says_so() -> None:
+    guard = make()
+    with pytest.raises(InputError, match="BaggingClassifier with a guarded search inside"):
+        guard.count_queries(BaggingClassifier(inner(guard)))
+    with pytest.raises(InputTypeError, match="search: a str"):
+        guard.count_queries("search")
+
+
+def test_a_search_after_a_scaler_would_be_refused_and_is_counted_as_a_part() -> None:
+    guard = make()
+    search = Pipeline([("scale", StandardScaler()), ("search", inner(guard))])
+    assert guard.count_queries(search) == 3
+    with pytest.raises(InputError, match="not all in the guard's training part"):
+        search.fit(*TRAIN)
+
+
+def test_sampled_candidates_are_those_of_the_seed() -> None:
+    """Which matters when candidates are searches: here the seed decides how many of them are guarded."""
+    guard = make()
+    choices = {"model": [inner(guard), tree()]}
+    for seed in range(4):
+        search = RandomizedSearchCV(
+            Pipeline([("model", tree())]), {**choices, "verbose": randint(0, 1)}, n_iter=3, random_state=seed,
+            cv=KFold(2), scoring="accuracy", refit=False,
+        )  # fmt: skip
+        drawn = list(ParameterSampler(search.param_distributions, 3, random_state=seed))
+        expected = 2 * 3 * sum(candidate["model"] is choices["model"][0] for candidate in drawn)
+        assert guard.count_queries(search) == expected

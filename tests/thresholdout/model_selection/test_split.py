@@ -1,0 +1,71 @@
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from tests.thresholdout.model_selection.digits import DEPTHS, HOLDOUT, TRAIN, X, Y, make, tree
+from thresholdout import Thresholdout
+from thresholdout.errors import InputError
+
+
+@pytest.mark.parametrize(("rows", "size"), [(np.arange(900), 900), (np.arange(100, 140), 40), (np.array([3]), 2)])
+def test_all_that_is_given_is_for_fitting_and_the_first_record_stands_in(rows: Any, size: int) -> None:
+    split = make().split()
+    ((fit, placeholder),) = split.split(TRAIN[0][rows], TRAIN[1][rows])
+    assert np.array_equal(fit, np.arange(len(rows)))
+    assert np.array_equal(placeholder, np.zeros(size))
+    assert split.get_n_splits() == 1
+
+
+def test_a_placeholder_has_at_most_4096_rows() -> None:
+    train = np.arange(10_000.0)[:, None]
+    guard = Thresholdout((-1.0 - train[:50], np.zeros(50)), train=(train, np.zeros(10_000)), queries=5, budget=1)
+    assert [(fit.size, test.size) for fit, test in guard.split().split(train)] == [(10_000, 4096)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (HOLDOUT[0], "the holdout's records; expected: training records of the guard, which has 900"),
+        (HOLDOUT[0][:10], "rows with holdout records among them"),
+        (X, "rows with holdout records among them"),
+        (TRAIN[0] + 1.0, "rows that are not all in the guard's training part"),
+    ],
+    ids=["holdout", "part", "all", "other"],
+)
+def test_other_records_are_not_split(rows: Any, message: str) -> None:
+    guard = make()
+    with pytest.raises(InputError, match=message):
+        GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split()).fit(rows, np.zeros(len(rows)))
+    assert guard.history.empty
+
+
+def test_it_has_no_data() -> None:
+    split = make().split()
+    text = pickle.dumps(split)
+    assert len(text) < 1000
+    assert pickle.loads(text).guard is split.guard
+    assert repr(split) == "TrainSplit(900)"
+
+
+def test_groups_may_be_routed_to_it() -> None:
+    split = make().split()
+    assert get_routing_for_object(split).split.requests == {"groups": True}
+    guard = make()
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split())
+        search.fit(*TRAIN, groups=np.arange(900) % 7)
+    assert len(guard.history) == 3
+
+
+def test_a_search_on_a_part_of_the_training_records() -> None:
+    guard = make()
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split()).fit(X[:300], Y[:300])
+    assert len(guard.history) == 3
+    assert np.array_equal(
+        search.best_estimator_.predict(X), tree(**search.best_params_).fit(X[:300], Y[:300]).predict(X)
+    )
