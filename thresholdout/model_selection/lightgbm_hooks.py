@@ -97,7 +97,8 @@ class LightGBMCallback:
             self._check(env)
         booster, rounds = env.model, env.iteration + 1
         kind = _OBJECTIVES[_objective(env.params)]
-        model = predictor(lambda X: booster.predict(X, num_iteration=rounds), kind, self._classes)
+        threads = _threads(env.params)
+        model = predictor(lambda X: booster.predict(X, num_iteration=rounds, **threads), kind, self._classes)
         stopped = self.stopping.update(model, keep=as_it_is)
         if not stopped and rounds < env.end_iteration:
             return
@@ -124,6 +125,12 @@ class LightGBMCallback:
 
 def _objective(params: dict[str, Any]) -> str:
     return str(params.get("objective") or "regression").split()[0]
+
+
+def _threads(params: dict[str, Any]) -> dict[str, Any]:
+    """Predict with as many threads as the fit has; LightGBM would take all."""
+    names = ("num_threads", "num_thread", "nthread", "nthreads", "n_jobs")
+    return {"num_threads": params[name] for name in names if name in params}
 
 
 class LightGBMEval:

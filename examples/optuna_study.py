@@ -1,0 +1,69 @@
+"""An Optuna study whose values are a guard's answers; study and guard live in files, and go on in a second session.
+
+Every trial is one question. The study keeps what each answer is worth, and stops by itself when the guard answers no
+more. Several workers can share both files: start the script's `session` in as many processes as you like.
+
+Run with ``python examples/optuna_study.py``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from pathlib import Path
+
+import optuna
+from sklearn.datasets import load_digits
+from sklearn.ensemble import ExtraTreesClassifier
+
+from thresholdout import Thresholdout
+from thresholdout.errors import GuardExhaustedWarning
+from thresholdout.model_selection import GuardedObjective
+
+
+def build(trial: optuna.Trial) -> ExtraTreesClassifier:
+    """Suggest a forest."""
+    return ExtraTreesClassifier(
+        n_estimators=20,
+        max_depth=trial.suggest_int("max_depth", 2, 12),
+        max_features=trial.suggest_float("max_features", 0.05, 0.5),
+        min_samples_leaf=trial.suggest_int("min_samples_leaf", 1, 5),
+        random_state=0,
+    )
+
+
+def session(folder: Path, trials: int) -> optuna.Study:
+    """Work on the study for a while, as any worker would, and say what it took."""
+    X, y = load_digits(return_X_y=True)
+    guard = Thresholdout((X[800:], y[800:]), train=(X[:800], y[:800]), queries=30, budget=2, ledger=folder / "guard.db")
+    objective = GuardedObjective(guard, build, "accuracy", cv=3, exhausted="stop")
+    study = optuna.create_study(
+        study_name="forests",
+        storage=f"sqlite:///{folder / 'study.db'}",
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=len(guard.history)),
+        load_if_exists=True,
+    )
+    study.optimize(objective, n_trials=trials)
+    print(f"session: {objective.summary()}; exhausted: {guard.exhausted}")
+    return study
+
+
+def main() -> None:
+    """Search in two sessions; the second would like more trials than the guard has answers."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", GuardExhaustedWarning)  # the sessions say it themselves
+    with tempfile.TemporaryDirectory() as folder:
+        session(Path(folder), trials=12)
+        study = session(Path(folder), trials=50)
+    best = study.best_trial
+    worth = best.user_attrs["accuracy"]
+    print(f"study: {len(study.trials)} trials, guard {study.user_attrs['guard_state']}")
+    print(f"best trial {best.number}: " + ", ".join(f"{name} {value:.3g}" for name, value in best.params.items()))
+    print(
+        f"accuracy {worth['value']:.3f} ± {worth['half_width']:.3f} from {worth['source']}, question {worth['query']}"
+    )
+
+
+if __name__ == "__main__":
+    main()
