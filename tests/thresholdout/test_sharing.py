@@ -1,0 +1,634 @@
+"""Guards in other processes: one owner, one budget, and nothing of the holdout on the way."""
+
+import copy
+import io
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from graphs import Groups
+from thresholdout import BudgetExhausted, Thresholdout, metrics, sharing
+from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted, SharingError
+from thresholdout.noise import SeededNoise
+from thresholdout.remote import RemoteGuard
+from thresholdout.sharing import Elsewhere, Handle, Shared, same, share
+
+X, Y = load_digits(return_X_y=True)
+TRAIN, HOLDOUT = (X[:900], Y[:900]), (X[900:], Y[900:])
+FORK = multiprocessing.get_context("fork")
+
+
+def make(**changes: Any) -> Thresholdout:
+    settings: dict[str, Any] = {"queries": 100, "budget": 50, "mechanism": "thresholdout", **changes}
+    return Thresholdout(HOLDOUT, train=TRAIN, **settings)
+
+
+def in_workers(calls: list[Any], backend: str = "loky") -> list[Any]:
+    """Run what `joblib.delayed` returned in two other processes."""
+    with joblib.parallel_config(backend, n_jobs=2):
+        return list(joblib.Parallel()(calls))
+
+
+def in_child(function: Callable[..., Any], *args: Any) -> Any:
+    """Run a function in a forked child, which gets everything by memory, and return its result or exception."""
+    receiving, sending = FORK.Pipe(duplex=False)
+
+    def run() -> None:
+        try:
+            result: tuple[bool, Any] = (True, function(*args))
+        except BaseException as error:
+            result = (False, error)
+        sending.send(result)
+
+    child = FORK.Process(target=run)
+    child.start()
+    assert receiving.poll(60)
+    fine, result = receiving.recv()
+    child.join(60)
+    if not fine:
+        raise result
+    return result
+
+
+def used(guard: Any, depth: int) -> tuple[Any, ...]:
+    """Use all that a guard has, and say in which process."""
+    model = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*guard.train)
+    answers = [
+        guard.ask(lambda X, y: X[:, 0] == y, name="first pixel"),
+        guard.ask(0.5, np.arange(guard.n) % 2, name="parity", bounds=(0.0, 2.0)),
+        guard.score(model, "accuracy"),
+        guard.score(model, metrics.log_loss(3.0), cv=2),
+    ]
+    public = (guard.n, guard.certificate.confidence, guard.parameters, guard.dependence.describe(), guard.exhausted)
+    return os.getpid(), answers, public, guard.remaining is not None, len(guard.history) >= 4, repr(guard)
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_a_guard_is_used_from_other_processes(backend: str) -> None:
+    guard = make()
+    results = in_workers([joblib.delayed(used)(guard, depth) for depth in (1, 2, 3)], backend)
+    assert os.getpid() not in {result[0] for result in results}
+    answers = [answer for result in results for answer in result[1]]
+    assert sorted(answer.query for answer in answers) == list(range(1, 13))
+    history = guard.history.set_index("query")
+    for answer in answers:
+        row = history.loc[answer.query]
+        assert (answer.value, answer.half_width, answer.source) == (row["value"], row["half_width"], row["source"])
+    assert Counter(history["name"]) == {"first pixel": 3, "parity": 3, "accuracy": 3, "log_loss(clip=3.0)": 3}
+    public = (897, 0.95, guard.parameters, guard.dependence.describe(), None)
+    for _, _, seen, remaining, asked, text in results:
+        assert seen == public
+        assert remaining
+        assert asked
+        assert text.endswith(f"; in process {os.getpid()} on {os.uname().nodename}>")
+
+
+def test_every_public_name_of_a_guard_is_there_elsewhere() -> None:
+    names = {name for name in dir(make()) if not name.startswith("_")} - {"served"}
+    own = {name for name in vars(RemoteGuard) if not name.startswith("_")}
+    built_on_own = {"plot", "origin", "count_queries", "elsewhere"}
+    by_name = {"certificate", "dependence", "n"}
+    assert own | built_on_own | by_name == names
+    assert {"certificate", "dependence", "n", "ask", "score", "history"} <= Thresholdout.served
+
+
+def test_where_it_lives_a_pickle_is_the_guard_itself() -> None:
+    guard = make()
+    for copied in (copy.copy(guard), copy.deepcopy(guard), clone(guard, safe=False), pickle.loads(pickle.dumps(guard))):
+        assert copied is guard
+    stream = io.BytesIO()
+    joblib.dump({"guard": guard, "split": guard.split()}, stream)
+    stream.seek(0)
+    assert joblib.load(stream)["split"].guard is guard
+    assert share(guard) == share(guard) == pickle.loads(pickle.dumps(share(guard)))
+    assert same(guard, guard)
+    assert not same(guard, make())
+
+
+def test_nothing_of_the_holdout_is_in_a_pickle() -> None:
+    rng = np.random.default_rng(0)
+    secret, weights = rng.integers(2**62, 2**63, size=(50, 4)), rng.random(50)
+    labels = np.array([f"label {k}" for k in range(50)])
+    guard = Thresholdout(
+        (secret, labels), train=(np.zeros((50, 4)), labels), queries=10, budget=2, documents={"labels": "document"}
+    )
+    guard.ask(0.5, np.arange(50) % 2)
+    for thing in (guard, guard.scorer(sample_weight=(np.ones(50), weights)), guard.split()):
+        text = pickle.dumps(thing)
+        assert len(text) < 1000
+        needles = [value.tobytes() for value in (*secret.ravel(), *weights)] + [b"label 7", b"document"]
+        needles += [guard._ledger.state(guard._id).encode(), guard._id.encode()]
+        assert not any(needle in text for needle in needles)
+
+
+def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a question takes the estimator only: no request holds records, no reply per-record values of the holdout."""
+    guard = make()
+    scorer = guard.scorer()
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*TRAIN)
+    handle = share(scorer)
+
+    def watched() -> tuple[float, list[bytes]]:
+        seen: list[bytes] = []
+        original = sharing._Clients.take
+
+        def take(self: Any, to: Handle) -> Any:
+            connection = original(self, to)
+            return Watched(connection, seen)
+
+        monkeypatch.setattr(sharing._Clients, "take", take)
+        elsewhere: Any = type(scorer).elsewhere(handle)
+        free = elsewhere(model, *TRAIN)
+        elsewhere(model, np.repeat(TRAIN[0][:1], 3, axis=0))
+        return free, seen
+
+    free, seen = in_child(watched)
+    assert free == model.score(*TRAIN)
+    assert len(guard.history) == 1
+    assert sum(len(text) for text in seen) < 60_000  # the records have 460,000 bytes, the hashes of 900 have 14,400
+    for row in (TRAIN[0][5], HOLDOUT[0][5], HOLDOUT[1][:50]):
+        assert not any(row.tobytes() in text for text in seen)
+    predictions = model.predict(HOLDOUT[0])
+    assert not any(predictions[:50].tobytes() in text for text in seen)
+
+
+class Watched:
+    """A connection that keeps what goes through it."""
+
+    def __init__(self, connection: Any, seen: list[bytes]) -> None:
+        self._connection = connection
+        self._seen = seen
+
+    def send_bytes(self, text: bytes) -> None:
+        self._seen.append(text)
+        self._connection.send_bytes(text)
+
+    def recv_bytes(self) -> bytes:
+        text: bytes = self._connection.recv_bytes()
+        self._seen.append(text)
+        return text
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_a_forked_child_asks_its_parent_and_not_its_memory() -> None:
+    guard = make(noise=SeededNoise(1))
+    scorer = guard.scorer()
+    share(guard), share(scorer)
+
+    def ask() -> tuple[str, int]:
+        guard.ask(0.5, np.arange(897) % 2)
+        scorer(DecisionTreeClassifier(max_depth=1).fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0))
+        return type(guard).__name__, scorer.asked
+
+    assert in_child(ask) == ("RemoteGuard", 1)
+    assert (len(guard.history), scorer.asked) == (2, 1)
+    assert type(guard) is Thresholdout
+    assert list(guard.history["query"]) == [1, 2]
+
+
+def test_a_forked_child_of_a_guard_that_nobody_shared_is_refused() -> None:
+    guard = make()
+    scorer = guard.scorer()
+    with pytest.raises(SharingError, match="belongs to the process that made it"):
+        in_child(guard.ask, 0.5, np.arange(897) % 2)
+    with pytest.raises(SharingError, match=r"sharing.share\(scorer\) before the fork"):
+        in_child(scorer, DecisionTreeClassifier().fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0))
+    assert guard.history.empty
+
+
+def test_grandchildren_ask_the_same_owner() -> None:
+    guard = make()
+    text = pickle.dumps(guard)
+
+    def child() -> int:
+        inherited = pickle.loads(text)
+        in_child(lambda: inherited.ask(0.5, np.arange(897) % 2).query)
+        received = pickle.loads(pickle.dumps(inherited))
+        assert same(inherited, received)
+        return int(received.ask(0.25, np.arange(897) % 2).query)
+
+    assert in_child(child) == 2
+    assert len(guard.history) == 2
+
+
+def ask_in_turn(guard: Any, mine: int, turn: Any, depths: list[int]) -> None:
+    """Ask every second question, when it is its turn."""
+    for k in range(mine, len(depths), 2):
+        while turn.value != k:
+            time.sleep(0.001)
+        guard.score(DecisionTreeClassifier(max_depth=depths[k], random_state=0).fit(*TRAIN), key=f"question {k}")
+        with turn.get_lock():
+            turn.value += 1
+
+
+@pytest.mark.parametrize("ledger", [None, "guard.db"])
+def test_the_same_questions_in_the_same_order_have_the_same_answers(ledger: str | None, tmp_path: Path) -> None:
+    """Bit for bit, whether one process asks or two others in turn: the noise is drawn where the guard is."""
+    depths = [1, 9, 2, 12, 3, 5, 10, 4]
+    settings: dict[str, Any] = {"threshold": 0.1, "noise_scale": 0.01}
+    stores = [None if ledger is None else tmp_path / f"{k} {ledger}" for k in range(2)]
+    alone = make(noise=SeededNoise(7), ledger=stores[0], **settings)
+    for k, depth in enumerate(depths):
+        alone.score(DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*TRAIN), key=f"question {k}")
+    guard, turn = make(noise=SeededNoise(7), ledger=stores[1], **settings), FORK.Value("i", 0)
+    share(guard)
+    children = [FORK.Process(target=ask_in_turn, args=(guard, mine, turn, depths)) for mine in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(60)
+    assert [child.exitcode for child in children] == [0, 0]
+    columns = ["query", "name", "train", "value", "half_width", "source", "remaining"]
+    pd.testing.assert_frame_equal(guard.history[columns], alone.history[columns], check_exact=True)
+    assert set(guard.history["source"]) == {"train", "holdout"}
+
+
+def ask_often(guard: Any, times: int) -> list[int]:
+    return [guard.ask(0.5, np.arange(897) % 2, name="often").query for _ in range(times)]
+
+
+def test_charges_are_exact_under_processes_and_threads() -> None:
+    guard = make(queries=100, budget=100, threshold=0.001, noise_scale=1e-5)
+    calls = [joblib.delayed(ask_often)(guard, 10) for _ in range(6)]
+    own = threading.Thread(target=lambda: [guard.ask(0.5, np.ones(897)) for _ in range(20)])
+    own.start()
+    queries = [query for part in in_workers(calls) for query in part]
+    own.join()
+    assert len(set(queries)) == 60
+    assert list(guard.history["query"]) == list(range(1, 81))
+    assert guard.remaining == 100 - (guard.history["source"] == "holdout").sum() <= 80
+
+
+def test_a_question_whose_answer_was_lost_is_charged_once() -> None:
+    guard = make()
+    handle = share(guard)
+
+    def ask() -> tuple[int, int, bool]:
+        lost = 2
+        original = sharing._Clients.take
+
+        def take(self: Any, to: Handle) -> Any:
+            nonlocal lost
+            connection = original(self, to)
+            if lost:
+                lost -= 1
+                return Losing(connection)
+            return connection
+
+        sharing._Clients.take = take  # type: ignore[method-assign, assignment]
+        answer = RemoteGuard(handle).ask(lambda X, y: X[:, 0] == y, name="lost")
+        return lost, answer.query, answer.repeated
+
+    assert in_child(ask) == (0, 1, True)
+    assert len(guard.history) == 1
+
+
+class Losing(Watched):
+    """A connection that breaks when the answer is there."""
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection, [])
+
+    def recv_bytes(self) -> bytes:
+        super().recv_bytes()
+        raise EOFError
+
+
+def test_a_connection_that_always_breaks_is_given_up() -> None:
+    guard = make()
+    handle = share(guard)
+
+    def ask() -> None:
+        original = sharing._Clients.take
+        sharing._Clients.take = lambda self, to: Losing(original(self, to))  # type: ignore[assignment, method-assign, return-value]
+        RemoteGuard(handle).ask(0.5, np.ones(897))
+
+    with pytest.raises(SharingError, match="broke 3 times"):
+        in_child(ask)
+    assert len(guard.history) == 1
+
+
+def test_exceptions_come_back_as_themselves() -> None:
+    guard = make(queries=1)
+    share(guard)
+
+    class Local(Exception):
+        pass
+
+    def fails(X: Any, y: Any) -> Any:
+        raise Local("on the training part")
+
+    def unreadable(X: Any, y: Any) -> Any:
+        error = ValueError("cannot be sent")
+        error.lock = threading.Lock()  # type: ignore[attr-defined]
+        raise error
+
+    with pytest.raises(InputError, match=r"holdout_values.*897") as caught:
+        in_child(lambda: guard.ask(0.5, [1.0]))
+    assert caught.value.argument == "holdout_values"
+    with pytest.raises(KeyboardInterrupt):
+        in_child(lambda: guard.ask(interrupted))
+    with pytest.raises(SharingError, match="ValueError in the process that holds the guard: cannot be sent"):
+        in_child(lambda: guard.ask(unreadable))
+    assert in_child(lambda: str(caught_in(lambda: guard.ask(fails)))) == "on the training part"
+    with pytest.raises(SharingError, match="taken before a fork; take it again"):
+        in_child(guard.ask, 0.5, np.ones(897))
+    assert guard.history.empty
+    in_child(lambda: guard.ask(0.5, np.ones(897)))
+    with pytest.raises(BudgetExhausted) as refused:
+        in_child(lambda: guard.ask(0.5, np.ones(897)))
+    assert (refused.value.what, refused.value.spent, refused.value.limit) == ("queries", 1, 1)
+    assert in_child(lambda: guard.exhausted) == "queries"
+
+
+def interrupted(X: Any, y: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def caught_in(call: Callable[[], Any]) -> BaseException | None:
+    try:
+        call()
+    except BaseException as error:
+        return error
+    return None
+
+
+def test_scorers_counted_in_the_owner() -> None:
+    guard = make(queries=1)
+    scorer = guard.scorer(exhausted="train")
+    share(scorer)
+    placeholder = np.repeat(TRAIN[0][:1], 2, axis=0)
+    model = DecisionTreeClassifier(max_depth=2).fit(*TRAIN)
+
+    def ask() -> tuple[Any, ...]:
+        scores = [scorer(model, placeholder) for _ in range(3)]
+        return scores[1:], scorer.asked, scorer.replaced, scorer.exhausted, repr(scorer), scorer.metrics
+
+    with pytest.warns(GuardExhaustedWarning):
+        result = in_child(ask)
+    trained = pytest.approx(model.score(*TRAIN))
+    assert result == ([trained, trained], 1, 2, "queries", "GuardScorer(accuracy)", ("accuracy",))
+    assert (scorer.asked, scorer.replaced) == (1, 2)
+
+
+def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
+    guard = make(queries=2)
+    share(guard)
+    placeholder = np.repeat(TRAIN[0][:1], 2, axis=0)
+    model = DecisionTreeClassifier(max_depth=2).fit(*TRAIN)
+
+    def ask() -> tuple[Any, ...]:
+        scorer = guard.scorer(metrics.log_loss(3.0), cv=2).set_score_request(sample_weight="weights")
+        score = scorer(model, placeholder)
+        requests = scorer.get_metadata_routing().score.requests
+        ((fit, _),) = guard.split().split(TRAIN[0])
+        return score, scorer.asked, requests, len(fit), guard.origin(HOLDOUT[0]), guard.origin(X)
+
+    score, asked, requests, size, holdout, mixed = in_child(ask)
+    assert (-score, asked, size) == (guard.history["value"].iloc[0], 1, 900)
+    assert requests == {"sample_weight": "weights"}
+    assert (holdout, mixed) == ("holdout", "mixed")
+
+    def exhausted() -> None:
+        scorer = guard.scorer()
+        scorer(model, placeholder)
+        scorer(model, placeholder)
+
+    with pytest.raises(SearchExhausted, match="all 2 questions"):
+        in_child(exhausted)
+
+
+def test_a_big_estimator() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(20_000, 200))
+    model = KNeighborsClassifier(1).fit(features, np.zeros(20_000))
+    guard = Thresholdout(
+        (features[:20] + 1.0, np.zeros(20)), train=(features[:20] - 1.0, np.zeros(20)), queries=3, budget=1
+    )
+    share(guard)
+    assert len(pickle.dumps(model)) > 32_000_000
+    assert in_child(lambda: guard.score(model).query) == 1
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], bytes]]:
+    """Another process with a guard, and the guard's pickle."""
+    code = """
+        import pickle, sys, numpy as np
+        from thresholdout import Thresholdout
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
+                             budget=2, mechanism="thresholdout")
+        sys.stdout.write(pickle.dumps([guard, guard.scorer(), guard.split()]).hex() + "\\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert process.stdout is not None
+    yield process, bytes.fromhex(process.stdout.readline())
+    process.kill()
+    process.communicate()
+
+
+def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes], tmp_path: Path) -> None:
+    process, text = owner
+    guard, scorer, split = pickle.loads(text)
+    assert isinstance(guard, RemoteGuard)
+    assert guard.ask(0.5, np.ones(40)).query == 1
+    assert list(tmp_path.rglob("listener-*"))
+    _, errors = process.communicate("end\n", timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert not list(tmp_path.rglob("*"))
+    message = "does not answer .*: it has ended.*the same ledger.*GuardedSearchCV"
+    for use in (lambda: guard.ask(0.5, np.ones(40)), lambda: guard.history, lambda: scorer.asked, lambda: guard.n):
+        with pytest.raises(SharingError, match=message):
+            use()
+    with pytest.raises(SharingError, match=message):
+        list(split.split(np.eye(40)))
+    gone = f"process {process.pid} on {os.uname().nodename}, which does not answer>"
+    assert repr(guard) == f"<Thresholdout in {gone}"
+    assert repr(scorer) == f"<GuardScorer in {gone}"
+    assert same(guard, pickle.loads(pickle.dumps(guard)))
+    assert not hasattr(guard, "nothing")
+
+
+def test_an_owner_that_is_killed_is_noticed_in_the_middle_of_a_question(owner: tuple[Any, bytes]) -> None:
+    process, text = owner
+    guard = pickle.loads(text)[0]
+    assert guard.remaining == 2
+    threading.Timer(0.5, process.kill).start()
+    with pytest.raises(SharingError, match="has ended"):
+        guard.ask(lambda X, y: __import__("time").sleep(30) or y)
+
+
+def test_a_child_of_the_owner_does_not_keep_its_connections_open() -> None:
+    """A forked child inherits the descriptors; if it kept them, nobody would notice that the owner is gone."""
+    code = """
+        import os, pickle, sys, time, numpy as np
+        from thresholdout import Thresholdout
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
+                             budget=2, mechanism="thresholdout")
+        sys.stdout.write(pickle.dumps(guard).hex() + "\\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        if os.fork() == 0:
+            os.close(1), os.close(2)
+            time.sleep(20)
+            os._exit(0)
+        sys.stdout.write("forked\\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    with process:
+        guard = pickle.loads(bytes.fromhex(process.stdout.readline()))
+        assert guard.remaining == 2
+        process.stdin.write("fork\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "forked\n"
+        process.kill()
+        process.wait(60)
+        start = time.monotonic()
+        with pytest.raises(SharingError, match="has ended"):
+            guard.ask(0.5, np.ones(40))
+        assert time.monotonic() - start < 10
+
+
+def test_an_interrupted_question_leaves_no_stray_answer() -> None:
+    """The answer to a question that was interrupted must not be taken for that of the next one."""
+    guard = make()
+    share(guard)
+
+    def ask() -> tuple[bool, str]:
+        main = threading.main_thread().ident
+        assert main is not None
+        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        stopped = isinstance(caught_in(lambda: guard.ask(slow, name="slow")), KeyboardInterrupt)
+        return stopped, guard.ask(0.5, np.ones(897), name="next").name
+
+    assert in_child(ask) == (True, "next")
+    deadline = time.monotonic() + 30
+    while len(guard.history) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert sorted(guard.history["name"]) == ["next", "slow"]
+
+
+def slow(X: Any, y: Any) -> Any:
+    time.sleep(0.5)
+    return y == 0
+
+
+def test_who_does_not_know_the_key_is_not_answered() -> None:
+    handle = share(make())
+    stranger = Handle(handle.address, b"0" * 32, handle.token, handle.owner)
+    with pytest.raises(SharingError, match="AuthenticationError"):
+        stranger.call("history")
+    assert len(handle.call("history")) == 0
+    assert handle.authkey.hex() not in repr(handle)
+    assert handle.token not in repr(handle)
+
+
+def test_only_what_is_served_is_reached() -> None:
+    handle = share(make())
+    for name in ("_records", "_ledger", "_holdout", "__class__", "_mechanism"):
+        with pytest.raises(SharingError, match="is not served here"):
+            handle.call(name)
+    with pytest.raises(SharingError, match="a process that is gone"):
+        Handle(handle.address, handle.authkey, "0" * 32, handle.owner).call("history")
+    with pytest.raises(SharingError, match="cannot be read in the process that holds the guard"):
+        handle.call("ask", Unreadable())
+
+
+class Unreadable:
+    """Something that can be sent and not received."""
+
+    def __reduce__(self) -> Any:
+        return (int, ("not a number",))
+
+
+def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
+    folder = tmp_path / ("long " * 30)
+    folder.mkdir()
+    code = """
+        import pickle, numpy as np
+        from joblib import Parallel, delayed
+        from thresholdout import Thresholdout
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
+                             budget=2, mechanism="thresholdout")
+        from thresholdout.sharing import share
+        print(share(guard).address[0], share(guard).call("remaining"))
+    """
+    run = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    assert (run.stdout, run.stderr) == ("127.0.0.1 2\n", "")
+
+
+def test_a_guard_on_other_groups_keeps_its_model_elsewhere() -> None:
+    guard = make(dependence=Groups(np.arange(897) // 3))
+    share(guard)
+    inflation = in_child(lambda: guard.dependence.variance_inflation())
+    assert inflation == guard.dependence.variance_inflation() == pytest.approx(3.0)
+    assert in_child(lambda: guard.certificate.half_width(1, 0, "train")) == guard.certificate.half_width(1, 0, "train")
+
+
+def test_a_listener_survives_trouble_and_ends_with_its_office() -> None:
+    class Troubled:
+        """A listener that fails once, then is closed."""
+
+        def __init__(self) -> None:
+            self._listener: Any = self
+            self.failures = 0
+
+        def accept(self) -> Any:
+            self.failures += 1
+            if self.failures == 2:
+                self._listener = None
+            raise OSError
+
+    office = sharing._Office()
+    office._listener = troubled = Troubled()
+    office._accept()
+    assert troubled.failures == 2
+
+
+def test_standing_for_nothing() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        Shared()  # type: ignore[abstract]
+    assert isinstance(Elsewhere.elsewhere(share(make())), Elsewhere)
