@@ -62,7 +62,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         A `Thresholdout` has the training part beside the holdout, and `fit` gets training records. A `KFoldGuard` gets
         all its records in `fit`; the search's own cross-validation is not run then, because its scores would tell about
         the records, and every candidate of the grid is one question. By default `fit` holds out a part of its records
-        and makes a guard of it.
+        and makes a guard of it; without a ledger this is a new guard with a new budget each time, so fit once.
     metric : str, Metric or Statistic, optional
         What the guard is asked for. By default what the search scores by, where a guard knows it; losses without a
         bound need one, such as ``thresholdout.metrics.squared_error(clip=...)``.
@@ -71,7 +71,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     exhausted : {"stop", "raise", "train", "nan"}, default="stop"
         What happens when the guard answers no more. "stop": no further question, the best of those answered is chosen.
         "nan": the same, but later candidates are tried, whose answers may be known. "train": their cross-validated
-        scores stand in, without certificate. "raise": `BudgetExhausted`. If there is no answer at all, it is raised.
+        scores stand in, without certificate (with a `KFoldGuard` there are none: NaN). "raise": `BudgetExhausted`. If
+        there is no answer at all, it is raised.
     holdout : float, default=0.25
         Without a guard: share of the records that is held out, of the groups if there are groups. Drawn without looking
         at labels.

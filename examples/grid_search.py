@@ -1,0 +1,72 @@
+"""A grid search whose scores come from a guard, in two ways.
+
+First the guard is the scorer of a plain ``GridSearchCV`` with two processes: every candidate is a question, and the
+training value is the accuracy on the records that the tree was fitted to. Then ``GuardedSearchCV`` searches by
+cross-validation and asks afterwards; cross-validated accuracies are honest, so the holdout contradicts fewer of them.
+The guard's noise is real, so that answers from the holdout differ a little from run to run.
+
+Run with ``python examples/grid_search.py``.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.tree import DecisionTreeClassifier
+
+from thresholdout import Thresholdout
+from thresholdout.errors import GuardExhaustedWarning
+from thresholdout.model_selection import GuardedSearchCV
+
+GRID = {"max_depth": [3, 6, 9, None], "min_samples_leaf": [1, 5]}
+
+
+def main() -> None:
+    """Search twice, and print what was asked, what it cost, and what the answers are worth."""
+    X, y = load_digits(return_X_y=True)
+    X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=0.5, random_state=0)
+    tree = DecisionTreeClassifier(random_state=0)
+
+    print(f"1. The guard as the scorer of a search, {len(X_holdout)} records held out")
+    guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
+    scorer = guard.scorer("accuracy", exhausted="nan")
+    search = GridSearchCV(tree, GRID, scoring=scorer, cv=guard.split(), n_jobs=2)
+    print(f"it will ask {guard.count_queries(search)} questions")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the policy is "nan", and so are the scores
+        search.fit(X_train, y_train)
+    report(guard, search.best_params_)
+
+    print("\n2. A search by cross-validation that asks the guard at the end")
+    guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
+    guarded = GuardedSearchCV(GridSearchCV(tree, GRID, cv=5, n_jobs=2), guard, exhausted="stop")
+    print(f"it will ask {guard.count_queries(guarded)} questions")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GuardExhaustedWarning)
+        guarded.fit(X_train, y_train)
+    report(guard, guarded.best_params_)
+    print(
+        f"accuracy of the best: {guarded.best_score_:.3f} ± {guarded.best_half_width_:.3f}; met: {guarded.exhausted_}"
+    )
+    again = GuardedSearchCV(GridSearchCV(tree, GRID, cv=5), guard).fit(X_train, y_train)
+    print(f"the same search again: {again.n_questions_} new questions")
+
+
+def new_guard(holdout: tuple[object, object], train: tuple[object, object]) -> Thresholdout:
+    """Return a guard that answers 10 questions, at most 4 of them from the holdout."""
+    return Thresholdout(holdout, train=train, queries=10, budget=4, mechanism="thresholdout")
+
+
+def report(guard: Thresholdout, best: dict[str, object]) -> None:
+    """Print a guard's history in short."""
+    sources = guard.history["source"].value_counts()
+    free, paid = sources.get("train", 0), sources.get("holdout", 0)
+    print(f"asked {len(guard.history)}: {free} answered by the training value, {paid} from the holdout")
+    print(f"limit met: {guard.exhausted}; best: {best}")
+    print(guard.history[["train", "value", "half_width", "source"]].round(3).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
