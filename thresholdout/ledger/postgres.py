@@ -30,7 +30,7 @@ SCHEMA: Final = "thresholdout"
 
 _REASONS: Final[dict[str, str]] = {
     "55P03": "another process keeps it locked; try again",
-    "57014": "it took too long and was cancelled; try again",
+    "57014": "it took too long, or was cancelled; try again",
     "40P01": "another process was in the way; try again",
     "40001": "another process was in the way; try again",
     "42501": "this role has not the rights that a ledger needs",
@@ -113,12 +113,12 @@ class PostgresServer(Database):
     def reading(self) -> Iterator[Cursor]:
         """Lend a cursor for one statement; see `Database.reading`."""
         with self._lock:
-            connection = self._ready()
+            self._check_usable()
             try:
-                yield _Cursor(connection, None)
+                yield _Cursor(self._ready(), None)
             except self._driver.Error as error:
                 self._tidy()
-                raise self._unusable(error, "the connection was lost") from None
+                raise self._unusable(error) from None
             except BaseException:
                 self._tidy()
                 raise
@@ -127,16 +127,17 @@ class PostgresServer(Database):
     def transaction(self) -> Iterator[Cursor]:
         """Lend a cursor for statements that are stored together, durably, or not at all; see `Database.transaction`."""
         with self._lock:
-            connection = self._ready()
-            cursor = _Cursor(connection, self.statements.add_entry)
-            self._asking = True
+            self._check_usable()
             try:
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                connection = self._ready()
+                cursor = _Cursor(connection, self.statements.add_entry)
+                self._asking = True
+                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", prepare=False)
                 yield cursor
-                self._commit(connection, cursor.last_entry)
+                self._commit(connection, cursor)
             except self._driver.Error as error:
                 self._tidy()
-                raise self._unusable(error, _LOST) from None
+                raise self._unusable(error) from None
             except BaseException:
                 self._tidy()
                 raise
@@ -153,18 +154,23 @@ class PostgresServer(Database):
         if getattr(self, "_connection", None) is not None:
             self._disconnect()
 
-    def _commit(self, connection: psycopg.Connection[Any], entry: tuple[int, int, str] | None) -> None:
+    def _commit(self, connection: psycopg.Connection[Any], cursor: _Cursor) -> None:
         """Commit, and find out whether it was done when that fails."""
         try:
-            connection.execute("COMMIT")
-            return
+            done = connection.execute("COMMIT", prepare=False).statusmessage
         except self._driver.Error:
             self._abandon()
-        if entry is None:
+        else:
+            if done != "COMMIT":  # a statement had failed, so the server took everything back
+                raise LedgerUnusable(self.location, "the database refused a statement; nothing was stored")
+            return
+        if cursor.last_entry is None:
+            if not cursor.wrote:
+                return
             raise LedgerUnusable(
-                self.location, "the connection was lost while this was stored; do it again, which changes nothing twice"
+                self.location, "the connection was lost while this was stored; look whether it was, or do it again"
             )
-        guard_id, number, digest = entry
+        guard_id, number, digest = cursor.last_entry
         try:
             found = self._connected().execute(_STORED, (guard_id, number)).fetchone()
         except (LedgerUnusable, self._driver.Error):
@@ -176,8 +182,8 @@ class PostgresServer(Database):
         if found != (digest,):
             raise LedgerUnusable(self.location, _LOST)
 
-    def _ready(self) -> psycopg.Connection[Any]:
-        """Return a connection that this process may use now, and on which no transaction is open."""
+    def _check_usable(self) -> None:
+        """Refuse what this process, or this thread, may not do now."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
         if os.getpid() != self._process:
@@ -186,6 +192,9 @@ class PostgresServer(Database):
             )
         if self._asking:
             raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
+
+    def _ready(self) -> psycopg.Connection[Any]:
+        """Return a connection on which no transaction is open."""
         self._tidy()  # a transaction may be left when an interrupt hits the handling of another one
         if self._connection is not None and _has_ended(self._connection):
             self._disconnect()
@@ -219,7 +228,8 @@ class PostgresServer(Database):
                 break
             except self._driver.Error as error:
                 if time.monotonic() > until:
-                    raise self._unusable(error, "") from None
+                    said = " ".join(str(error).split())  # shows no password
+                    raise LedgerUnusable(self.location, f"it can't be reached: {said}") from None
                 time.sleep(0.05)
         try:
             for statement in _SETTINGS:
@@ -229,9 +239,6 @@ class PostgresServer(Database):
             process, started, fsync, commit = connection.execute(_ABOUT_SERVER).fetchone() or (0, "", "", "")
             if commit in ("off", "local"):
                 connection.execute("SET synchronous_commit = on")
-        except self._driver.Error as error:
-            connection.close()
-            raise self._unusable(error, "the connection was lost") from None
         except BaseException:
             connection.close()
             raise
@@ -246,8 +253,8 @@ class PostgresServer(Database):
 
     def _make(self, must_exist: bool) -> None:
         """Recognise the tables, or make them; one process at a time."""
-        connection = self._ready()
         try:
+            connection = self._ready()
             version = self._version(connection)
             if version is None and must_exist:
                 raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
@@ -265,7 +272,7 @@ class PostgresServer(Database):
                 connection.execute("COMMIT")
         except self._driver.Error as error:
             self._tidy()
-            raise self._unusable(error, "the connection was lost") from None
+            raise self._unusable(error) from None
         except BaseException:
             self._tidy()
             raise
@@ -318,18 +325,13 @@ class PostgresServer(Database):
         if connection is not None and os.getpid() == self._process:
             connection.close()
 
-    def _unusable(self, error: psycopg.Error, lost: str) -> LedgerUnusable:
+    def _unusable(self, error: psycopg.Error) -> LedgerUnusable:
         """Return an error that says what happened, and what to do; never with a statement's parameters."""
         code = error.sqlstate
-        message = " ".join((error.diag.message_primary or "").split())
-        if code is not None and code in _REASONS:
-            said = f": {message}" if message else ""
-            return LedgerUnusable(self.location, f"{_REASONS[code]} ({code}{said})")
-        if code is not None and code[:2] not in ("08", "57"):
-            return LedgerUnusable(self.location, f"the database failed: {message} ({code})")
-        if self._connection is None and not lost:
-            return LedgerUnusable(self.location, f"it can't be reached: {' '.join(str(error).split())}")
-        return LedgerUnusable(self.location, lost or "it can't be reached")
+        if code is None or (code not in _REASONS and code[:2] in ("08", "57")):
+            return LedgerUnusable(self.location, _LOST)
+        said = " ".join((error.diag.message_primary or "").split())
+        return LedgerUnusable(self.location, f"{_REASONS.get(code, 'the database failed')} ({code}: {said})")
 
     def _read(self, address: str, timeout: float) -> tuple[str, Callable[[], psycopg.Connection[Any]]]:
         """Return the address without its password, for messages, and how to connect."""
@@ -368,13 +370,14 @@ class PostgresServer(Database):
 
 
 class _Cursor:
-    """A cursor that remembers the last entry it added."""
+    """A cursor that remembers whether it wrote, and the last entry that it added."""
 
     def __init__(self, connection: psycopg.Connection[Any], add_entry: str | None) -> None:
         self._cursor = connection.cursor()
         self._add_entry = add_entry
         self.fetchone = self._cursor.fetchone
         self.fetchall = self._cursor.fetchall
+        self.wrote = False
         self.last_entry: tuple[int, int, str] | None = None
 
     @property
@@ -382,12 +385,14 @@ class _Cursor:
         return self._cursor.rowcount
 
     def execute(self, statement: Any, parameters: Sequence[Any] = (), /) -> _Cursor:
+        self.wrote = self.wrote or not statement.startswith("SELECT")
         if statement == self._add_entry:
             self._remember(parameters)
         self._cursor.execute(statement, parameters or None)
         return self
 
     def executemany(self, statement: Any, rows: Iterable[Sequence[Any]], /) -> _Cursor:
+        self.wrote = True
         adding = statement == self._add_entry
         self._cursor.executemany(statement, map(self._remember, rows) if adding else rows)
         return self
@@ -408,9 +413,10 @@ def _driver() -> Any:
 
 
 def _has_ended(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the server has closed a connection that nobody used."""
+    """Whether the server has closed a connection that nobody used; does not wait."""
     try:
-        connection.pgconn.consume_input()  # does not wait
+        connection.pgconn.consume_input()  # its last words
+        connection.pgconn.consume_input()
     except Exception:
         return True
     return False

@@ -6,18 +6,23 @@ as the question's key and the answer's value.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import select
 import signal
 import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from types import FrameType
+from typing import IO, Any, cast
 
 from tests.thresholdout.ledger import power_loss
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
+from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import Entry
 from thresholdout.ledger.sql import SQLLedger
 
@@ -51,7 +56,9 @@ def killed_at_commit(file: str) -> None:
     ledger = SQLLedger(file)
     ask_three(ledger)
     with ledger._database.reading() as cursor:
-        cursor.connection.set_trace_callback(lambda statement: die() if statement == "COMMIT" else None)
+        cast(sqlite3.Cursor, cursor).connection.set_trace_callback(
+            lambda statement: die() if statement == "COMMIT" else None
+        )
     show(ledger.ask(GUARD, "d", 0.5, "accuracy", Mechanism())[0])
 
 
@@ -63,36 +70,101 @@ def killed_after_commit(file: str) -> None:
     show(entry)
 
 
-def killed_at_random(file: str, kills: str) -> None:
-    """Fork processes that ask until they are killed, and check the ledger after each."""
-    random.seed(0)
-    answers: dict[str, str] = {}
-    for number in range(int(kills)):
-        reader, writer = os.pipe()
+def _ask_until_killed(where: str, guard: str, prefix: str, threads: int) -> tuple[int, IO[str]]:
+    """Fork a process that asks from some threads; return its number, and where its answers can be read."""
+    reader, writer = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(writer)
+        return process, os.fdopen(reader)
+    os.dup2(writer, 1)
+    ledger = SQLLedger(where)
+
+    def ask(thread: int) -> None:
+        for question in itertools.count():
+            show(ledger.ask(guard, f"{prefix}{thread}-{question}", 0.5, "accuracy", Mechanism())[0])
+
+    for thread in range(1, threads):
+        threading.Thread(target=ask, args=(thread,)).start()
+    ask(0)
+    os._exit(1)
+
+
+def killed_at_every_line(where: str) -> None:
+    """Fork processes that are killed at the first, second, third... line of a question, until one is left alive.
+
+    Prints how many were killed, and how many of them before their answer was stored.
+    """
+    lines, status = 0, signal.SIGKILL.value
+    known: dict[str, str] = {}
+    before = 0
+    while status == signal.SIGKILL:
+        lines += 1
+        key = f"line {lines}"
         process = os.fork()
         if process == 0:
-            os.dup2(writer, 1)
-            ledger = SQLLedger(file)
-            question = 0
-            while True:
-                question += 1
-                show(ledger.ask(GUARD, f"{number}-{question}", 0.5, "accuracy", Mechanism())[0])
-        os.close(writer)
-        with os.fdopen(reader) as lines:
-            seen = [lines.readline() for _ in range(random.randrange(1, 20))]
-            time.sleep(random.uniform(0, 0.001))
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-            seen += [line for line in lines if line.endswith("\n")]
-        for line in seen:
-            key, value = line.split()
-            answers[key] = value
-        with SQLLedger(file, must_exist=True) as ledger:
+            with SQLLedger(where) as ledger:
+                left = lines
+
+                def count(frame: FrameType, event: str, argument: object) -> Any:
+                    nonlocal left
+                    if "thresholdout/ledger" not in frame.f_code.co_filename:
+                        return None
+                    left -= event == "line"
+                    if left == 0:
+                        die()
+                    return count
+
+                sys.settrace(count)
+                ledger.ask(GUARD, key, 0.5, "accuracy", Mechanism())
+                sys.settrace(None)
+            os._exit(0)
+        _, status = os.waitpid(process, 0)
+        with SQLLedger(where, must_exist=True) as ledger:
             assert_consistent(ledger)
             stored = {entry.key: repr(entry.value) for entry in ledger.entries(GUARD)}
+            assert known.items() <= stored.items()
+            mechanism = Mechanism()
+            entry, repeated = ledger.ask(GUARD, key, 0.5, "accuracy", mechanism)
+            assert repeated == (key in stored) == (not mechanism.states)
+            before += not repeated
+            known = stored | {key: repr(entry.value)}
+            assert known[key] == repr(entry.value) == stored.get(key, repr(entry.value))
+    assert status == 0, status
+    print(lines - 1, before)
+
+
+def killed_at_random(where: str, kills: str) -> None:
+    """Fork four processes at a time that ask until they are killed, and check the ledger after all four."""
+    random.seed(0)
+    count = 0
+    for number in range(int(kills) // 4):
+        guard = f"guard {number // 25}"  # its history stays short enough to be checked often
+        if number % 25 == 0:
+            answers: dict[str, str] = {}
+            with SQLLedger(where) as ledger:
+                ledger.create(guard, {}, FIRST)
+        forked = [_ask_until_killed(where, guard, f"{number}-{process}-", process % 2 + 1) for process in range(4)]
+        select.select([output for _, output in forked], [], [])  # until one of them is asking
+        time.sleep(random.uniform(0, 0.015))
+        random.shuffle(forked)
+        for process, _ in forked:
+            time.sleep(random.choice([0, 0, 0.001]))
+            os.kill(process, signal.SIGKILL)
+        lines: list[str] = []
+        for process, output in forked:
+            os.waitpid(process, 0)
+            with output:
+                lines += [line for line in output if line.endswith("\n")]
+        new = dict(line.split() for line in lines)
+        answers |= new
+        count += len(new)
+        with SQLLedger(where, must_exist=True) as ledger:
+            assert_consistent(ledger, guard)
+            stored = {entry.key: repr(entry.value) for entry in ledger.entries(guard)}
         assert answers.items() <= stored.items()
-        assert len(stored) <= len(answers) + number + 1  # at most one answer was lost on its way each time
-    print(len(answers), "answers")
+        assert len(stored) <= len(answers) + 6 * (number % 25 + 1)  # one answer for each thread may not have left
+    print(count, "answers")
 
 
 def asks(file: str, count: str) -> None:
@@ -101,6 +173,26 @@ def asks(file: str, count: str) -> None:
         for _ in range(int(count)):
             show(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0])
         ledger.ask(GUARD, "shared", 0.5, "accuracy", Mechanism())
+
+
+def asks_stubbornly(file: str, prefix: str) -> None:
+    """Ask until told to stop, and again with the same key whenever that fails."""
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+    number = 0
+    while True:
+        with suppress(LedgerUnusable):
+            ledger = SQLLedger(file)
+            break
+    with ledger:
+        while not told:
+            number += 1
+            while True:
+                try:
+                    show(ledger.ask(GUARD, f"{prefix}{number}", 0.5, "accuracy", Mechanism())[0])
+                    break
+                except LedgerUnusable:
+                    time.sleep(0.01)
 
 
 def asks_with_marks(file: str, prefix: str, count: str, synchronous: str) -> None:
@@ -206,8 +298,10 @@ COMMANDS: dict[str, Callable[..., None]] = {
         killed_while_computing,
         killed_at_commit,
         killed_after_commit,
+        killed_at_every_line,
         killed_at_random,
         asks,
+        asks_stubbornly,
         asks_with_marks,
         asks_until_killed,
         forks,

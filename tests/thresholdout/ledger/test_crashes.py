@@ -62,9 +62,16 @@ def test_killed_after_the_commit_the_lost_answer_can_be_fetched(file: Path) -> N
         assert_consistent(ledger)
 
 
+def test_killed_at_every_line_of_a_question(file: Path) -> None:
+    (said,) = finish(start("killed_at_every_line", file))
+    kills, before = map(int, said.split())
+    assert kills > 50
+    assert 0 < before < kills
+
+
 def test_killed_at_random(file: Path) -> None:
-    (said,) = finish(start("killed_at_random", file, 60))
-    assert int(said.split()[0]) > 60
+    (said,) = finish(start("killed_at_random", file, 1000))
+    assert int(said.split()[0]) > 1000
 
 
 def test_processes_share_one_budget(tmp_path: Path) -> None:
