@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_words
+
+if TYPE_CHECKING:
+    from thresholdout.ledger import Ledger
 
 __all__ = ["export", "import_", "key", "move", "rekey", "seal", "verify"]
 
@@ -35,10 +39,19 @@ def verify(ledger: str, head: str | None, guard: str | None) -> None:
     with open_ledger(ledger, must_exist=True) as opened:
         chosen = [choose(opened, guard)] if guard is not None or head is not None else opened.guards()
         for identity in chosen:
-            count = opened.verify(identity, head)
+            count = _verify(opened, identity, head)
             click.echo(
                 f"{opened.location}: guard {identity[:12]}, {_checked(count, head)}\nhead {opened.head(identity)}"
             )
+
+
+def _verify(ledger: Ledger, guard: str, head: str | None) -> int:
+    """Verify a guard's history, and show how far it has come when that takes more than a moment."""
+    from tqdm import tqdm
+
+    total = ledger.count(guard)
+    with tqdm(desc="verify", total=total, unit=" entries", delay=1.0, disable=None, leave=False) as bar:
+        return ledger.verify(guard, head, progress=lambda done: bar.update(done - bar.n))
 
 
 @click.command()

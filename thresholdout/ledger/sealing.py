@@ -221,9 +221,9 @@ def seal(
     Notes
     -----
     All secrets are sealed in one transaction, and then the tables are written anew, so that no page of the file and no
-    part of its log holds the plain text. Copies, backups, and the places on a disk where the file was before are out of
-    reach. Calling it again on a sealed ledger only does the second part. Whoever has the ledger open meanwhile is
-    refused from then on, and has to open it again with the key.
+    part of its log holds the plain text. Copies, backups, a server's archived log, and the places on a disk where the
+    file was before are out of reach. Calling it again on a sealed ledger only does the second part. Whoever has the
+    ledger open meanwhile is refused from then on, and has to open it again with the key.
     """
     found = Key.find(key, key_file)
     if found is None:

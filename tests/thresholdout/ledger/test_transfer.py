@@ -341,12 +341,15 @@ def test_moving_from_several_threads_at_once(tmp_path: Path) -> None:
         assert_moved(old, new)
 
 
-def test_killed_at_every_step(tmp_path: Path) -> None:
-    """At first the source answers, then nobody does, and then the target; finished later, the target always does."""
-    words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.ledger.moving", str(tmp_path / "moves")]
-    (tmp_path / "moves").mkdir()
+@pytest.mark.parametrize(
+    ("kind", "seen"),
+    [("moves", ["source", "none", "target"]), ("seals", ["plain", "sealed"]), ("rekeys", ["old", "new"])],
+)
+def test_killed_at_every_step(tmp_path: Path, kind: str, seen: list[str]) -> None:
+    """What is there changes at one step, and is always whole; done again, all is as if nothing had happened."""
+    words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.ledger.killed_steps", kind, str(tmp_path)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    steps, *live = done.stdout.split()
-    assert live == ["source", "none", "target"]
-    assert int(steps) > 25
+    steps, *found = done.stdout.split()
+    assert found == seen
+    assert int(steps) > 15
