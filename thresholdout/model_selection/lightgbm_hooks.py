@@ -130,7 +130,8 @@ def _objective(params: dict[str, Any]) -> str:
 def _threads(params: dict[str, Any]) -> dict[str, Any]:
     """Predict with as many threads as the fit has; LightGBM would take all."""
     names = ("num_threads", "num_thread", "nthread", "nthreads", "n_jobs")
-    return {"num_threads": params[name] for name in names if name in params}
+    given = [params[name] for name in names if name in params]
+    return {"num_threads": given[0]} if given else {}
 
 
 class LightGBMEval:
