@@ -6,11 +6,197 @@ Modules are loaded when they are first used, so that importing the package stays
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_HOMES: dict[str, str] = {}
+if TYPE_CHECKING:
+    from thresholdout.accounting.chernoff import chernoff_delta, compose_chernoff
+    from thresholdout.accounting.comparison import (
+        compare_composition,
+        compare_high_probability,
+        compare_kl,
+        compare_on_average,
+        exponential_mechanism_gap,
+    )
+    from thresholdout.accounting.composition import compose_basic, compose_dwork_roth, compose_kov, compose_theorem5
+    from thresholdout.accounting.composition_paper import compose_he
+    from thresholdout.accounting.divergences import (
+        approx_max_divergence,
+        azuma_tail,
+        hockey_stick,
+        is_indistinguishable,
+        kl_bound,
+        kl_divergence,
+        max_divergence,
+        pure_decomposition,
+        statistical_distance,
+        tv_bound,
+    )
+    from thresholdout.accounting.generalization import (
+        PacPlan,
+        assumed_training_error,
+        best_error,
+        high_probability_bound,
+        multidatabase_bound,
+        on_average_bound,
+        pac_guarantee,
+        pac_plan,
+        sample_size_required,
+        smallest_delta,
+        smallest_eps,
+    )
+    from thresholdout.accounting.iterative import (
+        federated_privacy,
+        federated_step,
+        sgld_generalization,
+        sgld_privacy,
+        sgld_step,
+    )
+    from thresholdout.accounting.optimal import (
+        compose_optimal_delta,
+        compose_optimal_epsilon,
+        optimal_delta_bounds,
+        optimal_epsilon_bounds,
+    )
+    from thresholdout.accounting.pictures import plot_composition, plot_high_probability, plot_kl, plot_on_average
+    from thresholdout.accounting.quoted_bounds import (
+        dwork2015_bound,
+        empirical_variance,
+        nissim_stemmer_bound,
+        oneto_risk_bound,
+        oneto_variance_bound,
+    )
+    from thresholdout.accounting.results import (
+        Composition,
+        GeneralizationBound,
+        PrivacyParams,
+        SampleSizeError,
+        UnsoundBoundWarning,
+    )
+    from thresholdout.accounting.subsampling import gaussian_delta, gaussian_step, subsample
 
-__all__ = list(_HOMES)
+_HOMES = {
+    "Composition": "thresholdout.accounting.results",
+    "GeneralizationBound": "thresholdout.accounting.results",
+    "PacPlan": "thresholdout.accounting.generalization",
+    "PrivacyParams": "thresholdout.accounting.results",
+    "SampleSizeError": "thresholdout.accounting.results",
+    "UnsoundBoundWarning": "thresholdout.accounting.results",
+    "approx_max_divergence": "thresholdout.accounting.divergences",
+    "assumed_training_error": "thresholdout.accounting.generalization",
+    "azuma_tail": "thresholdout.accounting.divergences",
+    "best_error": "thresholdout.accounting.generalization",
+    "chernoff_delta": "thresholdout.accounting.chernoff",
+    "compare_composition": "thresholdout.accounting.comparison",
+    "compare_high_probability": "thresholdout.accounting.comparison",
+    "compare_kl": "thresholdout.accounting.comparison",
+    "compare_on_average": "thresholdout.accounting.comparison",
+    "compose_basic": "thresholdout.accounting.composition",
+    "compose_chernoff": "thresholdout.accounting.chernoff",
+    "compose_dwork_roth": "thresholdout.accounting.composition",
+    "compose_he": "thresholdout.accounting.composition_paper",
+    "compose_kov": "thresholdout.accounting.composition",
+    "compose_optimal_delta": "thresholdout.accounting.optimal",
+    "compose_optimal_epsilon": "thresholdout.accounting.optimal",
+    "compose_theorem5": "thresholdout.accounting.composition",
+    "dwork2015_bound": "thresholdout.accounting.quoted_bounds",
+    "empirical_variance": "thresholdout.accounting.quoted_bounds",
+    "exponential_mechanism_gap": "thresholdout.accounting.comparison",
+    "federated_privacy": "thresholdout.accounting.iterative",
+    "federated_step": "thresholdout.accounting.iterative",
+    "gaussian_delta": "thresholdout.accounting.subsampling",
+    "gaussian_step": "thresholdout.accounting.subsampling",
+    "high_probability_bound": "thresholdout.accounting.generalization",
+    "hockey_stick": "thresholdout.accounting.divergences",
+    "is_indistinguishable": "thresholdout.accounting.divergences",
+    "kl_bound": "thresholdout.accounting.divergences",
+    "kl_divergence": "thresholdout.accounting.divergences",
+    "max_divergence": "thresholdout.accounting.divergences",
+    "multidatabase_bound": "thresholdout.accounting.generalization",
+    "nissim_stemmer_bound": "thresholdout.accounting.quoted_bounds",
+    "on_average_bound": "thresholdout.accounting.generalization",
+    "oneto_risk_bound": "thresholdout.accounting.quoted_bounds",
+    "oneto_variance_bound": "thresholdout.accounting.quoted_bounds",
+    "optimal_delta_bounds": "thresholdout.accounting.optimal",
+    "optimal_epsilon_bounds": "thresholdout.accounting.optimal",
+    "pac_guarantee": "thresholdout.accounting.generalization",
+    "pac_plan": "thresholdout.accounting.generalization",
+    "plot_composition": "thresholdout.accounting.pictures",
+    "plot_high_probability": "thresholdout.accounting.pictures",
+    "plot_kl": "thresholdout.accounting.pictures",
+    "plot_on_average": "thresholdout.accounting.pictures",
+    "pure_decomposition": "thresholdout.accounting.divergences",
+    "sample_size_required": "thresholdout.accounting.generalization",
+    "sgld_generalization": "thresholdout.accounting.iterative",
+    "sgld_privacy": "thresholdout.accounting.iterative",
+    "sgld_step": "thresholdout.accounting.iterative",
+    "smallest_delta": "thresholdout.accounting.generalization",
+    "smallest_eps": "thresholdout.accounting.generalization",
+    "statistical_distance": "thresholdout.accounting.divergences",
+    "subsample": "thresholdout.accounting.subsampling",
+    "tv_bound": "thresholdout.accounting.divergences",
+}
+
+__all__ = [
+    "Composition",
+    "GeneralizationBound",
+    "PacPlan",
+    "PrivacyParams",
+    "SampleSizeError",
+    "UnsoundBoundWarning",
+    "approx_max_divergence",
+    "assumed_training_error",
+    "azuma_tail",
+    "best_error",
+    "chernoff_delta",
+    "compare_composition",
+    "compare_high_probability",
+    "compare_kl",
+    "compare_on_average",
+    "compose_basic",
+    "compose_chernoff",
+    "compose_dwork_roth",
+    "compose_he",
+    "compose_kov",
+    "compose_optimal_delta",
+    "compose_optimal_epsilon",
+    "compose_theorem5",
+    "dwork2015_bound",
+    "empirical_variance",
+    "exponential_mechanism_gap",
+    "federated_privacy",
+    "federated_step",
+    "gaussian_delta",
+    "gaussian_step",
+    "high_probability_bound",
+    "hockey_stick",
+    "is_indistinguishable",
+    "kl_bound",
+    "kl_divergence",
+    "max_divergence",
+    "multidatabase_bound",
+    "nissim_stemmer_bound",
+    "on_average_bound",
+    "oneto_risk_bound",
+    "oneto_variance_bound",
+    "optimal_delta_bounds",
+    "optimal_epsilon_bounds",
+    "pac_guarantee",
+    "pac_plan",
+    "plot_composition",
+    "plot_high_probability",
+    "plot_kl",
+    "plot_on_average",
+    "pure_decomposition",
+    "sample_size_required",
+    "sgld_generalization",
+    "sgld_privacy",
+    "sgld_step",
+    "smallest_delta",
+    "smallest_eps",
+    "statistical_distance",
+    "subsample",
+    "tv_bound",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,4 +208,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_HOMES)
+    return __all__

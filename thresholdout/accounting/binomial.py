@@ -60,7 +60,16 @@ def _stirling_error(n: Floats) -> Floats:
     """Return ``log n! - log(sqrt(2 pi n) (n/e)^n)``; n at least 1."""
     inverse = 1.0 / (n * n)
     series = np.zeros_like(n)
-    for coefficient in (43867 / 244188, -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360):
+    for coefficient in (
+        43867 / 244188,
+        -3617 / 122400,
+        1 / 156,
+        -691 / 360360,
+        1 / 1188,
+        -1 / 1680,
+        1 / 1260,
+        -1 / 360,
+    ):
         series = (series + coefficient) * inverse
     large = (series + 1.0 / 12.0) / n
     small = np.minimum(n, _SMALL_STIRLING).astype(np.int64)

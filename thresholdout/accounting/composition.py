@@ -11,7 +11,15 @@ from thresholdout.accounting.arguments import Steps, open_unit, steps
 from thresholdout.accounting.results import Composition
 from thresholdout.accounting.rounding import any_of, sum_up, up
 
-__all__ = ["Candidates", "candidates", "compose_basic", "compose_dwork_roth", "compose_kov", "compose_theorem5", "is_pure"]
+__all__ = [
+    "Candidates",
+    "candidates",
+    "compose_basic",
+    "compose_dwork_roth",
+    "compose_kov",
+    "compose_theorem5",
+    "is_pure",
+]
 
 
 class Candidates(NamedTuple):

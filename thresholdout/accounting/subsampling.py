@@ -46,7 +46,7 @@ def _delta(mu: float, eps: float) -> float:
     from scipy.special import erfcx, ndtr
 
     if mu == 0.0:  # the ratio is below the smallest float
-        return TINY if eps > 0 else 5e-324
+        return TINY
     near = eps / mu - mu / 2
     if not math.isfinite(near):
         return TINY
