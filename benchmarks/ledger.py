@@ -5,16 +5,24 @@ into a table without any index, through Python's `sqlite3`, with a write-ahead l
 commit. It asks nothing, and knows no key, no state and no order; a ledger can't be cheaper. All rows of a
 table are measured in turn, question by question, so that the disk's moods hit them alike, and after both logs
 have reached the length from which on SQLite writes them from the front again: growing a file costs extra.
+
+Threads and processes are measured with a mechanism that costs next to nothing, with this disk and with one whose
+commits take 5 ms longer: then the commits' number decides, and questions per commit are what threads save.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import closing
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +34,10 @@ STATE = "2:-123456789012345:10:1000"
 QUESTIONS = 3000
 LOG_PAGES = 1000
 """Length of a log when SQLite starts it again; the bare commit writes one page, a question at least three."""
+
+
+class Enough(Exception):
+    """Ends a check."""
 
 
 class Question:
@@ -119,16 +131,13 @@ def questions(folder: Path) -> None:
         print(f"{name:34}{median:10.1f}{median / np.median(base):8.2f}{mean:10.1f}{mean / base.mean():8.2f}")
 
 
-def histories(folder: Path, sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -> None:
-    """How a question's cost, and opening, depend on the length of the history."""
-    print(f"\n{'answers before':34}{'median us':>10}{'ratio':>8}{'open ms':>10}")
+def histories(folder: Path, sizes: tuple[int, ...] = (1_000, 100_000, 1_000_000)) -> None:
+    """How opening, a question's cost and verifying depend on the length of the history."""
+    print(f"\n{'answers before':34}{'open ms':>10}{'ask us':>10}{'ratio':>8}{'verify s':>10}{'peak MB':>10}")
     for size in sizes:
         file = folder / f"{size}.db"
         with SQLLedger(file) as ledger:
-            written = Question(ledger, size)
-            with ledger._database.reading() as cursor:
-                cursor.execute("PRAGMA synchronous = OFF")
-            repeat(written, size)
+            ledger.restore(GUARD, {}, STATE, {}, (entry(number) for number in range(1, size + 1)))
         start = time.perf_counter()
         ledger = SQLLedger(file)
         ledger.state(GUARD)
@@ -137,40 +146,131 @@ def histories(folder: Path, sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -
             question = Question(ledger, LOG_PAGES // 3 + 1000, size)
             repeat(question, LOG_PAGES // 3)
             times = microseconds({"bare": bare_commit(bare), "ask": question}, 1000)
-        median = np.median(times["ask"])
-        print(f"{size:<34,}{median:10.1f}{median / np.median(times['bare']):8.2f}{1e3 * opened:10.1f}")
-
-
-def threads(folder: Path, counts: tuple[int, ...] = (1, 2, 8)) -> None:
-    """Questions a second from several threads on one ledger."""
-    print(f"\n{'threads':34}{'questions/s':>12}")
-    for count in counts:
-        with SQLLedger(folder / f"threads{count}.db") as ledger:
-            question = Question(ledger, QUESTIONS)
-
-            def compute(state: str, question: Question = question) -> tuple[str, Entry]:
-                question.asked += 1
-                return state, question.entries[question.asked - 1]
-
-            def work(share: int, ledger: SQLLedger = ledger, compute: object = compute) -> None:
-                for _ in range(share):
-                    ledger.ask(GUARD, None, 0.8125, "accuracy", compute)  # type: ignore[arg-type]
-
-            workers = [threading.Thread(target=work, args=(QUESTIONS // count,)) for _ in range(count)]
             start = time.perf_counter()
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
-            print(f"{count:<34}{QUESTIONS // count * count / (time.perf_counter() - start):12.0f}")
+            ledger.verify(GUARD, ledger.head(GUARD))
+            verified = time.perf_counter() - start
+            tracemalloc.start()  # slow, hence a second time, and not of all that is long
+            with suppress(Enough):
+                ledger.verify(GUARD, progress=stop_after(100_000))
+            peak = tracemalloc.get_traced_memory()[1] / 1e6
+            tracemalloc.stop()
+        median = np.median(times["ask"])
+        ratio = median / np.median(times["bare"])
+        print(f"{size:<34,}{1e3 * opened:10.1f}{median:10.1f}{ratio:8.2f}{verified:10.2f}{peak:10.1f}")
+
+
+def stop_after(count: int) -> Callable[[int], None]:
+    """Return what ends a check after so many entries."""
+
+    def progress(checked: int) -> None:
+        if checked >= count:
+            raise Enough
+
+    return progress
+
+
+def entry(number: int) -> Entry:
+    """Return a question's answer, with a key as long as those that are made."""
+    return Entry(number, f"{number:032x}", "accuracy", 0.8125, 0.79, 0.05, "holdout", 9, 0.0, 1.0)
+
+
+def next_answer(state: str) -> tuple[str, Entry]:
+    """Answer from a state that is the number of questions so far."""
+    asked = int(state) + 1
+    return str(asked), entry(asked)
+
+
+def slow_commits(connection: sqlite3.Connection, seconds: float) -> list[None]:
+    """Let each commit take longer by the time that a slower disk needs to synchronise; return a list of them."""
+    commits: list[None] = []
+
+    def trace(statement: str) -> None:
+        if statement == "COMMIT":
+            commits.append(None)
+            time.sleep(seconds)  # the transaction is under way, and others can compute: as while a disk is busy
+
+    connection.set_trace_callback(trace)
+    return commits
+
+
+def ask_many(ledger: SQLLedger, share: int) -> None:
+    for _ in range(share):
+        ledger.ask(GUARD, None, 0.8125, "accuracy", next_answer)
+
+
+def threads(folder: Path, delays: tuple[float, ...] = (0.0, 0.005), counts: tuple[int, ...] = (1, 2, 8)) -> None:
+    """Questions a second from several threads on one ledger, with this disk and with a slower one."""
+    print(f"\n{'threads':34}{'questions/s':>12}{'ratio':>8}{'questions per commit':>22}")
+    for delay in delays:
+        what = f", commit + {1e3 * delay:g} ms" if delay else ""
+        with closing(bare_connection(folder / f"bare{delay}.db")) as bare:
+            commit = bare_commit(bare)
+            slow_commits(bare, delay)
+            total = 300 if delay else QUESTIONS
+            base = total / timed(partial(repeat, commit, total))
+        print(f"{'bare commits, 1 thread' + what:34}{base:12.0f}{1:8.2f}{1:22.1f}")
+        for count in counts:
+            with SQLLedger(folder / f"threads{count}-{delay}.db") as ledger:
+                ledger.create(GUARD, {}, "0")
+                ask_many(ledger, LOG_PAGES // 3)
+                with ledger._database.reading() as cursor:
+                    assert isinstance(cursor, sqlite3.Cursor)
+                    commits = slow_commits(cursor.connection, delay)
+                share = total // count
+                workers = [threading.Thread(target=ask_many, args=(ledger, share)) for _ in range(count)]
+                rate = share * count / timed(partial(run, workers))
+                print(f"{f'{count}{what}':34}{rate:12.0f}{rate / base:8.2f}{share * count / len(commits):22.1f}")
+
+
+def timed(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def run(workers: Sequence[threading.Thread | BaseProcess]) -> None:
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def process(file: Path, count: int, share: int, ready: Barrier, done: Barrier) -> None:
+    """Ask from several threads of one process."""
+    with SQLLedger(file) as ledger:
+        workers = [threading.Thread(target=ask_many, args=(ledger, share)) for _ in range(count)]
+        ready.wait()
+        run(workers)
+        done.wait()
+
+
+def processes(folder: Path) -> None:
+    """Questions a second from several processes on one file."""
+    context = multiprocessing.get_context("spawn")
+    print(f"\n{'processes x threads':34}{'questions/s':>12}")
+    for processes, count in ((1, 1), (4, 1), (1, 8), (4, 8)):
+        file = folder / f"processes{processes}-{count}.db"
+        with SQLLedger(file) as ledger:
+            ledger.create(GUARD, {}, "0")
+        share = 2 * QUESTIONS // (processes * count)
+        ready, done = context.Barrier(processes + 1), context.Barrier(processes + 1)
+        workers = [context.Process(target=process, args=(file, count, share, ready, done)) for _ in range(processes)]
+        for worker in workers:
+            worker.start()
+        ready.wait()
+        rate = share * count * processes / timed(done.wait)
+        for worker in workers:
+            worker.join()
+        print(f"{f'{processes} x {count}':34}{rate:12.0f}")
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
         folder = Path(name)
         questions(folder)
-        histories(folder)
         threads(folder)
+        processes(folder)
+        histories(folder)
 
 
 if __name__ == "__main__":

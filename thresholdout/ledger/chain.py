@@ -12,7 +12,7 @@ D is the digest before it, Q the number of the question, R the answers that rema
 value, the answer, the half-width and the bounds as five IEEE 754 numbers of 64 bits, big end first, in 80
 hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. F (fingerprint),
 P (parameters as stored), K (key), N (name) and S (source) are texts, each written as the number of its bytes in
-UTF-8, a colon, and the text; so no two different entries have the same line. Minus zero is stored as zero.
+UTF-8, a colon, and the text; so no two different entries have the same line. Minus zero counts as zero.
 
 The guard's state is not part of it. The state is secret and holds little entropy, so that a digest, which is
 public, would tell it to anybody who tries all the states there can be.
@@ -67,7 +67,10 @@ def next_digest(digest: str, guard: str, entry: Entry) -> str:
     entry : Entry
         The entry.
     """
-    numbers = _numbers(entry.train, entry.value, entry.half_width, entry.lower, entry.upper).hex()
+    # Adding zero makes a zero of minus zero, and an integer a float: what a database gives back.
+    numbers = _numbers(
+        entry.train + 0.0, entry.value + 0.0, entry.half_width + 0.0, entry.lower + 0.0, entry.upper + 0.0
+    ).hex()
     remaining = "-" if entry.remaining is None else entry.remaining
     text = (
         f"thresholdout-entry-1 {digest} {entry.query} {remaining} {numbers} {_measured(guard)} "

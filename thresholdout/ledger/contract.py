@@ -423,20 +423,21 @@ class Ledger(ABC):
             raise LedgerError(
                 self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
             )
-        settled = Entry(
-            entry.query,
-            key,
-            name,
-            train + 0.0,  # a float even if an integer was given, and never -0.0
-            entry.value + 0.0,
-            entry.half_width + 0.0,
-            entry.source,
-            entry.remaining,
-            entry.lower + 0.0,
-            entry.upper + 0.0,
-        )
-        check_entry(settled)
-        return settled
+        if entry.key != key or entry.train != train or entry.name != name:
+            entry = Entry(
+                entry.query,
+                key,
+                name,
+                train,
+                entry.value,
+                entry.half_width,
+                entry.source,
+                entry.remaining,
+                entry.lower,
+                entry.upper,
+            )
+        check_entry(entry)
+        return entry
 
     def _reentered(self) -> LedgerError:
         """Error for a mechanism that uses the ledger while it is asked."""

@@ -177,7 +177,8 @@ class SQLLedger(Ledger):
     def _answer_all(self, cursor: Cursor, questions: Sequence[_Question]) -> None:
         """Answer questions, and store the answers, in the transaction of a cursor."""
         rows: dict[str, _Row | None] = {}
-        for guard in sorted({question.guard for question in questions}):  # locked in one order, or two might wait
+        guards = {question.guard for question in questions}
+        for guard in sorted(guards) if len(guards) > 1 else guards:  # locked in one order, or two might wait
             cursor.execute(self._sql.lock_guard, (guard,))
             row = cursor.fetchone()
             rows[guard] = None

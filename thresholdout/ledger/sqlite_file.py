@@ -65,6 +65,7 @@ class SQLiteFile(Database):
         self.location = location
         self.statements = schema.statements("sqlite")
         self._path = Path(location).absolute()
+        self._name = str(self._path)
         self._timeout = timeout
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -187,7 +188,7 @@ class SQLiteFile(Database):
     def _check_identity(self) -> None:
         """Refuse to spend a budget in a file that no longer has its name."""
         try:
-            now = os.stat(self._path)
+            now = os.stat(self._name)
         except OSError:
             now = None
         if now is None or (now.st_dev, now.st_ino) != self._identity:
