@@ -99,9 +99,7 @@ class Classifier:
         table = np.stack([1.0 - output, output], axis=1) if output.ndim == 1 else output
         sums = table.sum(axis=1)
         if not np.allclose(sums, 1.0, atol=10 * _SLACK):
-            raise InputError(
-                "predictions", f"rows that sum to {float(sums.min()):g} to {float(sums.max()):g}", _EXPECTED
-            )
+            raise InputError("predictions", f"rows with sums from {sums.min():g} to {sums.max():g}", _EXPECTED)
         if table.shape[1] != self.classes_.size:
             raise InputError(
                 "classes",
