@@ -255,9 +255,9 @@ def test_a_second_fit_is_free_and_the_same_also_in_another_guard_of_the_same_led
 class Coin(DecisionTreeClassifier):  # type: ignore[misc]
     """A tree that comes out differently in every fit."""
 
-    def fit(self, X: Any, y: Any) -> "Coin":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, check_input: bool = True) -> "Coin":
         self.drawn_ = np.random.default_rng().random()
-        super().fit(X, y)
+        super().fit(X, y, sample_weight, check_input)
         return self
 
 
@@ -385,10 +385,11 @@ def test_delegation_and_representation() -> None:
     assert clone(scaled).guard is scaled.guard
 
 
-def test_nested_cross_validation_spends_one_budget() -> None:
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_nested_cross_validation_spends_one_budget_also_in_other_processes(n_jobs: int) -> None:
     guard = make(queries=10)
     guarded = GuardedSearchCV(grid(), guard)
-    scores = cross_val_score(guarded, *TRAIN, cv=2)
+    scores = cross_val_score(guarded, *TRAIN, cv=2, n_jobs=n_jobs)
     assert scores.shape == (2,)
     assert len(guard.history) == 6
 
@@ -445,7 +446,7 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     return {}
 
 
-@parametrize_with_checks(
+CHECKS = parametrize_with_checks(
     [
         GuardedSearchCV(
             GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2), noise=SeededNoise(0), random_state=0
@@ -454,6 +455,9 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     ],
     expected_failed_checks=expected_failures,
 )
+
+
+@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)  # scikit-learn 1.6 gives a generator
 @pytest.mark.filterwarnings("ignore")
 def test_estimator_checks(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
     check(estimator)
