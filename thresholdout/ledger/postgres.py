@@ -42,6 +42,7 @@ _LOST: Final = "the connection was lost; nothing was stored"
 _SETTINGS: Final = (
     "SET search_path = thresholdout, pg_temp",
     "SET client_min_messages = error",
+    "SET extra_float_digits = 1",  # numbers come back exactly
     "SET log_parameter_max_length_on_error = 0",  # a state must not get into the server's log
     "SET idle_in_transaction_session_timeout = '10min'",
     "SET tcp_keepalives_idle = 30",
@@ -362,8 +363,10 @@ class PostgresServer(Database):
         options: dict[str, Any] = {"connect_timeout": max(2, round(timeout)), "application_name": "thresholdout"}
         options = {name: value for name, value in options.items() if name not in given}
 
-        def connect() -> psycopg.Connection[Any]:
-            connection: psycopg.Connection[Any] = self._driver.connect(address, autocommit=True, **options)
+        driver = self._driver
+
+        def connect() -> psycopg.Connection[Any]:  # does not refer to this object, which would keep it alive
+            connection: psycopg.Connection[Any] = driver.connect(address, autocommit=True, **options)
             return connection
 
         return location, connect
