@@ -309,13 +309,13 @@ def _seal_if_empty(database: Database, key: Key) -> str | None:
     """Seal a ledger that holds no guard yet, and return its value of `SETTING`."""
     statements = database.statements
     with database.reading() as cursor:
-        if cursor.execute(statements.guards).fetchall():
+        if cursor.execute(statements.guards).fetchone() is not None:
             return None
     made = Seal(database.location, key.cipher())
     with database.transaction() as cursor:
         for statement in statements.lock_secrets:
             cursor.execute(statement)
-        if not cursor.execute(statements.guards).fetchall():
+        if cursor.execute(statements.guards).fetchone() is None:
             cursor.execute(statements.put_setting, (SETTING, made.setting()))
         return _setting(database, cursor)  # another process may have put one there a moment earlier
 

@@ -12,7 +12,11 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent, state_after
 from thresholdout.errors import LedgerRetired, LedgerSealed
@@ -34,26 +38,41 @@ def make(file: Path) -> None:
             ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
 
 
+def watch(step: Callable[[], None]) -> None:
+    """Have a function called before each statement that reaches a database."""
+    connect, execute, executemany = SQLiteFile._connect, psycopg.Cursor.execute, psycopg.Cursor.executemany
+
+    def watched_connect(self: SQLiteFile) -> sqlite3.Connection:
+        connection = connect(self)
+        connection.set_trace_callback(lambda statement: step())
+        return connection
+
+    def watched_execute(self: psycopg.Cursor[Any], *arguments: Any, **options: Any) -> psycopg.Cursor[Any]:
+        step()
+        return execute(self, *arguments, **options)
+
+    def watched_executemany(self: psycopg.Cursor[Any], *arguments: Any, **options: Any) -> None:
+        step()
+        executemany(self, *arguments, **options)
+
+    SQLiteFile._connect = watched_connect  # type: ignore[method-assign]
+    psycopg.Cursor.execute = watched_execute  # type: ignore[assignment]
+    psycopg.Cursor.executemany = watched_executemany  # type: ignore[method-assign]
+
+
 def killed(work: Callable[[], object], last: int) -> bool:
     """Do some work in another process, which is killed before its statement ``last``; tell whether it was."""
     child = os.fork()
     if child == 0:
         left = last
 
-        def step(statement: str) -> None:
+        def step() -> None:
             nonlocal left
             left -= 1
             if left < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        plain = SQLiteFile._connect
-
-        def watched(self: SQLiteFile) -> sqlite3.Connection:
-            connection = plain(self)
-            connection.set_trace_callback(step)
-            return connection
-
-        SQLiteFile._connect = watched  # type: ignore[method-assign]
+        watch(step)
         work()
         os._exit(0)
     status = os.waitpid(child, 0)[1]
@@ -67,33 +86,27 @@ def assert_whole(ledger: SQLLedger) -> None:
     assert_consistent(ledger)
 
 
-def answers(file: Path) -> bool:
+def answers(ledger: SQLLedger) -> bool:
     """Whether a ledger answers a question; it is asked one."""
-    with SQLLedger(file) as ledger:
-        if GUARD not in ledger.guards():
-            return False
-        try:
-            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
-        except LedgerRetired:
-            return False
-        return True
+    try:
+        ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+    except LedgerRetired:
+        return False
+    return True
 
 
-def moves(folder: Path, last: int) -> tuple[bool, str]:
+def moves(folder: Path, last: int, server: str | None = None) -> tuple[bool, str]:
     """Kill a move; tell whether it was, and which ledger answered then."""
-    source, target = folder / "guard.db", folder / "target.db"
+    source, target = folder / "guard.db", emptied(server) if server else folder / "target.db"
+    SQLLedger(target).close()
 
     def work() -> None:
         with SQLLedger(source) as old, SQLLedger(target) as new:
             move(old, new, GUARD)
 
     was_killed = killed(work, last)
-    copies = [file.with_suffix(".copy") for file in (source, target)]
-    for file, copy in zip((source, target), copies, strict=True):
-        SQLLedger(file).close()  # takes what is in the log into the file
-        shutil.copy(file, copy)
-    live = [answers(copy) for copy in copies]
     with SQLLedger(source) as old, SQLLedger(target) as new:
+        live = [GUARD in ledger.guards() and ledger.retired(GUARD) is None for ledger in (old, new)]
         for ledger in (old, new):
             if GUARD in ledger.guards():
                 assert_whole(ledger)
@@ -105,12 +118,22 @@ def moves(folder: Path, last: int) -> tuple[bool, str]:
             assert new.head(GUARD) == head
             assert new.state(GUARD) == state_after(history)
             assert new.parameters(GUARD) == {"budget": 9}
-    assert not answers(source)
-    assert answers(target)
-    with SQLLedger(source) as old, SQLLedger(target) as new:
+        assert not answers(old)
+        assert answers(new)
         move(old, new, GUARD)  # also when it has gone on over there
         assert len(new.entries(GUARD)) == ASKED + 1
     return was_killed, {(True, False): "source", (False, False): "none", (False, True): "target"}[live[0], live[1]]
+
+
+def emptied(server: str) -> str:
+    """Return the address of an empty database on a server, given one that has the name DATABASE in it."""
+    with psycopg.connect(server.replace("DATABASE", "postgres"), autocommit=True) as connection:
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = 'killed'").fetchone() is None:
+            connection.execute("CREATE DATABASE killed")
+    address = server.replace("DATABASE", "killed")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS thresholdout CASCADE")
+    return address
 
 
 def seals(folder: Path, last: int) -> tuple[bool, str]:
@@ -168,4 +191,7 @@ def main(kind: Callable[[Path, int], tuple[bool, str]], where: Path) -> None:
 
 
 if __name__ == "__main__":
-    main({kind.__name__: kind for kind in (moves, seals, rekeys)}[sys.argv[1]], Path(sys.argv[2]))
+    kinds: dict[str, Callable[[Path, int], tuple[bool, str]]] = {"moves": moves, "seals": seals, "rekeys": rekeys}
+    if sys.argv[3:]:
+        kinds["moves"] = partial(moves, server=sys.argv[3])
+    main(kinds[sys.argv[1]], Path(sys.argv[2]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from thresholdout.ledger.sealing import rekey, seal
 from thresholdout.ledger.transfer import export_history, import_history, move, verify_export
 
 KEY = new_key()
+ROOT = Path(__file__).parents[3]
 
 
 def fill(where: Path | str, key: str | None = None) -> None:
@@ -115,3 +118,13 @@ def test_guards_made_while_a_ledger_is_sealed_are_sealed_or_refused(server: Serv
         for guard in made:
             assert ledger.state(guard) == FIRST
             assert ledger.document(guard, "labels") == SECRET
+
+
+def test_moves_to_a_server_are_killed_at_every_step(server: Server, tmp_path: Path) -> None:
+    words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.ledger.killed_steps", "moves", str(tmp_path)]
+    words.append(server.address("DATABASE"))
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    steps, *found = done.stdout.split()
+    assert found == ["source", "none", "target"]
+    assert int(steps) > 30
