@@ -13,6 +13,7 @@ __all__ = ["Window", "deviance", "logistic", "window"]
 Floats = NDArray[np.float64]
 
 _SMALL_STIRLING = 16  # below, the error of Stirling's formula comes from a table
+_STIRLING = (43867 / 244188, -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360)
 _REACH = 375.0  # Hoeffding: outside of sqrt(375 T) around the mean there is at most 2 exp(-750) < 1e-325
 
 
@@ -29,7 +30,7 @@ def logistic(x: float) -> tuple[float, float]:
     return (large, small * large) if x >= 0 else (small * large, large)
 
 
-def deviance(x: NDArray[np.generic] | float, mean: float) -> Floats:
+def deviance(x: Floats | float, mean: float) -> Floats:
     """Return ``x log(x/mean) + mean - x`` with a small error also near the mean; `mean` above 0, x at least 0.
 
     Notes
@@ -42,7 +43,7 @@ def deviance(x: NDArray[np.generic] | float, mean: float) -> Floats:
     >>> round(float(deviance(3.0, 2.0)), 10)
     0.2163953243
     """
-    x = np.asarray(x, dtype=np.float64)
+    x = np.array(x, dtype=np.float64)
     gap = x - mean
     v = gap / (x + mean)
     square = v * v
@@ -53,7 +54,8 @@ def deviance(x: NDArray[np.generic] | float, mean: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         quotient = np.where(x > 0, x, mean) / mean
         log = np.where(np.isfinite(quotient), np.log(quotient), np.log(np.where(x > 0, x, 1.0)) - math.log(mean))
-    return np.where(np.abs(v) < 0.1, near, np.maximum(x * log + (mean - x), 0.0))
+    found: Floats = np.where(np.abs(v) < 0.1, near, np.maximum(x * log + (mean - x), 0.0))
+    return found
 
 
 def _stirling_error(n: Floats) -> Floats:
@@ -76,14 +78,11 @@ def _stirling_error(n: Floats) -> Floats:
     return np.where(n >= _SMALL_STIRLING, large, _TABLE[small])
 
 
-def _table() -> Floats:
-    found = [0.0]
-    for n in range(1, _SMALL_STIRLING + 1):
-        found.append(math.lgamma(n + 1.0) - (0.5 * math.log(2 * math.pi * n) + n * math.log(n) - n))
-    return np.array(found)
+def _table_entry(n: int) -> float:
+    return math.lgamma(n + 1.0) - (0.5 * math.log(2 * math.pi * n) + n * math.log(n) - n)
 
 
-_TABLE = _table()
+_TABLE = np.array([0.0, *map(_table_entry, range(1, _SMALL_STIRLING + 1))])
 
 
 class Window(NamedTuple):

@@ -86,8 +86,8 @@ def compose_chernoff(eps: float, delta: float, T: int, dt: float) -> Composition
     Returns
     -------
     Composition
-        ``(e3, 1 - (1 - delta)^T (1 - chernoff_delta))``, or basic composition where e3 is not below ``T eps``. The delta
-        is at most the one of `compose_kov`.
+        ``(e3, 1 - (1 - delta)^T (1 - chernoff_delta))``, or basic composition where e3 is not below ``T eps``. The
+        delta is at most the one of `compose_kov`.
 
     Examples
     --------

@@ -209,9 +209,9 @@ def compare_composition(eps: float, delta: float, T_grid: Iterable[int], dt: flo
     DataFrame
         One row for each number of steps and rule: ``T, rule, eps, delta, sound``, with ``optimal_delta``, the smallest
         valid delta at that epsilon, ``leak_lower_bound = 1 - (1 - delta)^T``, which no valid delta is below,
-        ``below_leak`` and ``violates`` for deltas that are below these, and for II ``claimed_gain = delta tanh(eps/2)(T -
-        m)``, by which the paper says that it is better than `compose_kov`. Rule "optimal" has the delta of `compose_kov`
-        and the smallest epsilon with it.
+        ``below_leak`` and ``violates`` for deltas that are below these, and for II ``claimed_gain = delta tanh(eps/2)(T
+        - m)``, by which the paper says that it is better than `compose_kov`. Rule "optimal" has the delta of
+        `compose_kov` and the smallest epsilon with it.
 
     Examples
     --------

@@ -50,8 +50,8 @@ def compose_he(
         With "corrected", I and II are `compose_kov`, V is `compose_kov` with its third epsilon, III is
         `compose_chernoff`, IV is `compose_theorem5`, which is right as published.
     check : bool
-        Whether ``details`` shall have ``optimal_delta``, the smallest valid delta at the same epsilon, and ``violates``,
-        whether the returned delta is below it.
+        Whether ``details`` shall have ``optimal_delta``, the smallest valid delta at the same epsilon, and
+        ``violates``, whether the returned delta is below it.
 
     Returns
     -------
@@ -198,7 +198,8 @@ def _worst_gain(found: Steps, total: float) -> tuple[float, bool]:
     """Return the largest ``-sum log(1 - e^alpha_i d_i)`` over ``sum alpha_i = total``, and whether it is exact.
 
     With ``0 <= alpha_i <= eps_i``, which the paper's theorem leaves out (defect D6). The sum is convex, so the largest
-    value is at a vertex: all alphas at an end, but for one. Where these are too many, the fractional knapsack bounds it.
+    value is at a vertex: all alphas at an end, but for one. Where these are too many, the fractional knapsack bounds
+    it.
     """
     eps, counts = found.eps, found.counts
     small, large = np.array([_shares(e, d) for e, d in zip(eps, found.delta, strict=True)]).T

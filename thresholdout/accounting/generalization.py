@@ -44,8 +44,8 @@ def on_average_bound(eps: float, delta: float, k: int = 1, rule: str = "theorem2
     k : int
         Databases; 1 is an ordinary learner.
     rule : {"theorem2", "corollary1", "nissim_stemmer", "tight"}
-        ``e^-eps k delta + 1 - e^-eps``; ``e^-eps k delta + eps``; ``k delta + 2 eps``, as quoted by [He]; and ``(e^eps -
-        1 + 2 k delta)/(e^eps + 1)``, the smallest where ``k delta <= 1`` (PROOFS.md, G1).
+        ``e^-eps k delta + 1 - e^-eps``; ``e^-eps k delta + eps``; ``k delta + 2 eps``, as quoted by [He]; and ``(e^eps
+        - 1 + 2 k delta)/(e^eps + 1)``, the smallest where ``k delta <= 1`` (PROOFS.md, G1).
 
     Returns
     -------
@@ -262,8 +262,8 @@ def best_error(eps: float, delta: float, n: int, failure: float) -> float | None
     Returns
     -------
     float or None
-        The smallest ``9 e`` over ``e >= eps`` with ``d = max(delta, smallest_delta(e, n))`` and a failure of at most the
-        given one; None when no ``e < 1/9`` has it.
+        The smallest ``9 e`` over ``e >= eps`` with ``d = max(delta, smallest_delta(e, n))`` and a failure of at most
+        the given one; None when no ``e < 1/9`` has it.
 
     Examples
     --------

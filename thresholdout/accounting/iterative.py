@@ -70,8 +70,8 @@ def federated_step(
     neighbours : {"replace", "zero_out"}
         Whether neighbours replace a client, or replace its contribution by 0.
     formula : {"corrected", "paper"}
-        ``gaussian_step(2/tau, sigma, delta)`` and ``gaussian_step(1/tau, sigma, delta)``; the published one lies between
-        the two and is too small for replacement (defect D10).
+        ``gaussian_step(2/tau, sigma, delta)`` and ``gaussian_step(1/tau, sigma, delta)``; the published one lies
+        between the two and is too small for replacement (defect D10).
 
     Returns
     -------
@@ -121,9 +121,11 @@ def sgld_privacy(
         Slack of the composition, in (0, 1).
     formula : {"corrected", "paper"}
         With "paper", [He, Theorem 7] (defects D1, D2, D9, D11, D14), which is no guarantee; its delta is NaN where the
-        published tail is not defined, and ``details["delta_with_free_dt"]`` has the formula with dt in place of the tail.
+        published tail is not defined, and ``details["delta_with_free_dt"]`` has the formula with dt in place of the
+        tail.
     method : {"kov", "optimal", "chernoff"}
-        How steps are composed: `compose_kov`; the smallest epsilon at the delta of `compose_kov`; or `compose_chernoff`.
+        How steps are composed: `compose_kov`; the smallest epsilon at the delta of `compose_kov`; or
+        `compose_chernoff`.
 
     Returns
     -------
@@ -188,9 +190,9 @@ def federated_privacy(
     Notes
     -----
     Sampling a fixed number of clients does *not* amplify the privacy of the round with the sensitivity of "zero_out": a
-    client who is drawn keeps out another one, and exchanging these two moves the mean by ``2/tau``. So with sampling the
-    round is either the amplified one of "replace", or the one of "zero_out" without amplification, whichever has the
-    smaller epsilon (PROOFS.md, S3, with a counterexample).
+    client who is drawn keeps out another one, and exchanging these two moves the mean by ``2/tau``. So with sampling
+    the round is either the amplified one of "replace", or the one of "zero_out" without amplification, whichever has
+    the smaller epsilon (PROOFS.md, S3, with a counterexample).
 
     Examples
     --------

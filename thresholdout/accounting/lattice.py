@@ -73,8 +73,8 @@ class Lattice:
 
     Notes
     -----
-    PROOFS.md, C6. Each group's binomial loss is split between two neighbouring points of the lattice so that the mean of
-    ``exp(-loss)`` stays; the divergence is convex in that, so it can only grow, and by no more than a term of second
+    PROOFS.md, C6. Each group's binomial loss is split between two neighbouring points of the lattice so that the mean
+    of ``exp(-loss)`` stays; the divergence is convex in that, so it can only grow, and by no more than a term of second
     order, which gives the lower bound. All masses are tilted by ``exp(tilt loss)`` with the tilt that makes e the mean,
     so that errors of the Fourier transform are small where the mass is that matters.
     """
@@ -135,11 +135,11 @@ class Lattice:
             product *= rfft(mass)
             norms.append(float(np.linalg.norm(mass)))
             sizes.append(max(1.0, float(mass.sum())))
-        mass = np.roll(irfft(product, cells), -(first % cells))
+        found: Floats = np.roll(irfft(product, cells), -(first % cells))
         total = 1.01 * math.prod(sizes)
         transform = _FFT * math.log2(cells)
         error = total * (transform * (math.fsum(norms) + min(norms)) + 4.0 * UNIT * len(norms) * min(norms))
-        return mass, error, 2.0 * _OUTSIDE * math.exp(tilt * step * self._groups) * 1.01
+        return found, error, 2.0 * _OUTSIDE * math.exp(tilt * step * self._groups) * 1.01
 
     def _weighted(self, e: float) -> tuple[float, float]:
         """Return the tilted divergence at e, and a bound on its error by transform and window."""

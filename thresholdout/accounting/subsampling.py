@@ -120,7 +120,8 @@ def subsample(eps: float, delta: float, q: float, formula: str = "corrected") ->
         Share of the records in the subset, in [0, 1].
     formula : {"corrected", "paper"}
         ``(ln(1 + q (e^eps - 1)), q delta)``, rounded up [Balle, Barthe, Gaboardi, Theorem 9; PROOFS.md, S2]; or ``(2 q
-        eps, q delta)``, which is no guarantee when 2 q eps is below that, for small q from eps = 1.2564 on (defect D14).
+        eps, q delta)``, which is no guarantee when 2 q eps is below that, for small q from eps = 1.2564 on (defect
+        D14).
 
     Returns
     -------

@@ -1,0 +1,251 @@
+"""From Renyi divergences to epsilon at a delta, and back."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+
+__all__ = [
+    "EdgeOrderWarning",
+    "NoFiniteOrderWarning",
+    "RenyiDelta",
+    "RenyiEpsilon",
+    "default_orders",
+    "rdp_to_delta",
+    "rdp_to_epsilon",
+    "refine_epsilon",
+]
+
+Floats = NDArray[np.float64]
+_UNIT = 2.0**-52
+
+
+class EdgeOrderWarning(UserWarning):
+    """The best order is the first or last one: other orders would give a smaller value."""
+
+
+class NoFiniteOrderWarning(UserWarning):
+    """No order has a finite divergence, so nothing is guaranteed."""
+
+
+@dataclass(frozen=True)
+class RenyiEpsilon:
+    """An epsilon from Renyi divergences.
+
+    Attributes
+    ----------
+    epsilon : float
+        At least 0, in nats; inf when no order is finite.
+    order : float
+        The order that gives it.
+    delta : float
+        At which it holds.
+    conversion : str
+        "balle" or "mironov".
+    """
+
+    epsilon: float
+    order: float
+    delta: float
+    conversion: str
+
+
+@dataclass(frozen=True)
+class RenyiDelta:
+    """A delta from Renyi divergences: `delta` in [0, 1] at `epsilon`, given by `order`."""
+
+    delta: float
+    order: float
+    epsilon: float
+
+
+def default_orders() -> Floats:
+    """Return the orders 1.1, 1.2, ..., 10.9, 12, ..., 63, 64, 80, 96, 128, 192, 256, 512.
+
+    Examples
+    --------
+    >>> default_orders().size
+    158
+    """
+    return np.concatenate([1 + np.arange(1, 100) / 10.0, np.arange(12.0, 64.0), [64, 80, 96, 128, 192, 256, 512]])
+
+
+def rdp_to_epsilon(orders: Any, rdp: Any, delta: float, *, conversion: str = "balle") -> RenyiEpsilon:
+    """Return the smallest epsilon over the orders.
+
+    Parameters
+    ----------
+    orders : array of shape (k,)
+        Orders above 1, increasing.
+    rdp : array of shape (k,)
+        Total Renyi divergence at each order, in nats, 0 or more; inf is allowed.
+    delta : float
+        In (0, 1).
+    conversion : {"balle", "mironov"}
+        Balle et al. (2020, Theorem 21), or Mironov (2017, Proposition 3), which is never smaller.
+
+    Returns
+    -------
+    RenyiEpsilon
+
+    Warns
+    -----
+    EdgeOrderWarning
+        When the best order is the first or last finite one.
+    NoFiniteOrderWarning
+        When no divergence is finite; epsilon is then inf.
+
+    Raises
+    ------
+    InputError
+        For arguments out of range.
+
+    Examples
+    --------
+    >>> orders = default_orders()
+    >>> found = rdp_to_epsilon(orders, orders / 2, 1e-5)  # one Gaussian answer of noise multiplier 1
+    >>> round(found.epsilon, 3), found.order
+    (4.728, 5.5)
+    """
+    alpha, rho = _checked(orders, rdp)
+    log_delta = math.log(_delta(delta))
+    if conversion == "balle":
+        values = rho + np.log1p(-1 / alpha) - (log_delta + np.log(alpha)) / (alpha - 1)
+    elif conversion == "mironov":
+        values = rho - log_delta / (alpha - 1)
+    else:
+        raise InputError("conversion", repr(conversion), "'balle' or 'mironov'")
+    values = values + 16 * _UNIT * (rho + (abs(log_delta) + np.log(alpha)) / (alpha - 1) + 1 / alpha)
+    best = _best(values)
+    epsilon = max(0.0, float(values[best]))
+    if epsilon > 0.0:
+        _warn(rho, best)
+    return RenyiEpsilon(epsilon, float(alpha[best]), float(delta), conversion)
+
+
+def rdp_to_delta(orders: Any, rdp: Any, epsilon: float) -> RenyiDelta:
+    """Return the smallest delta at an epsilon, by the inverse of the conversion of Balle et al. (2020).
+
+    Parameters
+    ----------
+    orders, rdp
+        As in `rdp_to_epsilon`.
+    epsilon : float
+        0 or more.
+
+    Warns
+    -----
+    EdgeOrderWarning, NoFiniteOrderWarning
+        As in `rdp_to_epsilon`; delta is 1 when no divergence is finite.
+
+    Examples
+    --------
+    >>> orders = default_orders()
+    >>> f"{rdp_to_delta(orders, orders / 2, 4.7275).delta:.2e}"
+    '1.00e-05'
+    """
+    alpha, rho = _checked(orders, rdp)
+    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.floating, np.integer)):
+        raise InputError("epsilon", repr(epsilon), "a finite number, 0 or more")
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise InputError("epsilon", repr(epsilon), "a finite number, 0 or more")
+    values = (alpha - 1) * (rho - epsilon) + alpha * np.log1p(-1 / alpha) - np.log(alpha - 1)
+    values = values + 16 * _UNIT * ((alpha - 1) * (rho + epsilon) + 2 + np.abs(np.log(alpha - 1)))
+    best = _best(values)
+    delta = min(1.0, math.exp(min(0.0, float(values[best]))) * (1 + 4 * _UNIT))
+    if delta < 1.0 or not math.isfinite(values[best]):
+        _warn(rho, best)
+    return RenyiDelta(delta, float(alpha[best]), float(epsilon))
+
+
+def refine_epsilon(
+    rdp: Callable[[Floats], Floats],
+    delta: float,
+    *,
+    orders: Any = None,
+    conversion: str = "balle",
+    rounds: int = 24,
+) -> RenyiEpsilon:
+    """Return the smallest epsilon over real orders, by golden-section search around the best one of a grid.
+
+    Parameters
+    ----------
+    rdp : callable
+        From an array of orders to total Renyi divergences, valid at each order.
+    delta, conversion
+        As in `rdp_to_epsilon`.
+    orders : array, optional
+        The grid; default `default_orders`.
+    rounds : int
+        Steps of the search; each shortens the interval to 0.618 of it.
+
+    Returns
+    -------
+    RenyiEpsilon
+        Valid whatever the shape of the divergences; never above the grid's value.
+
+    Examples
+    --------
+    >>> refine_epsilon(lambda order: order / 2, 1e-5).epsilon <= 4.7283
+    True
+    """
+    grid = default_orders() if orders is None else np.asarray(orders, dtype=float)
+    rho = np.asarray(rdp(grid), dtype=float)
+    found = rdp_to_epsilon(grid, rho, delta, conversion=conversion)
+    at = int(np.flatnonzero(grid == found.order)[0])
+    low, high = float(grid[max(0, at - 1)]), float(grid[min(grid.size - 1, at + 1)])
+    ratio = (math.sqrt(5.0) - 1) / 2
+
+    def value(order: float) -> RenyiEpsilon:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return rdp_to_epsilon([order], rdp(np.array([order])), delta, conversion=conversion)
+
+    left, right = value(high - ratio * (high - low)), value(low + ratio * (high - low))
+    for _ in range(rounds):
+        found = min(found, left, right, key=lambda each: each.epsilon)
+        if left.epsilon <= right.epsilon:
+            high, right = right.order, left
+            left = value(high - ratio * (high - low))
+        else:
+            low, left = left.order, right
+            right = value(low + ratio * (high - low))
+    return min(found, left, right, key=lambda each: each.epsilon)
+
+
+def _delta(delta: object) -> float:
+    if isinstance(delta, bool) or not isinstance(delta, (float, int, np.floating)) or not 0 < delta < 1:
+        raise InputError("delta", repr(delta), "a number in (0, 1)")
+    return float(delta)
+
+
+def _checked(orders: Any, rdp: Any) -> tuple[Floats, Floats]:
+    alpha, rho = np.atleast_1d(np.asarray(orders, dtype=float)), np.atleast_1d(np.asarray(rdp, dtype=float))
+    if alpha.ndim != 1 or alpha.size == 0 or not (np.isfinite(alpha) & (alpha > 1)).all():
+        raise InputError("orders", f"an array of shape {alpha.shape}", "finite orders above 1, at least one")
+    if (np.diff(alpha) <= 0).any():
+        raise InputError("orders", "an array that does not increase", "increasing orders")
+    if rho.shape != alpha.shape or np.isnan(rho).any() or (rho < 0).any():
+        raise InputError("rdp", f"an array of shape {rho.shape}", f"divergences of 0 or more, of shape {alpha.shape}")
+    return alpha, rho
+
+
+def _best(values: Floats) -> int:
+    return int(np.argmin(values))
+
+
+def _warn(rho: Floats, best: int) -> None:
+    finite = np.flatnonzero(np.isfinite(rho))
+    if finite.size == 0:
+        warnings.warn("no order has a finite divergence; nothing is guaranteed", NoFiniteOrderWarning, stacklevel=3)
+    elif best in (finite[0], finite[-1]):
+        side = "smaller" if best == finite[0] else "larger"
+        warnings.warn(f"the best order is at the edge of the orders; add {side} ones", EdgeOrderWarning, stacklevel=3)
