@@ -134,7 +134,7 @@ class Thresholdout(Shared):
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_origin", "ask", "certificate", "dependence", "exhausted", "history", "n", "parameters",
+            "__repr__", "_id", "_origin", "ask", "certificate", "dependence", "exhausted", "history", "n", "parameters",
             "remaining", "score", "scorer", "split", "train",
         }
     )  # fmt: skip

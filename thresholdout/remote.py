@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteGuard", "cross_validated_here"]
 
-_CONSTANT: Final = frozenset({"certificate", "dependence", "n"})
+_CONSTANT: Final = frozenset({"_id", "certificate", "dependence", "n"})
 _OWN: Final = frozenset({"_ledger", "_mechanism", "_records"})
 """What a guard has where it lives; methods of the guard itself would look for it."""
 
