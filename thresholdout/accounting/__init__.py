@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     )
     from thresholdout.accounting.composition import compose_basic, compose_dwork_roth, compose_kov, compose_theorem5
     from thresholdout.accounting.composition_paper import compose_he
+    from thresholdout.accounting.conversion import (
+        EdgeOrderWarning,
+        NoFiniteOrderWarning,
+        RenyiDelta,
+        RenyiEpsilon,
+        default_orders,
+        rdp_to_delta,
+        rdp_to_epsilon,
+        refine_epsilon,
+    )
     from thresholdout.accounting.divergences import (
         approx_max_divergence,
         azuma_tail,
@@ -30,6 +40,18 @@ if TYPE_CHECKING:
         pure_decomposition,
         statistical_distance,
         tv_bound,
+    )
+    from thresholdout.accounting.fixed_size.moments import taylor_moment, taylor_moment_bound
+    from thresholdout.accounting.fixed_size.poisson import rdp_poisson
+    from thresholdout.accounting.fixed_size.replace_one import E_tilde, F_tilde
+    from thresholdout.accounting.fixed_size.sampling import minibatch_variance, sample_minibatch
+    from thresholdout.accounting.fixed_size.wang import rdp_wang
+    from thresholdout.accounting.fixed_size.with_replacement import rdp_fswr, rdp_fswr_lower
+    from thresholdout.accounting.fixed_size.without_replacement import (
+        H_taylor,
+        rdp_fswor,
+        rdp_fswor_lower,
+        remainder_add_remove,
     )
     from thresholdout.accounting.generalization import (
         PacPlan,
@@ -76,9 +98,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Composition": "thresholdout.accounting.results",
+    "E_tilde": "thresholdout.accounting.fixed_size.replace_one",
+    "EdgeOrderWarning": "thresholdout.accounting.conversion",
+    "F_tilde": "thresholdout.accounting.fixed_size.replace_one",
     "GeneralizationBound": "thresholdout.accounting.results",
+    "H_taylor": "thresholdout.accounting.fixed_size.without_replacement",
+    "NoFiniteOrderWarning": "thresholdout.accounting.conversion",
     "PacPlan": "thresholdout.accounting.generalization",
     "PrivacyParams": "thresholdout.accounting.results",
+    "RenyiDelta": "thresholdout.accounting.conversion",
+    "RenyiEpsilon": "thresholdout.accounting.conversion",
     "SampleSizeError": "thresholdout.accounting.results",
     "UnsoundBoundWarning": "thresholdout.accounting.results",
     "approx_max_divergence": "thresholdout.accounting.divergences",
@@ -98,6 +127,7 @@ _HOMES = {
     "compose_optimal_delta": "thresholdout.accounting.optimal",
     "compose_optimal_epsilon": "thresholdout.accounting.optimal",
     "compose_theorem5": "thresholdout.accounting.composition",
+    "default_orders": "thresholdout.accounting.conversion",
     "dwork2015_bound": "thresholdout.accounting.quoted_bounds",
     "empirical_variance": "thresholdout.accounting.quoted_bounds",
     "exponential_mechanism_gap": "thresholdout.accounting.comparison",
@@ -111,6 +141,7 @@ _HOMES = {
     "kl_bound": "thresholdout.accounting.divergences",
     "kl_divergence": "thresholdout.accounting.divergences",
     "max_divergence": "thresholdout.accounting.divergences",
+    "minibatch_variance": "thresholdout.accounting.fixed_size.sampling",
     "multidatabase_bound": "thresholdout.accounting.generalization",
     "nissim_stemmer_bound": "thresholdout.accounting.quoted_bounds",
     "on_average_bound": "thresholdout.accounting.generalization",
@@ -125,6 +156,17 @@ _HOMES = {
     "plot_kl": "thresholdout.accounting.pictures",
     "plot_on_average": "thresholdout.accounting.pictures",
     "pure_decomposition": "thresholdout.accounting.divergences",
+    "rdp_fswor": "thresholdout.accounting.fixed_size.without_replacement",
+    "rdp_fswor_lower": "thresholdout.accounting.fixed_size.without_replacement",
+    "rdp_fswr": "thresholdout.accounting.fixed_size.with_replacement",
+    "rdp_fswr_lower": "thresholdout.accounting.fixed_size.with_replacement",
+    "rdp_poisson": "thresholdout.accounting.fixed_size.poisson",
+    "rdp_to_delta": "thresholdout.accounting.conversion",
+    "rdp_to_epsilon": "thresholdout.accounting.conversion",
+    "rdp_wang": "thresholdout.accounting.fixed_size.wang",
+    "refine_epsilon": "thresholdout.accounting.conversion",
+    "remainder_add_remove": "thresholdout.accounting.fixed_size.without_replacement",
+    "sample_minibatch": "thresholdout.accounting.fixed_size.sampling",
     "sample_size_required": "thresholdout.accounting.generalization",
     "sgld_generalization": "thresholdout.accounting.iterative",
     "sgld_privacy": "thresholdout.accounting.iterative",
@@ -133,14 +175,23 @@ _HOMES = {
     "smallest_eps": "thresholdout.accounting.generalization",
     "statistical_distance": "thresholdout.accounting.divergences",
     "subsample": "thresholdout.accounting.subsampling",
+    "taylor_moment": "thresholdout.accounting.fixed_size.moments",
+    "taylor_moment_bound": "thresholdout.accounting.fixed_size.moments",
     "tv_bound": "thresholdout.accounting.divergences",
 }
 
 __all__ = [
     "Composition",
+    "E_tilde",
+    "EdgeOrderWarning",
+    "F_tilde",
     "GeneralizationBound",
+    "H_taylor",
+    "NoFiniteOrderWarning",
     "PacPlan",
     "PrivacyParams",
+    "RenyiDelta",
+    "RenyiEpsilon",
     "SampleSizeError",
     "UnsoundBoundWarning",
     "approx_max_divergence",
@@ -160,6 +211,7 @@ __all__ = [
     "compose_optimal_delta",
     "compose_optimal_epsilon",
     "compose_theorem5",
+    "default_orders",
     "dwork2015_bound",
     "empirical_variance",
     "exponential_mechanism_gap",
@@ -173,6 +225,7 @@ __all__ = [
     "kl_bound",
     "kl_divergence",
     "max_divergence",
+    "minibatch_variance",
     "multidatabase_bound",
     "nissim_stemmer_bound",
     "on_average_bound",
@@ -187,6 +240,17 @@ __all__ = [
     "plot_kl",
     "plot_on_average",
     "pure_decomposition",
+    "rdp_fswor",
+    "rdp_fswor_lower",
+    "rdp_fswr",
+    "rdp_fswr_lower",
+    "rdp_poisson",
+    "rdp_to_delta",
+    "rdp_to_epsilon",
+    "rdp_wang",
+    "refine_epsilon",
+    "remainder_add_remove",
+    "sample_minibatch",
     "sample_size_required",
     "sgld_generalization",
     "sgld_privacy",
@@ -195,6 +259,8 @@ __all__ = [
     "smallest_eps",
     "statistical_distance",
     "subsample",
+    "taylor_moment",
+    "taylor_moment_bound",
     "tv_bound",
 ]
 
