@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -13,10 +12,17 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 
 from thresholdout.cross_validation import KFoldGuard
-from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, OverlapError, PlanError
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, OverlapError
 from thresholdout.guard import Thresholdout
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
+from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.model_selection.refits import (
+    estimator_parameters,
+    fit_candidate,
+    wants_groups,
+    with_parameters,
+)
 from thresholdout.model_selection.training_value import Scoring
 from thresholdout.remote import known
 from thresholdout.statistics import Statistic
@@ -201,7 +207,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         y = _checked_labels(self.search, y)
         if isinstance(self.guard, KFoldGuard):
             return self._fit_folds(self.guard, X, y, groups, fit_params, scoring, policy)
-        part = _HeldOut(self, X, y, groups, fit_params) if self.guard is None else None
+        part = HeldOut(self, X, y, groups, fit_params) if self.guard is None else None
         if part is not None:
             X, y, groups, fit_params = part.train
         elif not isinstance(self.guard, Thresholdout):
@@ -209,22 +215,16 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         elif self.guard.origin(X) in ("holdout", "mixed"):
             expected = "training records only; the guard has the holdout and needs no other copy"
             raise OverlapError("X", "records of the guard's holdout", expected)
-        if groups is not None and _wants_groups(self.search):
+        if groups is not None and wants_groups(self.search):
             fit_params = {**fit_params, "groups": groups}
-        search = clone(self.search)
-        if "refit" in search.get_params(deep=False):
-            search.set_params(refit=False)
-        if not scoring.direct:
-            search.set_params(scoring=scoring.scorer(search))
-        search.fit(X, y, **fit_params)
-        self.search_ = search
-        settings, routed = search.cv_results_["params"], _for_estimator(search, fit_params)
+        search = self.search_ = self._searched(X, y, fit_params, scoring)
+        settings, routed = search.cv_results_["params"], estimator_parameters(search, fit_params)
         order = ranked(search.cv_results_, scoring, self.candidates)
         if not order.size:
-            _fit(self.search.estimator, settings[0], X, y, routed)  # shows its own error, if that is why
+            fit_candidate(self.search.estimator, settings[0], X, y, routed)  # shows its own error, if that is why
             raise InputError("search", "no candidate with a finite cross-validated score", "at least one")
         if part is not None:
-            part.check(_fit(self.search.estimator, settings[order[0]], X, y, routed))
+            part.check(fit_candidate(self.search.estimator, settings[order[0]], X, y, routed))
         guard = cast(Thresholdout, self.guard) if part is None else part.guard(self, len(order))
         values = scoring.training_values(search.cv_results_)
         models = self._fitted([settings[index] for index in order], X, y, routed)
@@ -237,6 +237,15 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._ask_all(guard, order, models, ask, values, scoring, policy)
         self._finish(guard, dict(search.cv_results_), scoring)
         return self
+
+    def _searched(self, X: Any, y: Any, fit_params: Mapping[str, Any], scoring: Scoring) -> Any:
+        """Return the search after its own cross-validation, without a refit."""
+        search = clone(self.search)
+        if "refit" in search.get_params(deep=False):
+            search.set_params(refit=False)
+        if not scoring.direct:
+            search.set_params(scoring=scoring.scorer(search))
+        return search.fit(X, y, **fit_params)
 
     def _fit_folds(
         self,
@@ -257,7 +266,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if guard.origin(X) != "holdout":
             raise InputError("X", "other records than the guard's", "exactly the records of the KFoldGuard")
         settings = listed_candidates(self.search)
-        models = [_with(self.search.estimator, one) for one in settings]
+        models = [with_parameters(self.search.estimator, one) for one in settings]
         n_jobs = getattr(self.search, "n_jobs", None)
         self.search_ = None
 
@@ -283,7 +292,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         size = 4 * int(effective_n_jobs(n_jobs))
         for start in range(0, len(settings), size):
             some = settings[start : start + size]
-            yield from Parallel(n_jobs=n_jobs)(delayed(_fit)(self.search.estimator, one, X, y, routed) for one in some)
+            yield from Parallel(n_jobs=n_jobs)(
+                delayed(fit_candidate)(self.search.estimator, one, X, y, routed) for one in some
+            )
 
     def _ask_all(
         self,
@@ -470,66 +481,6 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return router.add(search=self.search, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
 
 
-class _HeldOut:
-    """A part of the records, held out without looking at labels."""
-
-    def __init__(self, owner: GuardedSearchCV, X: Any, y: Any, groups: Any, fit_params: Mapping[str, Any]) -> None:
-        from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
-        from sklearn.utils import _safe_indexing, indexable
-
-        X, y, groups = indexable(X, y, groups)
-        n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-        kind = ShuffleSplit if groups is None else GroupShuffleSplit
-        splitter = kind(1, test_size=owner.holdout, random_state=owner.random_state)
-        kept, held = next(splitter.split(np.zeros((n, 1)), None, groups))
-
-        def some(values: Any, positions: NDArray[np.intp]) -> Any:
-            return _safe_indexing(values, positions)
-
-        def by_record(value: Any) -> bool:
-            return hasattr(value, "__len__") and not isinstance(value, (str, Mapping)) and len(value) == n
-
-        params = {name: some(value, kept) if by_record(value) else value for name, value in fit_params.items()}
-        self.train = (some(X, kept), some(y, kept), None if groups is None else some(groups, kept), params)
-        self._held = (some(X, held), some(y, held))
-        self._groups = None if groups is None else some(groups, held)
-
-    def check(self, model: Any) -> None:
-        """Show the error of records that the estimator can't predict, before there is a guard."""
-        model.predict(self._held[0])
-
-    def guard(self, owner: GuardedSearchCV, questions: int) -> Thresholdout:
-        """Make the guard, for a known number of questions."""
-        from graphs import Groups
-
-        def make(**parameters: Any) -> Thresholdout:
-            return Thresholdout(
-                self._held,
-                train=self.train[:2],
-                dependence=None if self._groups is None else Groups(self._groups),
-                queries=questions,
-                budget=owner.budget,
-                confidence=owner.confidence,
-                ledger=owner.ledger,
-                noise=copy.deepcopy(owner.noise),
-                allow_equal_rows=True,
-                **parameters,
-            )
-
-        try:
-            guard = make(mechanism="thresholdout")
-        except PlanError:
-            guard = make(threshold=0.5, noise_scale=0.01)
-        if guard.certificate.tolerance >= 1.0:
-            warnings.warn(
-                f"what was held out, {guard.n} records, is too small to certify anything about {questions} questions; "
-                "half-widths are the whole range",
-                UserWarning,
-                stacklevel=3,
-            )
-        return guard
-
-
 def _checked_labels(search: Any, y: Any) -> Any:
     """Return labels with one entry per record, of a type that a guard compares."""
     from sklearn.base import is_classifier
@@ -547,34 +498,6 @@ def _checked_labels(search: Any, y: Any) -> Any:
         else:
             y = array.astype(np.float64)
     return y
-
-
-def _wants_groups(search: Any) -> bool:
-    """Whether the search's fit takes groups: always without metadata routing, else when it asks for them."""
-    from sklearn import get_config
-    from sklearn.utils.metadata_routing import get_routing_for_object
-
-    if not get_config()["enable_metadata_routing"]:
-        return True
-    return "groups" in get_routing_for_object(search).consumes("fit", {"groups"})
-
-
-def _for_estimator(search: Any, fit_params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that the search would give to its estimator's fit."""
-    from sklearn import get_config
-    from sklearn.utils.metadata_routing import process_routing
-
-    if get_config()["enable_metadata_routing"]:
-        return dict(process_routing(search, "fit", **fit_params).estimator.fit)
-    return {name: value for name, value in fit_params.items() if name != "groups"}
-
-
-def _with(estimator: Any, parameters: Mapping[str, Any]) -> Any:
-    return clone(estimator).set_params(**clone(dict(parameters), safe=False))
-
-
-def _fit(estimator: Any, parameters: Mapping[str, Any], X: Any, y: Any, fit_params: Mapping[str, Any]) -> Any:
-    return _with(estimator, parameters).fit(X, y, **fit_params)
 
 
 def _key(model: Any, metric: str, value: float | str) -> str | None:

@@ -1,0 +1,95 @@
+"""Records that a search holds out by itself, and the guard that it makes of them."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.errors import PlanError
+from thresholdout.guard import Thresholdout
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.model_selection.search import GuardedSearchCV
+
+__all__ = ["HeldOut"]
+
+
+class HeldOut:
+    """A part of the records, held out without looking at labels.
+
+    Parameters
+    ----------
+    owner : GuardedSearchCV
+        Says how much is held out, and what its guard is like.
+    X, y, groups : array-like
+        All records, their labels, and whose they are (or ``None``).
+    fit_params : mapping
+        What has one entry per record is split like the records.
+
+    Attributes
+    ----------
+    train : tuple
+        What is left: X, y, groups, fit_params.
+    """
+
+    def __init__(self, owner: GuardedSearchCV, X: Any, y: Any, groups: Any, fit_params: Mapping[str, Any]) -> None:
+        from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+        from sklearn.utils import _safe_indexing, indexable
+
+        X, y, groups = indexable(X, y, groups)
+        n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        kind = ShuffleSplit if groups is None else GroupShuffleSplit
+        splitter = kind(1, test_size=owner.holdout, random_state=owner.random_state)
+        kept, held = next(splitter.split(np.zeros((n, 1)), None, groups))
+
+        def some(values: Any, positions: NDArray[np.intp]) -> Any:
+            return _safe_indexing(values, positions)
+
+        def by_record(value: Any) -> bool:
+            return hasattr(value, "__len__") and not isinstance(value, (str, Mapping)) and len(value) == n
+
+        params = {name: some(value, kept) if by_record(value) else value for name, value in fit_params.items()}
+        self.train = (some(X, kept), some(y, kept), None if groups is None else some(groups, kept), params)
+        self._held = (some(X, held), some(y, held))
+        self._groups = None if groups is None else some(groups, held)
+
+    def check(self, model: Any) -> None:
+        """Show the error of records that the estimator can't predict, before there is a guard."""
+        model.predict(self._held[0])
+
+    def guard(self, owner: GuardedSearchCV, questions: int) -> Thresholdout:
+        """Make the guard, for a known number of questions."""
+        from graphs import Groups
+
+        def make(**parameters: Any) -> Thresholdout:
+            return Thresholdout(
+                self._held,
+                train=self.train[:2],
+                dependence=None if self._groups is None else Groups(self._groups),
+                queries=questions,
+                budget=owner.budget,
+                confidence=owner.confidence,
+                ledger=owner.ledger,
+                noise=copy.deepcopy(owner.noise),
+                allow_equal_rows=True,
+                **parameters,
+            )
+
+        try:
+            guard = make(mechanism="thresholdout")
+        except PlanError:
+            guard = make(threshold=0.5, noise_scale=0.01)
+        if guard.certificate.tolerance >= 1.0:
+            warnings.warn(
+                f"what was held out, {guard.n} records, is too small to certify anything about {questions} questions; "
+                "half-widths are the whole range",
+                UserWarning,
+                stacklevel=3,
+            )
+        return guard
