@@ -29,8 +29,7 @@ def verify(ledger: str, head: str | None, guard: str | None) -> None:
     Keep the head that this prints in another place; given back later, it also shows a history that was put back to an
     earlier time, or written anew.
     """
-    from thresholdout.ledger import open_ledger
-    from thresholdout.ledger.transfer import verify_export
+    from thresholdout.ledger import open_ledger, verify_export
 
     if _is_export(ledger):
         found = verify_export(ledger, head)
@@ -60,8 +59,7 @@ def _verify(ledger: Ledger, guard: str, head: str | None) -> int:
 @GUARD
 def export(ledger: str, file: Path, guard: str | None) -> None:
     """Write the history in LEDGER to FILE, as JSON lines that anybody can verify; nothing in it is secret."""
-    from thresholdout.ledger import open_ledger
-    from thresholdout.ledger.transfer import export_history
+    from thresholdout.ledger import export_history, open_ledger
 
     with open_ledger(ledger, must_exist=True) as opened:
         written = export_history(opened, choose(opened, guard), file)
@@ -73,8 +71,7 @@ def export(ledger: str, file: Path, guard: str | None) -> None:
 @click.argument("file", type=FILE)
 def import_(ledger: str, file: Path) -> None:
     """Put an exported history into LEDGER, to be read and verified there; it answers no questions."""
-    from thresholdout.ledger import open_ledger
-    from thresholdout.ledger.transfer import import_history
+    from thresholdout.ledger import import_history, open_ledger
 
     with open_ledger(ledger) as opened:
         identity = import_history(opened, file)
@@ -91,8 +88,8 @@ def move(source: str, target: str, guard: str | None, key_file: Path | None) -> 
 
     It is retired in SOURCE first, so that no budget is spent twice. When this is interrupted, run it again.
     """
+    from thresholdout.ledger import move as bring
     from thresholdout.ledger import open_ledger
-    from thresholdout.ledger.transfer import move as bring
 
     with open_ledger(source, must_exist=True, key_file=key_file) as old, open_ledger(target) as new:
         identity = choose(old, guard)
@@ -105,7 +102,7 @@ def move(source: str, target: str, guard: str | None, key_file: Path | None) -> 
 @click.argument("file", type=click.Path(path_type=Path))
 def key(file: Path) -> None:
     """Put a new key into FILE, which only its owner can read."""
-    from thresholdout.ledger.cipher import make_key_file
+    from thresholdout.ledger import make_key_file
 
     make_key_file(file)
     click.echo(
@@ -119,7 +116,7 @@ def key(file: Path) -> None:
 @_KEY_FILE
 def seal(ledger: str, key_file: Path | None) -> None:
     """Seal the secrets in LEDGER with a key, and leave no plain text behind."""
-    from thresholdout.ledger.sealing import seal as seal_ledger
+    from thresholdout.ledger import seal as seal_ledger
 
     location = seal_ledger(ledger, key_file=key_file)
     click.echo(f"{location}: sealed; from now on it opens with its key only")
@@ -131,7 +128,7 @@ def seal(ledger: str, key_file: Path | None) -> None:
 @_KEY_FILE
 def rekey(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
     """Seal the secrets in LEDGER with another key."""
-    from thresholdout.ledger.sealing import rekey as rekey_ledger
+    from thresholdout.ledger import rekey as rekey_ledger
 
     location = rekey_ledger(ledger, new_key_file=new_key_file, key_file=key_file)
     click.echo(f"{location}: sealed with the key in {new_key_file} from now on")

@@ -1,6 +1,7 @@
 """Where guards keep their state, so that no budget is spent twice and no answer is lost.
 
-`Ledger` is the contract; `MemoryLedger` and `SQLLedger` keep it. `open_ledger` chooses between them.
+`Ledger` is the contract; `MemoryLedger` and `SQLLedger` keep it. `open_ledger` chooses between them. Histories leave a
+ledger by `export_history`, guards move to another one by `move`, and `seal` encrypts the secrets of one.
 """
 
 from __future__ import annotations
@@ -10,14 +11,35 @@ from typing import TYPE_CHECKING
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.ledger.checks import JSON, fresh_key
+from thresholdout.ledger.cipher import make_key_file, new_key
 from thresholdout.ledger.contract import Compute, Ledger
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.memory import MemoryLedger
+from thresholdout.ledger.sealing import rekey, seal
+from thresholdout.ledger.transfer import ExportedHistory, export_history, import_history, move, verify_export
 
 if TYPE_CHECKING:
     from thresholdout.ledger.sql import SQLLedger
 
-__all__ = ["JSON", "Compute", "Entry", "Ledger", "MemoryLedger", "SQLLedger", "fresh_key", "open_ledger"]
+__all__ = [
+    "JSON",
+    "Compute",
+    "Entry",
+    "ExportedHistory",
+    "Ledger",
+    "MemoryLedger",
+    "SQLLedger",
+    "export_history",
+    "fresh_key",
+    "import_history",
+    "make_key_file",
+    "move",
+    "new_key",
+    "open_ledger",
+    "rekey",
+    "seal",
+    "verify_export",
+]
 
 
 def open_ledger(
@@ -48,6 +70,8 @@ def open_ledger(
     ------
     InputError
         An address of another kind of database.
+    LedgerSealed, LedgerMismatch
+        It is sealed and the key is missing or another one; or a key was given, and it is not sealed.
     LedgerUnusable
         The file is not a ledger, can't be read and written, or is missing and must exist.
 
