@@ -26,8 +26,8 @@ _KEY_FILE = click.option(
 def verify(ledger: str, head: str | None, guard: str | None) -> None:
     """Check that the history in LEDGER, or in an exported file, is the one that was written.
 
-    Keep the head that this prints in another place; given back later, it also shows a history that was put back to an
-    earlier time, or written anew.
+    In a sealed ledger, the secrets must open too. Keep the head that this prints in another place; given back later, it
+    also shows a history that was put back to an earlier time, or written anew.
     """
     from thresholdout.ledger import open_ledger, verify_export
 
@@ -50,7 +50,12 @@ def _verify(ledger: Ledger, guard: str, head: str | None) -> int:
 
     total = ledger.count(guard)
     with tqdm(desc="verify", total=total, unit=" entries", delay=1.0, disable=None, leave=False) as bar:
-        return ledger.verify(guard, head, progress=lambda done: bar.update(done - bar.n))
+        count = ledger.verify(guard, head, progress=lambda done: bar.update(done - bar.n))
+    if ledger.sealed:  # then secrets belong to the history, and one that was put back does not open
+        ledger.state(guard)
+        for name in ledger.documents(guard):
+            ledger.document(guard, name)
+    return count
 
 
 @click.command()

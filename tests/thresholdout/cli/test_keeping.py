@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +34,11 @@ def head(*command: str) -> str:
     return line.split()[1]
 
 
-def damage(file: str) -> None:
-    from contextlib import closing
-    from sqlite3 import connect
-
-    with closing(connect(file)) as connection, connection:
-        connection.execute("DROP TRIGGER entries_update")
-        connection.execute("UPDATE entries SET value = 0.9 WHERE query = 2")
+def damage(file: str, statement: str = "UPDATE entries SET value = 0.9 WHERE query = 2", *values: str) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        assert connection.execute(statement, values).rowcount == 1
 
 
 def test_verifying(asked: Path) -> None:
@@ -146,6 +146,20 @@ def test_a_ledger_is_sealed_while_there_is_a_key(folder: Path, monkeypatch: pyte
     monkeypatch.setenv(KEY_VARIABLE, secret)
     assert "asked before" in run("ask", "guard.db", "overfitted.csv").output
     assert not any(secret in output for output in outputs)
+
+
+def test_verifying_opens_what_is_sealed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, new_key())
+    create()
+    with closing(sqlite3.connect("guard.db")) as connection:
+        ((old,),) = connection.execute("SELECT state FROM guards").fetchall()
+    run("ask", "guard.db", "overfitted.csv")
+    assert "1 entry, as they were written" in run("verify", "guard.db").output
+    damage("guard.db", "UPDATE guards SET state = ?", old)
+    refused = run("verify", "guard.db", code=1).output
+    assert "the state of guard" in refused
+    assert "put back from an earlier time" in refused
+    assert refused.count("\n") == 1
 
 
 def test_sealing_and_changing_the_key(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
