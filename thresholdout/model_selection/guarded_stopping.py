@@ -290,7 +290,7 @@ class GuardedStopping:
         key = None if self._key is None else f"{self._key}/round {look.round}"
         if isinstance(self.metric, Statistic):
             return self.guard.score(model, self.metric, key=key)
-        question = _Question(self, model, look.signal)
+        question = _Question(self.guard, self.metric, model, self._train[0], look.signal)
         return self.guard.ask(question, bounds=self.metric.bounds, name=self.metric.name, key=key)
 
     def _stand_in(self, error: BudgetExhausted, signal: float) -> float:
@@ -309,20 +309,26 @@ class GuardedStopping:
 class _Question:
     """A model's values on the holdout, with the signal as the training value."""
 
-    def __init__(self, stopping: GuardedStopping, model: Any, signal: float) -> None:
-        self._stopping = stopping
+    def __init__(self, guard: Thresholdout, metric: Metric, model: Any, train: Any, signal: float) -> None:
+        self._guard = guard
+        self._metric = metric
         self._model = model
+        self._train = train
         self._signal = signal
 
     def __call__(self, X: Any, y: Any) -> object:
-        return self._signal if self._is_train(X) else self._stopping.metric.of(self._model, X, y)
+        return self._signal if self._is_train(X) else self._metric.of(self._model, X, y)
 
     def _is_train(self, X: Any) -> bool:
-        """Whether these are the training records; the guard keeps its holdout in memory of its own."""
-        train = self._stopping._train[0]
+        """Whether these are the training records; a guard keeps its holdout in memory of its own."""
+        train = self._train
         if isinstance(X, np.ndarray) and isinstance(train, np.ndarray) and np.may_share_memory(X, train):
             return True
-        return _size(X) == _size(train) and self._stopping.guard.origin(X) == "train"
+        return (train is None or _size(X) == _size(train)) and self._guard.origin(X) == "train"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the records behind: where the guard lives, they are known."""
+        return self.__dict__ | {"_train": None}
 
 
 def _pair(guard: Thresholdout) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
-from thresholdout.model_selection.outputs import as_it_is, check_objective, predictor
+from thresholdout.model_selection.outputs import Kind, check_objective, predictor
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -84,15 +84,16 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             if not self._output:
                 self._output = _output(model, stopping)
-            rounds = model.num_boosted_rounds()
+            kind: Kind = "probabilities" if self._output == "probabilities" else "values"
+            rounds, codes, free = model.num_boosted_rounds(), self._output == "codes", self._free
 
-            def predict(X: Any) -> Any:
-                matrix = self._free if X is stopping.free[0] else DMatrix(X)
-                output = model.predict(matrix, iteration_range=(0, rounds))
-                return labels[np.rint(output).astype(np.intp)] if self._output == "codes" else output
+            def output(matrix: Any) -> Any:
+                put_out = model.predict(matrix, iteration_range=(0, rounds))
+                return labels[np.rint(put_out).astype(np.intp)] if codes else put_out
 
-            kind: Literal["probabilities", "values"] = "probabilities" if self._output == "probabilities" else "values"
-            return stopping.update(predictor(predict, kind, labels), keep=as_it_is)
+            # The free records are converted once; what is kept can be sent to a guard in another process.
+            now = predictor(lambda _: output(free), kind, labels)
+            return stopping.update(now, keep=lambda _: predictor(lambda X: output(DMatrix(X)), kind, labels))
 
         def after_training(self, model: Any) -> Any:
             stopping.finish()
