@@ -148,6 +148,4 @@ def _is_export(name: str) -> bool:
 
 
 def _checked(count: int, head: str | None) -> str:
-    return f"{entries_in_words(count)}, as they were written" + (
-        "" if head is None else "; the head that was kept is in it"
-    )
+    return f"{entries_in_words(count)}, unchanged" + ("" if head is None else "; the head that was kept is in it")

@@ -43,7 +43,7 @@ def damage(file: str, statement: str = "UPDATE entries SET value = 0.9 WHERE que
 
 def test_verifying(asked: Path) -> None:
     output = run("verify", "guard.db").output
-    assert "2 entries, as they were written" in output
+    assert "2 entries, unchanged" in output
     kept = head("verify", "guard.db")
     assert head("status", "guard.db") == kept
     with open_ledger("guard.db") as ledger:
@@ -107,7 +107,7 @@ def test_guards_are_chosen_by_their_first_characters(folder: Path) -> None:
             guard = Thresholdout(rng.normal(size=1000), queries=5, budget=1, ledger=ledger)
             guard.ask(0.5, np.ones(1000), name="all")
         first, second = ledger.guards()
-    assert run("verify", "several.db").output.count("1 entry, as they were written") == 2
+    assert run("verify", "several.db").output.count("1 entry, unchanged") == 2
     for command in (("export", "several.db", "x.jsonl"), ("move", "several.db", "x.db"), ("history", "several.db")):
         output = run(*command, code=1).output
         assert f"holds 2 guards; choose by --guard: {first[:12]}, {second[:12]}" in output
@@ -154,7 +154,7 @@ def test_verifying_opens_what_is_sealed(folder: Path, monkeypatch: pytest.Monkey
     with closing(sqlite3.connect("guard.db")) as connection:
         ((old,),) = connection.execute("SELECT state FROM guards").fetchall()
     run("ask", "guard.db", "overfitted.csv")
-    assert "1 entry, as they were written" in run("verify", "guard.db").output
+    assert "1 entry, unchanged" in run("verify", "guard.db").output
     damage("guard.db", "UPDATE guards SET state = ?", old)
     refused = run("verify", "guard.db", code=1).output
     assert "the state of guard" in refused
