@@ -1,7 +1,8 @@
-"""The envelope of replace-one pairs: the Renyi divergence of a symmetrised pair of privacy losses, for every real order.
+"""The envelope of replace-one pairs: the Renyi divergence of a symmetrised pair of privacy losses.
 
-It is ``1 + E[g_alpha(w); w > 0] + E[g_(1-alpha)(w); w > 0]`` (PROOFS.md, F4). The first part is the exact add/remove moment
-less what it has where w < 0; the two half-line integrals are bounded by Gauss-Legendre sums with their error bound.
+Its moment is ``1 + E[g_alpha(w); w > 0] + E[g_(1-alpha)(w); w > 0]``, for every real order (PROOFS.md, F4). The first
+part is the exact add/remove moment less what it has where w < 0; the two half-line integrals are bounded by
+Gauss-Legendre sums with their error bound.
 """
 
 from __future__ import annotations
@@ -68,10 +69,10 @@ class _HalfLine:
     def of(cls, shift: float, q: float) -> _HalfLine:
         half = min(0.5, 0.5 / shift)
         panels = math.ceil((0.5 * shift + _REACH) / (2 * half))
-        points, weights = np.polynomial.legendre.leggauss(_POINTS)
-        starts = np.arange(panels) * (2 * half)
+        points, weights = (np.asarray(each, dtype=np.float64) for each in np.polynomial.legendre.leggauss(_POINTS))
+        starts = np.arange(panels, dtype=np.float64) * (2 * half)
         nodes = (starts[:, None] + half * (1 + points)).ravel()
-        return cls(shift, q, half, starts, nodes, np.tile(weights * half, panels))
+        return cls(shift, q, half, starts, np.asarray(nodes, dtype=np.float64), np.tile(weights * half, panels))
 
     def upper(self, order: float) -> tuple[float, float]:
         """Return the integral of g_(1-order) over w > 0, rounded up, and all error bounds of both integrals."""

@@ -6,12 +6,15 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thresholdout.accounting.arguments import count
 from thresholdout.accounting.fixed_size.arguments import Floats, sigma_of
 from thresholdout.accounting.fixed_size.quadrature import UNIT
 
 __all__ = ["Moments", "taylor_moment", "taylor_moment_bound"]
+
+Counts = NDArray[np.int64]
 
 _STEP = 0.25  # the trapezoid rule's relative error is then below 2 exp(-60) for even moments (PROOFS.md, F6)
 _REACH = 14.0
@@ -39,8 +42,8 @@ def taylor_moment(sigma: float, k: int, *, log: bool = False) -> float:
     Notes
     -----
     Never from the alternating sum, which loses all digits at large noise. The moment is a polynomial in
-    ``exp(4 / sigma**2) - 1`` with non-negative coefficients (PROOFS.md, F6); even ones are computed by quadrature, odd ones
-    by the same with the signs kept.
+    ``exp(4 / sigma**2) - 1`` with non-negative coefficients (PROOFS.md, F6); even ones are computed by
+    quadrature, odd ones by the same with the signs kept.
 
     Examples
     --------
@@ -52,7 +55,7 @@ def taylor_moment(sigma: float, k: int, *, log: bool = False) -> float:
 
 
 def taylor_moment_bound(sigma: float, k: int, *, log: bool = False) -> float:
-    """Return the bound of ``E|L - 1|**k``: the moment itself, or for odd k the geometric mean of its neighbours [B24, (47)].
+    """Return the bound of ``E|L - 1|**k`` [B24, (47)]: the moment, or for odd k the geometric mean of its neighbours.
 
     Parameters
     ----------
@@ -94,14 +97,15 @@ class Moments:
         return float(self.log_bounds(k)[k]) + (side - 1) * 1e-12 if k % 2 == 0 else _log_odd(self.shift, k, side)
 
     @staticmethod
-    def log_factorial(values: Floats) -> Floats:
+    def log_factorial(values: Counts) -> Floats:
         """Return the logarithms of factorials of integers."""
-        return _log_factorials(1 << int(max(64, np.max(values) + 1)).bit_length())[values]  # type: ignore[index]
+        return _log_factorials(1 << max(64, int(values.max()) + 1).bit_length())[values]
 
     @classmethod
-    def falling(cls, top: int, steps: Floats) -> Floats:
+    def falling(cls, top: int, steps: Counts) -> Floats:
         """Return the logarithms of ``top! / (top - steps)!``."""
-        return cls.log_factorial(np.array([top]))[0] - cls.log_factorial(top - steps)  # type: ignore[no-any-return]
+        logs: Floats = float(cls.log_factorial(np.array([top]))[0]) - cls.log_factorial(top - steps)
+        return logs
 
 
 @lru_cache(maxsize=8)
@@ -112,7 +116,7 @@ def _log_factorials(size: int) -> Floats:
     return table
 
 
-def _log_abs(shift: float, exponent: Floats) -> Floats:
+def _log_abs(exponent: Floats) -> Floats:
     """Return ``log|expm1(x)|``, without overflow."""
     with np.errstate(divide="ignore"):
         inner = np.log(np.abs(np.expm1(np.minimum(exponent, 600.0))))
@@ -129,8 +133,8 @@ def _log_bounds(shift: float, size: int) -> Floats:
     if sharp.any():
         top = int(ks[sharp][-1])
         nodes = np.arange(-math.ceil(_reach(top) / _STEP), math.ceil((a * top + _reach(top)) / _STEP)) * _STEP
-        exponent = a * (nodes - 0.5 * a)
-        base = _log_abs(a, exponent)
+        exponent: Floats = np.asarray(a * (nodes - 0.5 * a), dtype=np.float64)
+        base = _log_abs(exponent)
         for k in ks[sharp]:
             values = k * base - 0.5 * nodes**2
             peak = float(values.max())
@@ -155,8 +159,8 @@ def _reach(k: int) -> float:
 def _log_odd(shift: float, k: int, side: int) -> float:
     a, reach = shift, _reach(k)
     nodes = np.arange(-math.ceil(reach / _STEP), math.ceil((a * k + reach) / _STEP)) * _STEP
-    exponent = a * (nodes - 0.5 * a)
-    logs = k * _log_abs(a, exponent) - 0.5 * nodes**2
+    exponent: Floats = np.asarray(a * (nodes - 0.5 * a), dtype=np.float64)
+    logs = k * _log_abs(exponent) - 0.5 * nodes**2
     peak = float(logs.max())
     sizes = np.exp(logs - peak)
     total = math.fsum((np.sign(exponent) * sizes).tolist()) + side * UNIT * (40 + 8 * k) * float(sizes.sum())

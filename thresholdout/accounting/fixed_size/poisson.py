@@ -31,10 +31,10 @@ def rdp_poisson(
         Probability, in (0, 1), with which each record enters; the divisor of the sum must be fixed.
     adjacency : {"add_remove", "replace_one"}
     method : {"auto", "exact", "taylor", "pair"}
-        "auto": the exact value for add/remove; for replace-one the smallest proved bound per order (Theorem C.9 with m = 3
-        to 6, and the bounds without replacement, whose sensitivity is larger). "exact" exists for add/remove only.
-        "taylor": Theorem 3.2 or C.9 with m terms. "pair", replace-one only: the divergence of two opposite records, which
-        is attained, and an upper bound only as far as numerical search has seen: an estimate, no guarantee.
+        "auto": the exact value for add/remove; for replace-one the smallest proved bound per order (Theorem C.9 with
+        m = 3 to 6, and the bounds without replacement, whose sensitivity is larger). "exact": add/remove only.
+        "taylor": Theorem 3.2 or C.9 with m terms. "pair", replace-one only: the divergence of two opposite records,
+        which is attained, and an upper bound only as far as numerical search has seen: an estimate, no guarantee.
     m : int
         Taylor terms, 3 or more.
 
@@ -51,8 +51,8 @@ def rdp_poisson(
     Notes
     -----
     Under add/remove it is the value without replacement at twice the noise. Never use one accountant for the other's
-    sampler. The constants of Theorem C.9 are too small for the derivatives that they bound from the fourth on, so larger
-    ones are used there (PROOFS.md, F7).
+    sampler. The constants of Theorem C.9 are too small for the derivatives that they bound from the fourth on, so
+    larger ones are used there (PROOFS.md, F7).
 
     Examples
     --------

@@ -63,9 +63,17 @@ class Ratio:
 class Mixture(Protocol):
     """A mixture of normal laws with shifts ``0, a, ..., top * a``, of mean weight below 1."""
 
-    shift: float
-    top: int
-    untouched: float  # weight of shift 0
+    @property
+    def shift(self) -> float:
+        """The distance of neighbouring components."""
+
+    @property
+    def top(self) -> int:
+        """The largest number of shifts."""
+
+    @property
+    def untouched(self) -> float:
+        """Weight of shift 0."""
 
     def at(self, nodes: Floats) -> Ratio:
         """Return the likelihood ratio to the standard normal law."""
@@ -204,10 +212,13 @@ class _Rule:
         self.first = -math.ceil(_REACH / step)
         self.cached = (self.first, self.first, mixture.at(np.empty(0)))
 
+    def _nodes(self, low: int, high: int) -> Floats:
+        return np.arange(low, high, dtype=np.float64) * self.step
+
     def ratio(self, low: int, high: int) -> Ratio:
         start, stop, held = self.cached
         if low != start or high > stop:
-            self.cached = (low, high, self.mixture.at(np.arange(low, high) * self.step))
+            self.cached = (low, high, self.mixture.at(self._nodes(low, high)))
             return self.cached[2]
         size = high - low
         return Ratio(held.w[:size], held.log[:size], held.slack[:size])
@@ -227,7 +238,7 @@ class _Rule:
         if end - self.first <= 4 * _NODES:
             return [(self.first, end)], -math.inf
         marks = np.unique(np.linspace(self.first, end, _NODES).astype(np.int64))
-        t = marks * self.step
+        t: Floats = np.asarray(marks * self.step, dtype=np.float64)
         log = self.mixture.at(t).log
         lead = power if power > 1 else 1.0
         slope = np.diff(log) / np.diff(t)  # the logarithm of the ratio is convex: chords are above it
@@ -258,7 +269,7 @@ class _Rule:
         kept, left_out = self.pieces(power, end)
         for low, high in kept:
             ratio = self.ratio(low, high)
-            t = np.arange(low, high) * self.step
+            t = self._nodes(low, high)
             moved = np.abs(np.expm1(-ratio.log))  # |w| / (1 + w)
             drift = (
                 UNIT * (200.0 + np.abs(power * ratio.log) + t * t) + (abs(power) * moved + 2 * moved + 4) * ratio.slack
@@ -272,16 +283,16 @@ class _Rule:
         error = self.log_error + float(
             np.logaddexp(upper if power > 1 else -math.inf, self._flat(power) + math.log(2.0))
         )
-        high = log_sum(np.array([upper, error, self._tail(power, end)]))
+        whole = log_sum(np.array([upper, error, self._tail(power, end)]))
         return Excess(
             lower=lower + _log1m(error - lower) - 5e-14 - 8 * UNIT * abs(lower),
-            upper=high + 5e-14 + 8 * UNIT * abs(high),
+            upper=whole + 5e-14 + 8 * UNIT * abs(whole),
         )
 
     def _tail(self, power: float, end: int) -> float:
         """Return the logarithm of a bound on the sum over the nodes outside."""
         outside = -0.5 * _REACH**2 - _HALF_LOG_2PI + 0.1
-        beyond = -math.inf
+        beyond: float = -math.inf
         if power > 1:  # the integrand falls at least as exp(-16 s)
             right = float(self.mixture.at(np.array([end * self.step])).log[0])
             beyond = power * right - 0.5 * (end * self.step) ** 2 - _HALF_LOG_2PI + 0.1

@@ -1,4 +1,4 @@
-"""Replace-one bounds of a step without replacement: Theorem 3.4, sharpened, and the envelope; the smallest per order."""
+"""Replace-one bounds of a step without replacement: Theorem 3.4, sharpened, the envelope, and the smallest of all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["E_tilde", "F_tilde", "TaylorSeries", "replace_one"]
 _TERMS = (3, 4, 5, 6)
 
 
-def F_tilde(alpha: float, sigma: float, k: int) -> float:
+def F_tilde(alpha: float, sigma: float, k: int) -> float:  # noqa: N802
     """Return the bound of the k-th derivative in Theorem 3.4 [B24, (83)].
 
     Parameters
@@ -44,7 +44,7 @@ def F_tilde(alpha: float, sigma: float, k: int) -> float:
     return math.exp(log) if log < 709 else math.inf
 
 
-def E_tilde(alpha: float, sigma: float, q: float, m: int) -> float:
+def E_tilde(alpha: float, sigma: float, q: float, m: int) -> float:  # noqa: N802
     """Return the bound of the remainder in Theorem 3.4 [B24, (90)].
 
     Parameters

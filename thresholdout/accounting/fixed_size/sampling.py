@@ -26,7 +26,7 @@ def minibatch_variance(a: Any, batch_size: int) -> dict[str, float]:
     Returns
     -------
     dict
-        ``"poisson"``, ``"wor"``, ``"wr"``, and the ratios ``"wor/poisson"`` and ``"wr/poisson"`` (NaN for no gradients).
+        ``"poisson"``, ``"wor"``, ``"wr"``, and the ratios ``"wor/poisson"``, ``"wr/poisson"`` (NaN for no gradients).
 
     Raises
     ------
@@ -35,8 +35,8 @@ def minibatch_variance(a: Any, batch_size: int) -> dict[str, float]:
 
     Notes
     -----
-    [B24, Sec. 4.1, App. F]. A fixed size without replacement has the larger variance exactly when the squared mean is below
-    the mean square over n. In practice the ratio is within some percent of 1.
+    [B24, Sec. 4.1, App. F]. A fixed size without replacement has the larger variance exactly when the squared mean is
+    below the mean square over n. In practice the ratio is within some percent of 1.
 
     Examples
     --------
@@ -85,15 +85,15 @@ def sample_minibatch(
     Returns
     -------
     ndarray of int
-        Of B indices, or of a random number of them, possibly none, for "poisson": then the divisor stays B, and the step
-        adds its noise all the same.
+        Of B indices, or of a random number of them, possibly none, for "poisson": then the divisor stays B, and the
+        step adds its noise all the same.
 
     Notes
     -----
-    **Draw afresh at every step.** That is what the accountants of this package assume. A loader that shuffles once per epoch
-    and cuts the order into batches is *not* covered by any of them, whatever its documentation says: its batches depend on
-    each other, and no such sampler is offered here. Numpy's generators are not cryptographic; neither is floating-point
-    Gaussian noise.
+    **Draw afresh at every step.** That is what the accountants of this package assume. A loader that shuffles once per
+    epoch and cuts the order into batches (epoch-partition shuffling) is *not* covered by any of them: its batches
+    depend on each other, and no such sampler is offered here. Numpy's generators are not cryptographic, and
+    noise drawn in floating point is not exactly Gaussian.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Renyi differential privacy of a Gaussian step on a batch drawn with replacement, under add/remove: exact, and as published."""
+"""Renyi differential privacy of a Gaussian step on a batch drawn with replacement, under add/remove."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def rdp_fswr(
     batch_size, dataset_size : int
         Draws, and records in the larger data set of the pair; 1 <= batch_size < dataset_size.
     method : {"exact", "paper"}
-        "exact": the attained value, for every real order. "paper": the bound of Theorem 3.6, far above it at larger orders.
+        "exact": the attained value, for every real order. "paper": the bound of Theorem 3.6, far above it soon.
     m, K : int
         Taylor terms, and the largest number of draws that is expanded, of method "paper" (default ``min(m - 1, B)``).
     direction : {"both", "remove", "add"}
@@ -149,8 +149,8 @@ def rdp_fswr(
 
     Notes
     -----
-    Renyi differential privacy is the wrong tool here: that a record fills the whole batch has probability N**-B and makes
-    the divergence huge past a critical order, though it matters nothing at any usual delta. Use the privacy-loss
+    Renyi differential privacy is the wrong tool here: that a record fills the whole batch has probability N**-B and
+    makes the divergence huge past a critical order, though it matters nothing at any usual delta. Use the privacy-loss
     distribution for an epsilon. [B24, Thm 3.6]; exactness: PROOFS.md, F8.
 
     Examples
@@ -207,7 +207,7 @@ def rdp_fswr_lower(
     *,
     indices: Collection[int] | None = None,
 ) -> float:
-    """Return the lower bound of Theorem 3.7 by its recursion, for reproduction; without `indices` it is the exact value.
+    """Return the lower bound of Theorem 3.7 by its recursion; without `indices` it is the exact value.
 
     Parameters
     ----------
@@ -230,9 +230,9 @@ def rdp_fswr_lower(
 
     Notes
     -----
-    A lower bound of what a learner leaks only if its clipped gradients can oppose each other at full norm. The recursion
-    [B24, (122), (123)] asks for its second argument at multiples of the first only: it is a table, no nested sum. The
-    formula (126) lacks the logarithm and the division of 4 by sigma squared.
+    A lower bound of what a learner leaks only if its clipped gradients can oppose each other at full norm. The
+    recursion [B24, (122), (123)] asks for its second argument at multiples of the first only: it is a table, no nested
+    sum. The formula (126) lacks the logarithm and the division of 4 by sigma squared.
 
     Examples
     --------
@@ -280,9 +280,10 @@ def closed_lower_bound(alpha: float, sigma: float, batch_size: int, dataset_size
     return max(0.0, a * draws / (a - 1) * inner) * (1 - 1e-12)
 
 
-def _log_expm1(x: Floats) -> Floats:
+def _log_expm1(x: Any) -> Floats:
     with np.errstate(divide="ignore"):
-        return np.where(x > 600.0, x, np.log(np.expm1(np.minimum(x, 600.0))))
+        value: Floats = np.where(x > 600.0, x, np.log(np.expm1(np.minimum(x, 600.0))))
+    return value
 
 
 def _log1p_exp(x: Floats) -> Floats:

@@ -139,8 +139,8 @@ def rdp_fswor(
 def rdp_fswor_lower(alpha: Orders, sigma: float, q: float) -> Any:
     """Return a lower bound of what one step without replacement leaks, under either adjacency.
 
-    The exact add/remove value, rounded down. It is attained under replace-one as well: by a record whose clipped gradient
-    opposes all others, in place of one that does not [B24, App. E; PROOFS.md, F1].
+    The exact add/remove value, rounded down. It is attained under replace-one as well: by a record whose clipped
+    gradient opposes all others, in place of one that does not [B24, App. E; PROOFS.md, F1].
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def rdp_fswor_lower(alpha: Orders, sigma: float, q: float) -> Any:
     return like(alpha, add_remove(orders(alpha), 2.0 / sigma_of(sigma), rate(q, None, None), lower=True))
 
 
-def H_taylor(alpha: float, sigma: float, q: float, m: int) -> float:
+def H_taylor(alpha: float, sigma: float, q: float, m: int) -> float:  # noqa: N802
     """Return the Taylor bound of ``E[Lam**alpha]`` with m terms [B24, (41)].
 
     Parameters
@@ -180,8 +180,8 @@ def H_taylor(alpha: float, sigma: float, q: float, m: int) -> float:
 
     Examples
     --------
-    >>> round(H_taylor(2, 6, 0.0024, 3) - 1, 12)
-    6.76910e-07
+    >>> f"{H_taylor(2, 6, 0.0024, 3) - 1:.5e}"
+    '6.76910e-07'
     """
     log = taylor_log(order(alpha), rate(q, None, None), terms(m, least=2), Moments(sigma_of(sigma)))
     return math.exp(log) * (1 + 8 * UNIT) if log < 709 else math.inf
