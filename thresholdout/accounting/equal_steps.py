@@ -45,18 +45,24 @@ class EqualSteps:
         nearest = float(exact)
         return math.nextafter(nearest, math.inf) if nearest < exact else nearest
 
-    def bounds(self, e: float) -> tuple[float, float]:
-        """Return a lower and an upper bound on the divergence at e."""
-        last = self._first + self._masses.size - 1
+    def _divergence(self, e: float) -> float | None:
+        """Return the divergence at e, computed; None where no loss is above e."""
         start = math.floor((Fraction(e) / self._eps + self._T) / 2) + 1  # the first with a positive gap
         if start > self._T:
-            return 0.0, 0.0
+            return None
         start = max(start, self._first)
-        if start > last:
-            return 0.0, self._left_out
         gap = float((2 * start - self._T) * self._eps - Fraction(e))
         masses = self._masses[start - self._first :]
         with np.errstate(under="ignore"):
             terms = masses * -np.expm1(-(gap + 2.0 * float(self._eps) * np.arange(masses.size)))
-        found = float(terms.sum())
-        return down(found, self._relative), min(1.0, up(found, self._relative) + self._left_out + TINY)
+        return float(terms.sum())
+
+    def lower(self, e: float) -> float:
+        """Return a lower bound on the divergence at e."""
+        found = self._divergence(e)
+        return 0.0 if found is None else down(found, self._relative)
+
+    def upper(self, e: float) -> float:
+        """Return an upper bound on the divergence at e."""
+        found = self._divergence(e)
+        return 0.0 if found is None else min(1.0, up(found, self._relative) + self._left_out + TINY)

@@ -161,15 +161,20 @@ class Lattice:
     def _scale(self, e: float) -> float:
         return math.exp(min(700.0, self._log_scale + self._tilt * (self.largest - e)))
 
-    def bounds(self, e: float) -> tuple[float, float]:
-        """Return a lower and an upper bound on the divergence at e."""
+    def upper(self, e: float) -> float:
+        """Return an upper bound on the divergence at e."""
         if e >= self.largest:
-            return 0.0, 0.0
-        before, after = e - self._shift, e + self._shift
+            return 0.0
+        before = e - self._shift
         found, error = self._weighted(before)
-        high = up(self._scale(before) * (found + error), self._relative) + TINY
+        return min(1.0, up(self._scale(before) * (max(0.0, found) + error), self._relative) + TINY)
+
+    def lower(self, e: float) -> float:
+        """Return a lower bound on the divergence at e."""
+        if e >= self.largest:
+            return 0.0
+        after = e + self._shift
         found, error = self._weighted(after)
         spread = math.sqrt(math.expm1(self._groups * math.log1p(4.0 * math.sinh(self._step / 4) ** 2)))
         growth = spread * math.exp(self._groups * self._step) * self._strip(after)
-        low = down(self._scale(after) * max(0.0, found - error - growth), self._relative)
-        return low, min(1.0, max(high, low))
+        return min(1.0, down(self._scale(after) * max(0.0, found - error - growth), self._relative))

@@ -28,7 +28,9 @@ class _Divergence(Protocol):
     @property
     def largest(self) -> float: ...
 
-    def bounds(self, e: float) -> tuple[float, float]: ...
+    def lower(self, e: float) -> float: ...
+
+    def upper(self, e: float) -> float: ...
 
 
 class _Nothing:
@@ -36,8 +38,11 @@ class _Nothing:
 
     largest = 0.0
 
-    def bounds(self, e: float) -> tuple[float, float]:
-        return 0.0, 0.0
+    def lower(self, e: float) -> float:
+        return 0.0
+
+    def upper(self, e: float) -> float:
+        return 0.0
 
 
 def _engine(found: Steps) -> Callable[[float | None, float], _Divergence]:
@@ -62,23 +67,48 @@ def _engine(found: Steps) -> Callable[[float | None, float], _Divergence]:
         if e is None:
             start = chernoff_epsilon(eps, counts, delta)
             coarse = Lattice(eps, counts, start, _COARSE)
-            e = _smallest(lambda x: coarse.bounds(x)[1] <= delta, coarse.largest)
+            e = _above(coarse.upper, delta, coarse.largest)
         return Lattice(eps, counts, e, cells)
 
     return near
 
 
-def _smallest(holds: Callable[[float], bool], top: float) -> float:
-    """Return about the smallest number in [0, top] at which an upward closed condition holds; it holds at top."""
-    if holds(0.0):
+def _crossing(value: Callable[[float], float], target: float, low: float, high: float) -> float:
+    """Return about where a falling function, which is above the target at low and not at high, reaches it."""
+    from scipy.optimize import brentq
+
+    found, _ = brentq(
+        lambda e: math.log(max(value(e), 1e-320) / target), low, high, xtol=1e-300, rtol=1e-13, full_output=True
+    )
+    return float(found)
+
+
+def _above(value: Callable[[float], float], target: float, top: float) -> float:
+    """Return a number, about the smallest, at which an upper bound is at most the target; it is at top."""
+    if value(0.0) <= target:
         return 0.0
-    low, high = 0.0, top
-    while high - low > 4e-16 * high:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    found = _crossing(value, target, 0.0, top)
+    step = 4e-16 * found
+    while found < top and value(found) > target:
+        found, step = found + step, 2.0 * step
+    return min(found, top)
+
+
+def _below(value: Callable[[float], float], target: float, high: float) -> float:
+    """Return a number below high, about the largest, at which a lower bound is above the target, or 0.
+
+    A lower bound from a lattice is good only near where the lattice was made for, so that the search starts at high.
+    """
+    upper, step = high, 1e-13 * high
+    lower = max(0.0, high - step)
+    while lower > 0 and value(lower) <= target:
+        upper, step = lower, 4.0 * step
+        lower = max(0.0, high - step)
+    if value(lower) <= target or value(upper) > target:
+        return lower if value(lower) > target else 0.0
+    found = _crossing(value, target, lower, upper)
+    nearest = [e for e in (found, found * (1 - 1e-12)) if lower <= e and value(e) > target]
+    return nearest[0] if nearest else lower
 
 
 def _total(leak: float, divergence: float) -> float:
@@ -121,7 +151,8 @@ def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None =
     """
     found, eps_total = steps(eps, delta, T), positive(eps_total, "eps_total", zero=True)
     leak = any_of(found)
-    low, high = _engine(found)(eps_total, 1.0).bounds(eps_total)
+    divergence = _engine(found)(eps_total, 1.0)
+    low, high = divergence.lower(eps_total), divergence.upper(eps_total)
     return down(_total(down(leak, 4e-14), low)), _total_up(leak, high)
 
 
@@ -197,9 +228,9 @@ def optimal_epsilon_bounds(eps: Any, delta: Any, delta_total: float, T: int | No
     wanted = (delta_total - leak) / (1.0 - leak)
     divergence = _engine(found)(None, min(max(wanted, 1e-290), 0.999))
     top, lost = divergence.largest, down(leak, 4e-14)
-    high = _smallest(lambda e: _total_up(leak, divergence.bounds(e)[1]) <= delta_total, top)
-    low = _smallest(lambda e: down(_total(lost, divergence.bounds(e)[0])) <= delta_total, high)
-    return down(low) if low > 0 else 0.0, high
+    high = _above(lambda e: _total_up(leak, divergence.upper(e)), delta_total, top)
+    low = _below(lambda e: down(_total(lost, divergence.lower(e))), delta_total, high)
+    return low, high
 
 
 def compose_optimal_epsilon(eps: Any, delta: Any, delta_total: float, T: int | None = None) -> float:

@@ -47,10 +47,12 @@ class EverySum:
         with np.errstate(under="ignore"):
             return float((self._masses[:seen] * -np.expm1(e + self._below[:seen])).sum())
 
-    def bounds(self, e: float) -> tuple[float, float]:
-        """Return a lower and an upper bound on the divergence at e."""
+    def lower(self, e: float) -> float:
+        """Return a lower bound on the divergence at e."""
+        return down(self._divergence(e + self._shift + abs(e) * 2.0**-52), self._relative)
+
+    def upper(self, e: float) -> float:
+        """Return an upper bound on the divergence at e."""
         if e >= self.largest:
-            return 0.0, 0.0
-        shift = self._shift + abs(e) * 2.0**-52
-        low, high = self._divergence(e + shift), self._divergence(e - shift)
-        return down(low, self._relative), min(1.0, up(high, self._relative) + TINY)
+            return 0.0
+        return min(1.0, up(self._divergence(e - self._shift - abs(e) * 2.0**-52), self._relative) + TINY)
