@@ -186,8 +186,10 @@ class Cipher:
         plain = None
         if is_sealed(sealed):
             with suppress(Exception):  # whatever goes wrong is one thing to the caller, and no detail leaks
-                raw = binascii.a2b_base64(sealed[len(_PREFIX) :], strict_mode=True)
-                plain = self._decrypt(raw[:_NONCE], raw[_NONCE:], _joined(about)).decode()
+                text = sealed[len(_PREFIX) :].encode("ascii")
+                raw = binascii.a2b_base64(text, strict_mode=True)
+                if binascii.b2a_base64(raw, newline=False) == text:  # the last digit has bits that mean nothing
+                    plain = self._decrypt(raw[:_NONCE], raw[_NONCE:], _joined(about)).decode()
         if plain is None:
             raise UnsealError
         return plain

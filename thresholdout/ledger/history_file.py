@@ -195,7 +195,7 @@ def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries
             for number, entry in enumerate(entries, 1):  # noqa: B007 - counted for the check below
                 digest = next_digest(digest, header.guard, entry)
                 fields = {name: getattr(entry, name) for name in _FIELDS}
-                fields.update((name, float(fields[name])) for name in _NUMBERS)
+                fields.update((name, float(fields[name]) + 0.0) for name in _NUMBERS)  # never -0.0
                 out.write(json.dumps(fields | {"digest": digest}, allow_nan=False) + "\n")
             if (number, digest) != (header.count, header.head):
                 raise LedgerDamaged(
@@ -236,8 +236,13 @@ def _refuse(constant: str) -> float:
 def _well_typed(fields: dict[str, Any]) -> bool:
     """Whether an entry's fields have the types that a ledger stores."""
     return (
-        all(type(fields[name]) is float and math.isfinite(fields[name]) for name in _NUMBERS)
+        all(type(fields[name]) is float and _is_stored(fields[name]) for name in _NUMBERS)
         and all(isinstance(fields[name], str) for name in ("key", "name", "source"))
         and type(fields["query"]) is int
         and (fields["remaining"] is None or type(fields["remaining"]) is int)
     )
+
+
+def _is_stored(value: float) -> bool:
+    """Whether a ledger stores such a number: finite, and not minus zero."""
+    return math.isfinite(value) and (value != 0.0 or math.copysign(1.0, value) > 0.0)

@@ -84,10 +84,12 @@ def test_each_sealing_has_its_own_nonce(cipher: Cipher) -> None:
     assert len(nonces) == 1000  # 96 random bits: a repeat by chance has probability 1e-23
 
 
-def test_every_changed_character_is_seen(cipher: Cipher) -> None:
-    sealed = cipher.seal("secret", "guard")
+@pytest.mark.parametrize("text", ["secret", "secrets", "secret s"])  # one for each length of the padding
+def test_every_changed_character_is_seen(cipher: Cipher, text: str) -> None:
+    sealed = cipher.seal(text, "guard")
+    last = sealed.rstrip("=")[-1]
     for position, old in enumerate(sealed):
-        for new in {"A", "B", "!", "é"} - {old}:
+        for new in {"A", "B", "!", "é", chr(ord(last) + 1), chr(ord(last) - 1)} - {old}:
             changed = sealed[:position] + new + sealed[position + 1 :]
             with pytest.raises(UnsealError):
                 cipher.unseal(changed, "guard")
