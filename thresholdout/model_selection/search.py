@@ -132,10 +132,10 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from thresholdout import Thresholdout
     >>> X, y = load_digits(return_X_y=True)
-    >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), queries=20, budget=2,
+    >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]), queries=20, budget=2,
     ...                      mechanism="thresholdout")
     >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]}, cv=3)
-    >>> guarded = GuardedSearchCV(search, guard).fit(X[900:], y[900:])
+    >>> guarded = GuardedSearchCV(search, guard).fit(X[:900], y[:900])
     >>> guarded.best_params_, guarded.n_questions_, guarded.exhausted_
     ({'max_depth': 8}, 3, None)
     >>> [answer.source for answer in guarded.answers_], guard.remaining

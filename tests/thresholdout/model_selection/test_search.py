@@ -172,7 +172,12 @@ def test_losses_have_the_sign_of_the_search_and_the_units_of_the_metric() -> Non
 
 def test_regressors_by_r2_and_by_a_clipped_loss() -> None:
     features, target = load_diabetes(return_X_y=True)
-    parts: dict[str, Any] = {"train": (features[:200], target[:200]), "queries": 6, "budget": 2}
+    parts: dict[str, Any] = {
+        "train": (features[:200], target[:200]),
+        "queries": 6,
+        "budget": 2,
+        "noise": SeededNoise(0),
+    }
     guard = Thresholdout((features[200:], target[200:]), mechanism="thresholdout", **parts)
     search = GridSearchCV(Ridge(), {"alpha": [0.01, 100.0]}, cv=4)
     guarded = GuardedSearchCV(search, guard).fit(features[:200], target[:200])
@@ -242,7 +247,7 @@ def test_nan_goes_on_to_questions_whose_answers_are_known() -> None:
 
 
 def test_a_second_fit_is_free_and_the_same_also_in_another_guard_of_the_same_ledger(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "noise": None}
+    settings: dict[str, Any] = {"ledger": tmp_path / "guard.db", "noise": None, "budget": 6}
     first = GuardedSearchCV(grid(), make(**settings)).fit(*TRAIN)
     again = make(**settings)
     second = GuardedSearchCV(grid(n_jobs=2), again).fit(*TRAIN)
@@ -338,7 +343,7 @@ class TestHeldOutByItself:
         assert all(len(set(inside[groups == group])) == 1 for group in np.unique(groups))
 
     def test_it_goes_on_in_its_ledger(self, tmp_path: Path) -> None:
-        settings: dict[str, Any] = {"random_state": 0, "ledger": str(tmp_path / "guard.db")}
+        settings: dict[str, Any] = {"random_state": 0, "ledger": str(tmp_path / "guard.db"), "budget": 3}
         first = GuardedSearchCV(grid(), **settings).fit(X, Y)
         second = GuardedSearchCV(grid(), **settings).fit(X, Y)
         assert (first.n_questions_, second.n_questions_) == (3, 0)
