@@ -19,7 +19,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
@@ -27,6 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
+from thresholdout import Thresholdout
 from thresholdout.ledger import Entry, Ledger, MemoryLedger, SQLLedger, fresh_key
 
 GUARD = "f" * 64
@@ -55,8 +56,8 @@ class Question:
         ledger.create(GUARD, {}, STATE)
 
     def compute(self, state: str) -> tuple[str, Entry]:
-        """Return the next prepared answer."""
-        return state, self.entries[self.asked]
+        """Return the next prepared answer, and a new state: SQLite would not write the same one again."""
+        return f"{STATE}:{self.asked}", self.entries[self.asked]
 
     def __call__(self) -> None:
         """Ask the next question."""
@@ -92,7 +93,7 @@ def bare_commit(connection: sqlite3.Connection) -> Callable[[], None]:
     return commit
 
 
-def repeat(action: Callable[[], None], times: int) -> None:
+def repeat(action: Callable[[], object], times: int) -> None:
     for _ in range(times):
         action()
 
@@ -114,6 +115,14 @@ def questions(folder: Path) -> None:
         in_file = Question(file, LOG_PAGES // 3 + QUESTIONS)
         repeat(in_file, LOG_PAGES // 3)
         in_memory = Question(MemoryLedger(), QUESTIONS)
+        values = np.arange(1000) % 5 > 0
+        guards = [
+            Thresholdout(
+                np.arange(1000.0), queries=2 * QUESTIONS, budget=QUESTIONS, ledger=place, mechanism="thresholdout"
+            )
+            for place in (folder / "thresholdout.db", None)
+        ]
+        repeat(partial(guards[0].ask, 0.8125, values), LOG_PAGES // 3)
         times = microseconds(
             {
                 "bare durable commit": bare_commit(bare),
@@ -121,6 +130,8 @@ def questions(folder: Path) -> None:
                 "SQLLedger.ask, repeated key": in_file.again,
                 "MemoryLedger.ask": in_memory,
                 "MemoryLedger.ask, repeated key": in_memory.again,
+                "Thresholdout.ask, file": partial(guards[0].ask, 0.8125, values),
+                "Thresholdout.ask, memory": partial(guards[1].ask, 0.8125, values),
             },
             QUESTIONS,
         )
@@ -198,28 +209,37 @@ def ask_many(ledger: SQLLedger, share: int) -> None:
         ledger.ask(GUARD, None, 0.8125, "accuracy", next_answer)
 
 
-def threads(folder: Path, delays: tuple[float, ...] = (0.0, 0.005), counts: tuple[int, ...] = (1, 2, 8)) -> None:
+def threads(
+    folder: Path, delays: tuple[float, ...] = (0.0, 0.005), counts: tuple[int, ...] = (1, 2, 8), rounds: int = 5
+) -> None:
     """Questions a second from several threads on one ledger, with this disk and with a slower one."""
     print(f"\n{'threads':34}{'questions/s':>12}{'ratio':>8}{'questions per commit':>22}")
     for delay in delays:
         what = f", commit + {1e3 * delay:g} ms" if delay else ""
-        with closing(bare_connection(folder / f"bare{delay}.db")) as bare:
+        share = (40 if delay else QUESTIONS) // rounds
+        with closing(bare_connection(folder / f"bare{delay}.db")) as bare, ExitStack() as stack:
             commit = bare_commit(bare)
             slow_commits(bare, delay)
-            total = 300 if delay else QUESTIONS
-            base = total / timed(partial(repeat, commit, total))
+            seconds = dict.fromkeys((0, *counts), 0.0)
+            ledgers, commits = {}, {}
+            for count in counts:
+                ledgers[count] = stack.enter_context(SQLLedger(folder / f"threads{count}-{delay}.db"))
+                ledgers[count].create(GUARD, {}, "0")
+                ask_many(ledgers[count], LOG_PAGES // 3)
+                with ledgers[count]._database.reading() as cursor:
+                    assert isinstance(cursor, sqlite3.Cursor)
+                    commits[count] = slow_commits(cursor.connection, delay)
+            for _ in range(rounds):  # in turn, since the disk has moods
+                seconds[0] += timed(partial(repeat, commit, share))
+                for count in counts:
+                    workers = [threading.Thread(target=ask_many, args=(ledgers[count], share)) for _ in range(count)]
+                    seconds[count] += timed(partial(run, workers))
+        base = rounds * share / seconds[0]
         print(f"{'bare commits, 1 thread' + what:34}{base:12.0f}{1:8.2f}{1:22.1f}")
         for count in counts:
-            with SQLLedger(folder / f"threads{count}-{delay}.db") as ledger:
-                ledger.create(GUARD, {}, "0")
-                ask_many(ledger, LOG_PAGES // 3)
-                with ledger._database.reading() as cursor:
-                    assert isinstance(cursor, sqlite3.Cursor)
-                    commits = slow_commits(cursor.connection, delay)
-                share = total // count
-                workers = [threading.Thread(target=ask_many, args=(ledger, share)) for _ in range(count)]
-                rate = share * count / timed(partial(run, workers))
-                print(f"{f'{count}{what}':34}{rate:12.0f}{rate / base:8.2f}{share * count / len(commits):22.1f}")
+            asked = rounds * share * count
+            rate = asked / seconds[count]
+            print(f"{f'{count}{what}':34}{rate:12.0f}{rate / base:8.2f}{asked / len(commits[count]):22.1f}")
 
 
 def timed(action: Callable[[], object]) -> float:

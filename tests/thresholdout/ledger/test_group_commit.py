@@ -154,6 +154,30 @@ def test_a_transaction_that_cannot_be_stored_fails_all_in_it(ledger: SQLLedger) 
     assert ledger.verify(GUARD) == 3
 
 
+def test_an_error_that_is_not_the_ledgers_hits_one_and_the_others_are_asked_again(
+    ledger: SQLLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal = ledger._seal
+    calls: list[str] = []
+
+    def short_of_memory(text: str, *about: str) -> str:
+        calls.append(text)
+        if len(calls) == 2:  # the first is for the question that is held, the second for all that wait
+            raise MemoryError
+        return seal(text, *about)
+
+    held = Held(ledger)
+    monkeypatch.setattr(ledger, "_seal", short_of_memory)
+    held.queue(*[asking(ledger) for _ in range(4)])
+    first, leader, *others = held.end()
+    assert isinstance(leader, MemoryError)
+    stored = [outcome for outcome in (first, *others) if isinstance(outcome, Entry)]
+    assert len(stored) == 4
+    assert ledger.entries(GUARD) == sorted(stored, key=lambda entry: entry.query)
+    assert_consistent(ledger)
+    assert ledger.verify(GUARD) == 4
+
+
 def test_closing_ends_those_who_wait(ledger: SQLLedger) -> None:
     held = Held(ledger)
     held.queue(asking(ledger), asking(ledger))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
-from thresholdout.errors import BudgetExhausted, InputError, LedgerUnusable
+from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired, LedgerUnusable
 from thresholdout.ledger import Entry, Ledger, MemoryLedger, SQLLedger
 
 BUDGET = 6
@@ -29,6 +29,8 @@ class MemoryMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.answers: dict[str, Entry] = {}
+        self.heads: list[str] = []
+        self.retired = False
         self.ledger = self.open()
         self.create()
 
@@ -43,7 +45,10 @@ class MemoryMachine(RuleBasedStateMachine):
     def ask(self, key: str, train: float) -> None:
         stored = self.answers.get(key)
         mechanism = Mechanism(BUDGET)
-        if stored is not None and stored.train != train:
+        if self.retired:
+            with pytest.raises(LedgerRetired):
+                self.ledger.ask(GUARD, key, train, "accuracy", mechanism)
+        elif stored is not None and stored.train != train:
             with pytest.raises(InputError):
                 self.ledger.ask(GUARD, key, train, "accuracy", mechanism)
         elif stored is not None:
@@ -65,14 +70,30 @@ class MemoryMachine(RuleBasedStateMachine):
             Mechanism()(state)
             raise Crash
 
-        if key not in self.answers:
+        if key not in self.answers and not self.retired:
             with pytest.raises(Crash):
                 self.ledger.ask(GUARD, key, 0.5, "accuracy", compute)
+
+    @precondition(lambda self: len(self.answers) > BUDGET // 2)
+    @rule()
+    def retire(self) -> None:
+        self.ledger.retire(GUARD, "for the test")
+        self.retired = True
+
+    @rule(key=keys)
+    def find(self, key: str) -> None:
+        assert self.ledger.find(GUARD, key) == self.answers.get(key)
+
+    @rule()
+    def keep_the_head(self) -> None:
+        self.heads.append(self.ledger.head(GUARD))
 
     @invariant()
     def nothing_is_lost_or_doubled(self) -> None:
         assert self.ledger.entries(GUARD) == list(self.answers.values())
         assert_consistent(self.ledger)
+        for head in (None, *self.heads[-2:]):
+            assert self.ledger.verify(GUARD, head) == len(self.answers)
 
     def teardown(self) -> None:
         self.ledger.close()
@@ -100,7 +121,7 @@ class FileMachine(MemoryMachine):
     @rule(key=keys)
     def lose_the_answer_after_the_commit(self, key: str) -> None:
         """The process ends with the answer stored and not read; asking again must give the stored one."""
-        if key not in self.answers and len(self.answers) < BUDGET:
+        if key not in self.answers and len(self.answers) < BUDGET and not self.retired:
             with self.open() as process:
                 process.ask(GUARD, key, 0.5, "accuracy", Mechanism(BUDGET))
             entry, repeated = self.ledger.ask(GUARD, key, 0.5, "accuracy", Mechanism(BUDGET))
@@ -113,7 +134,7 @@ class FileMachine(MemoryMachine):
             self.open()
             raise Crash
 
-        if key not in self.answers:
+        if key not in self.answers and not self.retired:
             with pytest.raises(LedgerUnusable):
                 self.ledger.ask(GUARD, key, 0.5, "accuracy", compute)
 
