@@ -15,6 +15,7 @@ __all__ = ["Lattice", "chernoff_epsilon", "saddle"]
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
+_LISTED = 2**16  # sums of losses of some groups that are put on the lattice at once
 _OUTSIDE = 1e-20  # tilted probability that is left out at each end
 _FFT = 14.0 * UNIT  # relative error of a transform for each doubling of its size, twice the textbook bound
 
@@ -45,6 +46,33 @@ def saddle(eps: Floats, counts: Counts, e: float) -> float:
     return low
 
 
+def _merged(counts: Counts) -> list[range]:
+    """Return ranges of groups, each with few enough sums of losses to list them."""
+    found: list[range] = []
+    size = math.inf
+    for group, trials in enumerate(counts.tolist()):
+        size *= trials + 1.0
+        if size > _LISTED:
+            found.append(range(group, group + 1))
+            size = trials + 1.0
+        else:
+            found[-1] = range(found[-1].start, group + 1)
+    return found
+
+
+def _atoms(eps: Floats, counts: Counts, groups: range, tilt: float) -> tuple[Floats, Floats]:
+    """Return all sums of losses of some groups, and their tilted probabilities."""
+    loss, mass = np.zeros(1), np.ones(1)
+    for group in groups:
+        value, trials = float(eps[group]), int(counts[group])
+        first, chances, _ = window(trials, *logistic((1.0 + 2.0 * tilt) * value))
+        each = (2.0 * (first + np.arange(chances.size)) - trials) * value
+        loss = np.add.outer(loss, each).ravel()
+        with np.errstate(under="ignore"):
+            mass = np.multiply.outer(mass, chances).ravel()
+    return loss, mass
+
+
 def _tilted_mean(eps: Floats, counts: Counts, tilt: float) -> float:
     return float((counts * eps * np.tanh((0.5 + tilt) * eps)).sum())
 
@@ -73,14 +101,15 @@ class Lattice:
 
     Notes
     -----
-    PROOFS.md, C6. Each group's binomial loss is split between two neighbouring points of the lattice so that the mean
-    of ``exp(-loss)`` stays; the divergence is convex in that, so it can only grow, and by no more than a term of second
-    order, which gives the lower bound. All masses are tilted by ``exp(tilt loss)`` with the tilt that makes e the mean,
-    so that errors of the Fourier transform are small where the mass is that matters.
+    PROOFS.md, C6. Groups are taken together while their sums of losses are few. Each sum is split between two
+    neighbouring points of the lattice so that the mean of ``exp(-loss)`` stays; the divergence is convex in that, so it
+    can only grow, and by no more than a term of second order, which gives the lower bound. All masses are tilted by
+    ``exp(tilt loss)`` with the tilt that makes e the mean, so that errors of the Fourier transform are small where the
+    mass is that matters.
     """
 
     def __init__(self, eps: Floats, counts: Counts, e: float, cells: int) -> None:
-        groups = eps.size
+        groups = len(_merged(counts))
         self.largest = sum_up(eps.tolist(), counts.tolist())
         tilt = saddle(eps, counts, e)
         low, high = self._reach(eps, counts, tilt)
@@ -95,7 +124,7 @@ class Lattice:
         self._mass, self._error, self._wrapped = self._convolve(eps, counts, cells, first)
         self._points = step * (first + np.arange(cells, dtype=np.float64))
         # Losses of groups, points of the lattice and the exponent of the scale are rounded:
-        self._shift = 16.0 * UNIT * self.largest
+        self._shift = 64.0 * UNIT * self.largest
         self._relative = (
             1e-12
             + 8.0 * UNIT * (1.0 + tilt) * self.largest
@@ -123,9 +152,8 @@ class Lattice:
         step, tilt = self._step, self._tilt
         product = np.ones(cells // 2 + 1, dtype=np.complex128)
         norms, sizes = [], []
-        for value, trials in zip(eps.tolist(), counts.tolist(), strict=True):
-            at, chances, _ = window(trials, *logistic((1.0 + 2.0 * tilt) * value))
-            loss = (2.0 * (at + np.arange(chances.size)) - trials) * value
+        for groups in _merged(counts):
+            loss, chances = _atoms(eps, counts, groups, tilt)
             cell = np.floor(loss / step)
             over = np.clip(loss - cell * step, 0.0, step)
             stay = np.expm1(step - over) / math.expm1(step)

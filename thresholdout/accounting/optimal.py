@@ -221,16 +221,21 @@ def optimal_epsilon_bounds(eps: Any, delta: Any, delta_total: float, T: int | No
     >>> 0 < high - low < 1e-10
     True
     """
-    found, delta_total = steps(eps, delta, T), open_unit(delta_total, "delta_total")
+    found = steps(eps, delta, T)
+    high, divergence = _smallest_epsilon(found, delta_total)
+    lost = down(any_of(found), 4e-14)
+    return _below(lambda e: down(_total(lost, divergence.lower(e))), delta_total, high), high
+
+
+def _smallest_epsilon(found: Steps, delta_total: float) -> tuple[float, _Divergence]:
+    delta_total = open_unit(delta_total, "delta_total")
     leak = any_of(found)
     if delta_total < leak:
         raise InputError("delta_total", repr(delta_total), f"at least {leak}, with which some step fails outright")
     wanted = (delta_total - leak) / (1.0 - leak)
     divergence = _engine(found)(None, min(max(wanted, 1e-290), 0.999))
-    top, lost = divergence.largest, down(leak, 4e-14)
-    high = _above(lambda e: _total_up(leak, divergence.upper(e)), delta_total, top)
-    low = _below(lambda e: down(_total(lost, divergence.lower(e))), delta_total, high)
-    return low, high
+    high = _above(lambda e: _total_up(leak, divergence.upper(e)), delta_total, divergence.largest)
+    return high, divergence
 
 
 def compose_optimal_epsilon(eps: Any, delta: Any, delta_total: float, T: int | None = None) -> float:
@@ -261,4 +266,4 @@ def compose_optimal_epsilon(eps: Any, delta: Any, delta_total: float, T: int | N
     >>> round(compose_optimal_epsilon(0.1, 0.0, 1e-6, T=100), 10)
     4.7745675881
     """
-    return optimal_epsilon_bounds(eps, delta, delta_total, T)[1]
+    return _smallest_epsilon(steps(eps, delta, T), delta_total)[0]
