@@ -1,0 +1,72 @@
+"""Whole guards in processes that are killed, and in several at once: the budget is spent exactly once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.thresholdout.guard_child import BUDGET, guard_in, history
+from tests.thresholdout.ledger import postgres_server
+from tests.thresholdout.ledger.postgres_server import Server
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    reason = postgres_server.missing()
+    if reason is not None:
+        pytest.skip(reason)
+    server = Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "guard.db")
+    return str(request.getfixturevalue("server").new_database())
+
+
+def start(command: str, *arguments: object) -> subprocess.Popen[str]:
+    words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.guard_child", command, *map(str, arguments)]
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> list[str]:
+    out, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return out.splitlines()
+
+
+def test_processes_share_one_budget(ledger: str) -> None:
+    """Four processes, each with a guard of its own on one ledger, get as many surprises as one would."""
+    processes = [start("asks_to_the_end", ledger) for _ in range(4)]
+    answers = [line for process in processes for line in finish(process)]
+    guard = guard_in(ledger)
+    assert guard.remaining == 0
+    assert sorted(history(guard).values()) == sorted(answers)
+    holdout = [line for line in answers if line.split()[4] == "holdout"]
+    assert len(holdout) == BUDGET
+    assert sorted(int(line.split()[5]) for line in holdout) == list(range(BUDGET))
+
+
+@pytest.mark.parametrize("ledger", ["sqlite"], indirect=True)
+def test_killed_at_every_line_of_a_question(ledger: str) -> None:
+    (said,) = finish(start("killed_at_every_line", ledger, 4))
+    kills, before = map(int, said.split())
+    assert kills > 50
+    assert 0 < before < kills
+
+
+@pytest.mark.parametrize(("ledger", "kills"), [("sqlite", 200), ("postgresql", 40)], indirect=["ledger"])
+def test_killed_at_random(ledger: str, kills: int) -> None:
+    (said,) = finish(start("killed_at_random", ledger, kills))
+    answers, surprises = map(int, said.split())
+    assert answers > kills
+    assert surprises > 0
