@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from thresholdout.model_selection.policy import Exhausted
     from thresholdout.records import Origin
 
-__all__ = ["RemoteGuard", "cross_validated_here"]
+__all__ = ["RemoteGuard", "known"]
 
 _CONSTANT: Final = frozenset({"_id", "certificate", "dependence", "n"})
 _OWN: Final = frozenset({"_ledger", "_mechanism", "_records"})
@@ -89,7 +89,7 @@ class RemoteGuard(Elsewhere, Thresholdout):
     ) -> Answer:
         """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
         if cv is not None:
-            metric = known(metric, cross_validated_here(self._handle, estimator, metric, cv))
+            metric = known(metric, get_score(metric).cross_validated(estimator, self.train[0], self.train[1], cv))
         answer: Answer = self._handle.call(
             "score",
             estimator,
@@ -193,12 +193,6 @@ def known(metric: str | Metric | Statistic, values: Any) -> Metric | Statistic:
     if isinstance(chosen, Statistic):
         return _KnownStatistic(**{f.name: getattr(chosen, f.name) for f in fields(Statistic)}, known=values)
     return _KnownMetric(**{f.name: getattr(chosen, f.name) for f in fields(Metric)}, known=values)
-
-
-def cross_validated_here(handle: Handle, estimator: Any, metric: str | Metric | Statistic, cv: object) -> Any:
-    """Cross-validate an estimator on the training part of a guard elsewhere: the fits belong to who wants them."""
-    X, y = _train(handle)
-    return get_score(metric).cross_validated(estimator, X, y, cv)
 
 
 @lru_cache(maxsize=2)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from thresholdout.model_selection.counting import count_queries
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.lightgbm_hooks import LightGBMCallback, LightGBMEval
 from thresholdout.model_selection.loops import keras_callback, lightning_callback
@@ -21,6 +22,7 @@ __all__ = [
     "LightGBMCallback",
     "LightGBMEval",
     "TrainSplit",
+    "count_queries",
     "keras_callback",
     "lightning_callback",
     "stop_when_exhausted",

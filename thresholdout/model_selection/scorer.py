@@ -15,6 +15,7 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, Sea
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.model_selection.split import placeholder_size
+from thresholdout.remote import known
 from thresholdout.rows import row_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
@@ -208,7 +209,7 @@ class GuardScorer(Shared):
     def _result(self, values: dict[str, float]) -> float | dict[str, float]:
         return values.get(_ONE, values)
 
-    def _ask(self, estimator: Any, keys: Mapping[str, str], known: Mapping[str, Any] | None = None) -> dict[str, float]:
+    def _ask(self, estimator: Any, keys: Mapping[str, str], given: Mapping[str, Any] | None = None) -> dict[str, float]:
         """Ask the guard, here where it lives, one question for each metric.
 
         Parameters
@@ -217,7 +218,7 @@ class GuardScorer(Shared):
             Fitted.
         keys : mapping of str to str
             Identity of each metric's question.
-        known : mapping of str to values, optional
+        given : mapping of str to values, optional
             Each metric's cross-validated values, when they were computed elsewhere.
         """
         if os.getpid() != self._process:
@@ -227,8 +228,8 @@ class GuardScorer(Shared):
             )
         values = {}
         for name, metric in self._declared.metrics.items():
-            if known is not None:
-                metric = _known(metric, known[name])
+            if given is not None:
+                metric = known(metric, given[name])
             values[name] = _signed(metric, self._answer(estimator, metric, keys[name]))
         return values
 
@@ -302,13 +303,13 @@ class _RemoteScorer(Elsewhere, GuardScorer):
         self._request = sample_weight
         return self
 
-    def _ask(self, estimator: Any, keys: Mapping[str, str], known: Mapping[str, Any] | None = None) -> dict[str, float]:
+    def _ask(self, estimator: Any, keys: Mapping[str, str], given: Mapping[str, Any] | None = None) -> dict[str, float]:
         """Send the estimator to the guard; what takes fits, cross-validated training values, is computed here."""
         cv = self._declared.cv
         if cv is not None:
             X, y = self.guard.train
-            known = {n: metric.cross_validated(estimator, X, y, cv) for n, metric in self._declared.metrics.items()}
-        values: dict[str, float] = self._handle.call("_ask", estimator, keys, known)
+            given = {n: metric.cross_validated(estimator, X, y, cv) for n, metric in self._declared.metrics.items()}
+        values: dict[str, float] = self._handle.call("_ask", estimator, keys, given)
         return values
 
     def __repr__(self) -> str:
@@ -316,12 +317,6 @@ class _RemoteScorer(Elsewhere, GuardScorer):
             return super().__repr__()
         except SharingError:
             return f"<GuardScorer in {self._handle.owner}, which does not answer>"
-
-
-def _known(metric: Metric | Statistic, values: Any) -> Metric | Statistic:
-    from thresholdout.remote import known
-
-    return known(metric, values)
 
 
 def _metrics(metric: object) -> dict[str, Metric | Statistic]:
