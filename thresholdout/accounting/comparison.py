@@ -240,7 +240,7 @@ def compare_composition(eps: float, delta: float, T_grid: Iterable[int], dt: flo
 
 def _rules(eps: float, delta: float, T: int, dt: float) -> dict[str, Composition]:
     kov = compose_kov(eps, delta, dt, T)
-    best = min(kov.eps, compose_optimal_epsilon(eps, delta, kov.delta, T) if kov.delta > 0 else kov.eps)
+    best = min(kov.eps, compose_optimal_epsilon(eps, delta, kov.delta, T)) if 0 < kov.delta < 1 else kov.eps
     found = {
         "basic": compose_basic(eps, delta, T),
         "dwork_roth": compose_dwork_roth(eps, delta, dt, T),

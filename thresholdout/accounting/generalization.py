@@ -31,7 +31,7 @@ __all__ = [
     "smallest_eps",
 ]
 
-_NINTH = Fraction(1, 9)
+_NINTH = 1 / 9 * (1 - 1e-15)  # errors from 1 on say nothing, rounding included
 
 
 def on_average_bound(eps: float, delta: float, k: int = 1, rule: str = "theorem2") -> float:
@@ -232,7 +232,7 @@ def high_probability_bound(
     required = sample_size_required(eps, delta) if delta > 0 else None
     enough = required is not None and n >= required
     doubled = 2.0 if conservative else 1.0
-    if Fraction(eps) >= _NINTH:
+    if eps >= _NINTH:
         failure = min(1.0, doubled * _failure(eps, delta))
         return GeneralizationBound(error, failure, 1 - failure, required, enough, True, "theorem1")
     if not enough:
@@ -279,8 +279,8 @@ def best_error(eps: float, delta: float, n: int, failure: float) -> float | None
         d = max(delta, smallest_delta(e, n), TINY)
         return d < 1 and _failure(e, d) <= failure
 
-    low, high = eps, math.nextafter(1 / 9, 0.0)
-    if Fraction(eps) >= _NINTH or not reached(high):
+    low, high = eps, math.nextafter(_NINTH, 0.0)
+    if eps >= _NINTH or not reached(high):
         return None
     if reached(low):
         return math.nextafter(9 * low, math.inf)

@@ -272,7 +272,7 @@ def _composed(step: float, params: PrivacyParams, T: int, dt: float, method: str
     else:
         found = compose_kov(params.eps, params.delta, dt, T)
     eps = found.eps
-    if method == "optimal":
+    if method == "optimal" and found.delta < 1:
         eps = min(eps, compose_optimal_epsilon(params.eps, params.delta, found.delta, T))
     more = {"step_eps": step, "eps0": params.eps, "delta0": params.delta, "method": method}
     return Composition(eps, found.delta, rule, True, {**found.details, **more})

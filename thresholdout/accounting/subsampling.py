@@ -142,7 +142,7 @@ def subsample(eps: float, delta: float, q: float, formula: str = "corrected") ->
     smaller = 0.0 if q == 0 or delta == 0 else min(delta, math.nextafter(q * delta, math.inf))
     exact = amplified(eps, q)
     if formula == "corrected":
-        return PrivacyParams(min(eps, up(exact)) if exact else 0.0, smaller)
+        return PrivacyParams(min(eps, up(exact)) if q > 0 else 0.0, smaller)
     sound = 2 * q * eps >= exact
     if not sound:
         message = f"2 q eps = {2 * q * eps:.6g} is below the exact amplification, {exact:.6g}: it is no guarantee"
