@@ -72,14 +72,17 @@ def test_asking_in_every_round_asks_once_a_look() -> None:
 
 
 def test_losses_are_minimised() -> None:
-    guard = make()
-    stopping = GuardedStopping(guard, "log_loss", validation=VALID, patience=5)
-    train(stopping)
-    assert stopping.best_round is not None
+    stopping = GuardedStopping(make(), "log_loss", validation=VALID, patience=20, ask="rounds")
+    train(stopping, 8)
     values = {number: answer.value for number, answer in stopping.answers.items()}
+    assert len(set(values.values())) > 3
+    assert stopping.best_round is not None
     assert values[stopping.best_round] == min(values.values())
+    stopping = GuardedStopping(make(), "log_loss", validation=VALID, patience=3, questions=1)
+    train(stopping)
     looked = [look.signal for look in stopping.looks]
-    assert looked[stopping.best_round] < looked[0]
+    assert stopping.best_round == int(np.argmin(looked))
+    assert len(looked) == int(np.argmin(looked)) + 1 + 3
 
 
 @pytest.mark.parametrize("policy", ["train", "nan", "stop"])

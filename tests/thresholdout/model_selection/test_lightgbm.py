@@ -68,6 +68,27 @@ def test_the_callback_stops_where_lightgbm_would_and_asks_little(data: Any, metr
     assert abs(truth - stopping.best.value) <= stopping.best.half_width
 
 
+def test_a_question_is_about_the_round_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = DIGITS
+    guard, fitted, valid, held = make(DIGITS)
+    asked: list[Any] = []
+    ask = guard.ask
+
+    def spy(question: Any, **options: Any) -> Any:
+        asked.append(question(X[held], y[held]))
+        return ask(question, **options)
+
+    monkeypatch.setattr(guard, "ask", spy)
+    stopping = GuardedStopping(guard, "accuracy", validation=np.arange(len(y))[valid], patience=5)
+    fit(DIGITS, fitted, CASES[0][2], callbacks=[LightGBMCallback(stopping)])
+    whole = fit(DIGITS, fitted, CASES[0][2], stopping.rounds)
+    last = max(stopping.answers)
+    assert last < stopping.rounds - 1  # asked about when it was no longer the present round
+    for number, values in zip(stopping.answers, asked, strict=True):
+        output = np.asarray(whole.predict(X[held], num_iteration=number + 1))
+        assert np.array_equal(values, output.argmax(axis=1) == y[held])
+
+
 @pytest.mark.parametrize("labels", [None, np.array(["benign", "malign"])], ids=["numbers", "texts"])
 def test_scikit_learn_interface(labels: Any) -> None:
     X, y = CANCER

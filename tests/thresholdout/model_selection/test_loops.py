@@ -221,6 +221,14 @@ def test_a_fit_that_ends_by_itself_asks_about_its_best_epoch(fit: Fit) -> None:
     assert np.array_equal(network.inner.coef_, weights_after(best + 1))
 
 
+def test_a_question_about_an_earlier_epoch_leaves_the_present_weights() -> None:
+    stopping = GuardedStopping(make(), "accuracy", validation=VALID, patience=4, questions=1)
+    module = Module()
+    Trainer(50, [lightning_callback(stopping, predict=by_output, restore=False)]).fit(module)
+    assert list(stopping.answers) == [stopping.rounds - 5]
+    assert np.array_equal(module.inner.coef_, weights_after(stopping.rounds))
+
+
 @pytest.mark.parametrize("fit", [keras_fit, lightning_fit])
 def test_one_callback_serves_one_fit(fit: Fit) -> None:
     stopping = GuardedStopping(make(), "accuracy", validation=VALID, questions=1)
