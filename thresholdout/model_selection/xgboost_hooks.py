@@ -71,7 +71,8 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
             self.stopping = stopping
             self._first = 0
             self._output = ""
-            self._free = DMatrix(stopping.free[0])
+            self._threads: int | None = None
+            self._free: Any = None
 
         def before_training(self, model: Any) -> Any:
             if not isinstance(model, Booster):
@@ -83,9 +84,11 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
 
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             if not self._output:
-                self._output = _output(model, stopping)
+                self._output, self._threads = _configuration(model, stopping)
+                self._free = DMatrix(stopping.free[0], nthread=self._threads)
             kind: Kind = "probabilities" if self._output == "probabilities" else "values"
-            rounds, codes, free = model.num_boosted_rounds(), self._output == "codes", self._free
+            rounds, codes = model.num_boosted_rounds(), self._output == "codes"
+            threads, free = self._threads, self._free
 
             def output(matrix: Any) -> Any:
                 put_out = model.predict(matrix, iteration_range=(0, rounds))
@@ -93,7 +96,9 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
 
             # The free records are converted once; what is kept can be sent to a guard in another process.
             now = predictor(lambda _: output(free), kind, labels)
-            return stopping.update(now, keep=lambda _: predictor(lambda X: output(DMatrix(X)), kind, labels))
+            return stopping.update(
+                now, keep=lambda _: predictor(lambda X: output(DMatrix(X, nthread=threads)), kind, labels)
+            )
 
         def after_training(self, model: Any) -> Any:
             stopping.finish()
@@ -105,12 +110,13 @@ def xgboost_callback(stopping: GuardedStopping, *, classes: ArrayLike | None = N
     return GuardedCallback()
 
 
-def _output(model: Any, stopping: GuardedStopping) -> str:
-    """Return what a booster puts out, from its objective."""
+def _configuration(model: Any, stopping: GuardedStopping) -> tuple[str, int | None]:
+    """Return what a booster puts out, from its objective, and how many threads it was given."""
     learner = json.loads(model.save_config())["learner"]
     if learner["gradient_booster"]["name"] == "dart":
         raise InputError("booster", "'dart', which changes earlier trees", "'gbtree' or 'gblinear'")
     name = learner["objective"]["name"]
     output = _OBJECTIVES.get(name, "values" if name.startswith("reg:") else None)
     check_objective(name, "probabilities" if output == "codes" else output, stopping.metric)
-    return str(output)
+    threads = int(learner["generic_param"].get("nthread", 0))
+    return str(output), threads if threads > 0 else None
