@@ -8,7 +8,7 @@
     │   └── OverlapError                    training and holdout part share records
     ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
     ├── PlanError                       no parameters reach the target: .reason
-    ├── SharingError (TypeError)        a guard that would be copied into another process
+    ├── SharingError (TypeError)        a guard that cannot be reached, or would be copied into another process
     └── LedgerError                     the store of the guard's state: .location
         ├── LedgerDamaged                   its history is not the one that was written: .query
         ├── LedgerMismatch                  it belongs to other data or other parameters
@@ -138,7 +138,7 @@ class PlanError(ThresholdoutError):
 
 
 class SharingError(ThresholdoutError, TypeError):
-    """A guard or a scorer would be copied into another process, where its budget could not be kept."""
+    """A guard or a scorer cannot be used in this process: its own is gone, or two would spend the same budget."""
 
 
 class LedgerError(ThresholdoutError):

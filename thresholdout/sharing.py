@@ -159,7 +159,7 @@ def share(thing: Shared) -> Handle:
     >>> share(guard) == share(guard)
     True
     """
-    return _office.handle(thing)
+    return thing._handle if isinstance(thing, Elsewhere) else _office.handle(thing)
 
 
 def same(one: Shared, other: Shared) -> bool:
@@ -177,7 +177,9 @@ class _Office:
         self._authkey = secrets.token_bytes(32)
         self._listener: Any = None
         self._open: set[Connection] = set()
+        self._closed = False
         self._things: dict[str, Shared] = {}
+        self._standing: dict[str, Shared] = {}  # made beforehand: a forked child had better import nothing
         self._handles: dict[int, Handle] = {}
 
     def handle(self, thing: Shared) -> Handle:
@@ -191,6 +193,7 @@ class _Office:
                 threading.Thread(target=self._accept, name="thresholdout-sharing", daemon=True).start()
             owner = f"process {os.getpid()} on {socket.gethostname()}"
             handle = Handle(self._listener.address, self._authkey, secrets.token_hex(16), owner)
+            self._standing[handle.token] = thing.elsewhere(handle)
             self._things[handle.token] = thing
             self._handles[id(thing)] = handle
             return handle
@@ -201,6 +204,7 @@ class _Office:
 
     def close(self) -> None:
         """Listen no more."""
+        self._closed = True
         if self._listener is not None:
             self._listener.close()
 
@@ -210,8 +214,8 @@ class _Office:
             self._listener.close()
         for connection in list(self._open):  # otherwise nobody would notice the end of the parent
             connection.close()
-        for thing in self._things.values():
-            there = thing.elsewhere(self._handles[id(thing)])
+        for token, thing in self._things.items():
+            there = self._standing[token]
             thing.__class__ = type(there)
             thing.__dict__ = there.__dict__
 
@@ -220,7 +224,7 @@ class _Office:
             try:
                 connection = self._listener.accept()
             except OSError:
-                if self._listener._listener is None:
+                if self._closed:
                     return
                 time.sleep(0.1)  # no descriptors left, say; there may be some later
                 continue

@@ -476,6 +476,7 @@ def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes]
     assert repr(guard) == f"<Thresholdout in {gone}"
     assert repr(scorer) == f"<GuardScorer in {gone}"
     assert same(guard, pickle.loads(pickle.dumps(guard)))
+    assert share(guard) == guard._handle
     assert not hasattr(guard, "nothing")
 
 
@@ -612,15 +613,16 @@ def test_a_listener_survives_trouble_and_ends_with_its_office() -> None:
     class Troubled:
         """A listener that fails once, then is closed."""
 
-        def __init__(self) -> None:
-            self._listener: Any = self
-            self.failures = 0
+        failures = 0
 
         def accept(self) -> Any:
             self.failures += 1
             if self.failures == 2:
-                self._listener = None
+                office.close()
             raise OSError
+
+        def close(self) -> None:
+            pass
 
     office = sharing._Office()
     office._listener = troubled = Troubled()

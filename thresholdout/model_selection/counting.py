@@ -64,7 +64,7 @@ def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None
 
 def _fitting(guard: Thresholdout, estimator: Any, X: Any, y: Any) -> int:
     """Questions of fitting an estimator once."""
-    if hasattr(estimator, "count_queries"):
+    if hasattr(estimator, "count_queries") and hasattr(estimator, "guard"):
         return int(estimator.count_queries(X, y)) if same(guard, estimator.guard) else 0
     if _asks_nothing(guard, estimator):
         return 0
@@ -227,7 +227,7 @@ def _asks_nothing(guard: Thresholdout, thing: Any) -> bool:
     """Whether nothing in an estimator, or in a value of a parameter, asks this guard."""
     if isinstance(thing, GuardScorer):
         return not same(guard, thing.guard)
-    if hasattr(thing, "count_queries"):
+    if hasattr(thing, "count_queries") and hasattr(thing, "guard"):
         return not same(guard, thing.guard)
     values: Iterable[Any] = ()
     if isinstance(thing, Mapping):

@@ -100,7 +100,7 @@ class GuardScorer(Shared):
         for chosen in metrics.values():
             guard._checked_score(chosen, sample_weight)
         self._declared = Declared(guard, metrics, cv, sample_weight is not None)
-        self._weights = sample_weight
+        self._weights = None if sample_weight is None else (np.array(sample_weight[0]), np.array(sample_weight[1]))
         self._request: bool | str | None = None
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -261,7 +261,7 @@ class GuardScorer(Shared):
         X, y = self.guard.train
         cv = self._declared.cv
         values = metric.of(estimator, X, y) if cv is None else metric.cross_validated(estimator, X, y, cv)
-        return float(np.average(values, weights=None if self._weights is None else np.asarray(self._weights[0])))
+        return float(np.average(values, weights=None if self._weights is None else self._weights[0]))
 
     def _raise(self, error: BudgetExhausted) -> NoReturn:
         raise SearchExhausted(error.what, error.spent, error.limit) from error
