@@ -115,7 +115,7 @@ def test_subsampling_on_randomised_response(seed: int, tau: int) -> None:
 
     def output(bits: list[int]) -> np.ndarray:
         chosen = [tables[sum(bits[i] for i in subset)] for subset in combinations(range(4), tau)]
-        return np.mean(chosen, axis=0)
+        return np.asarray(np.mean(chosen, axis=0))
 
     def stick(p: np.ndarray, q: np.ndarray, e: float) -> float:
         return float(np.maximum(p - math.exp(e) * q, 0).sum())
@@ -227,8 +227,8 @@ def test_learners_end_to_end() -> None:
     assert first.error == pytest.approx(0.75, abs=5e-3)
     assert second.error == pytest.approx(0.59, abs=5e-3)
     assert 0.5e-4 < first.failure < 2e-4
-    assert first == high_probability_bound(*kov, 60_000, on_small_n="inflate")
-    assert sgld_generalization(*settings, 0.05).error == best_error(*kov, 60_000, 0.05)
+    assert first == high_probability_bound(kov.eps, kov.delta, 60_000, on_small_n="inflate")
+    assert sgld_generalization(*settings, 0.05).error == best_error(kov.eps, kov.delta, 60_000, 0.05)
     poor = sgld_generalization(1000, 32, 500, 1.0, 1.0, 1e-6, 1e-6)
     assert poor.vacuous
     assert sgld_privacy(1000, 32, 500, 1.0, 1.0, 1e-6, 1e-6).eps > 1
