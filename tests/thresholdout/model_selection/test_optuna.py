@@ -14,6 +14,8 @@ from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
+from tests.thresholdout.ledger.conftest import server
+from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.model_selection.optuna_worker import BUDGET, QUERIES, build, make
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
@@ -21,6 +23,7 @@ from thresholdout.metrics import absolute_error, squared_error
 from thresholdout.model_selection import GuardedObjective, stop_when_exhausted
 
 ROOT = Path(__file__).parents[3]
+__all__ = ["server"]  # a fixture
 X, Y = load_breast_cancer(return_X_y=True)
 COMPLETE, FAIL = optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.FAIL
 
@@ -228,12 +231,21 @@ def test_threads_are_charged_exactly_and_all_stop() -> None:
 
 
 def test_processes_on_one_database_are_charged_exactly_and_all_stop(tmp_path: Path) -> None:
-    url, ledger = f"sqlite:///{tmp_path / 'study.db'}", str(tmp_path / "guard.db")
+    share_a_study(tmp_path, str(tmp_path / "guard.db"), workers=3)
+
+
+def test_processes_whose_guards_are_in_postgresql(tmp_path: Path, server: Server) -> None:
+    share_a_study(tmp_path, server.new_database(), workers=2)
+
+
+def share_a_study(tmp_path: Path, ledger: str, workers: int) -> None:
+    """Let workers search until the guard answers no more, and compare what they say with the two stores."""
+    url = f"sqlite:///{tmp_path / 'study.db'}"
     optuna.create_study(study_name="shared", storage=url, direction="maximize")
     make(ledger)  # the file is there before the workers open it
     worker = Path(__file__).with_name("optuna_worker.py")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    workers = [
+    processes = [
         subprocess.Popen(
             [sys.executable, str(worker), url, ledger, "200", "stop"],
             env=environment,
@@ -241,10 +253,10 @@ def test_processes_on_one_database_are_charged_exactly_and_all_stop(tmp_path: Pa
             stderr=subprocess.PIPE,
             text=True,
         )
-        for _ in range(3)
+        for _ in range(workers)
     ]
-    outputs = [process.communicate(timeout=120) for process in workers]
-    assert [process.returncode for process in workers] == [0, 0, 0], outputs
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0] * workers, outputs
     reports = [output.split() for output, _ in outputs]
     guard = make(ledger)
     history = guard.history
@@ -258,7 +270,7 @@ def test_processes_on_one_database_are_charged_exactly_and_all_stop(tmp_path: Pa
     by_query = dict(zip(history["query"], history["value"], strict=True))
     assert all(trial.value == by_query[trial.user_attrs["accuracy"]["query"]] for trial in complete)
     assert {trial.state for trial in done.trials} <= {COMPLETE, FAIL}
-    assert sum(int(report[2]) for report in reports) == len(done.trials) - len(complete) <= 3
+    assert sum(int(report[2]) for report in reports) == len(done.trials) - len(complete) <= workers
     assert done.user_attrs["guard_state"]["exhausted"] == guard.exhausted
 
 
