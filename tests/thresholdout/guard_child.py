@@ -113,7 +113,7 @@ def _ask_until_killed(guard: Thresholdout, prefix: str) -> tuple[int, IO[str]]:
         return process, os.fdopen(reader)
     os.dup2(writer, 1)
     for number in itertools.count():
-        surprise = random.Random(f"{prefix}{number}").random() < 0.01
+        surprise = random.Random(f"{prefix}{number}").random() < 0.05
         show(ask(guard, f"{prefix}{number}", 0.1 if surprise else UNSURPRISING))
     os._exit(1)
 
@@ -138,7 +138,7 @@ def killed_at_random(ledger: str, kills: str) -> None:
         assert answers.items() <= stored.items()
         assert len(stored) <= len(answers) + 4 * (number + 1)  # one answer of each may not have left
     assert history(guard_in(ledger)) == stored
-    for key in random.sample(sorted(answers), 10):
+    for key in random.sample(sorted(answers), 5):
         assert ask(guard, key, 0.1 if " holdout " in answers[key] else UNSURPRISING) == answers[key]
     assert history(guard) == stored
     print(len(answers), BUDGET - (guard.remaining or 0))

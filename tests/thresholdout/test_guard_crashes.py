@@ -68,5 +68,5 @@ def test_killed_at_every_line_of_a_question(ledger: str) -> None:
 def test_killed_at_random(ledger: str, kills: int) -> None:
     (said,) = finish(start("killed_at_random", ledger, kills))
     answers, surprises = map(int, said.split())
-    assert answers > kills
-    assert surprises > 0
+    assert answers >= kills // 4  # one at least each time
+    assert surprises <= BUDGET

@@ -89,6 +89,12 @@ class PostgresServer(Database):
     loses answers at a power failure, and no session can change that.
 
     A pool of connections in front of the server must keep one session for each client.
+
+    Examples
+    --------
+    >>> PostgresServer("postgresql://guard:secret@/answers?host=/nowhere", must_exist=True, timeout=1)
+    Traceback (most recent call last):
+    thresholdout.errors.LedgerUnusable: ledger postgresql://guard@/answers?host=/nowhere: it can't be reached: ...
     """
 
     def __init__(self, address: str, *, must_exist: bool, timeout: float) -> None:
@@ -172,16 +178,26 @@ class PostgresServer(Database):
                 self.location, "the connection was lost while this was stored; look whether it was, or do it again"
             )
         guard_id, number, digest = cursor.last_entry
-        try:
-            found = self._connected().execute(_STORED, (guard_id, number)).fetchone()
-        except (LedgerUnusable, self._driver.Error):
-            raise LedgerUnusable(
-                self.location,
-                "the connection was lost while an answer was stored, and the server does not come back: the answer "
-                "did not leave, but may have been charged, and is in the history then; ask again with the same key",
-            ) from None
+        found = self._stored_digest(guard_id, number)
         if found != (digest,):
             raise LedgerUnusable(self.location, _LOST)
+
+    def _stored_digest(self, guard_id: int, number: int) -> tuple[str] | None:
+        """Look an entry up when the session that was to store it has ended, however often the connection is lost."""
+        until = time.monotonic() + self._timeout
+        while True:
+            try:
+                found: tuple[str] | None = self._connected().execute(_STORED, (guard_id, number)).fetchone()
+                return found
+            except (LedgerUnusable, self._driver.Error):
+                self._disconnect()
+                if time.monotonic() > until:
+                    break
+        raise LedgerUnusable(
+            self.location,
+            "the connection was lost while an answer was stored, and the server does not come back: the answer "
+            "did not leave, but may have been charged, and is in the history then; ask again with the same key",
+        )
 
     def _check_usable(self) -> None:
         """Refuse what this process, or this thread, may not do now."""
@@ -449,6 +465,8 @@ def _after_fork_in_child() -> None:
     """Let go of the parent's connections without a word to the server, which would end the parent's session."""
     for server in _held:
         connection = server._connection
+        server._session = None
+        server._abandoned = set()
         if connection is None:
             server._process = os.getpid()
             continue

@@ -213,7 +213,7 @@ def test_clients_killed_at_every_line_of_a_question(address: str) -> None:
 
 def test_clients_killed_at_random(address: str) -> None:
     (said,) = finish(start("killed_at_random", address, 100))
-    assert int(said.split()[0]) > 100
+    assert int(said.split()[0]) >= 25  # one at least each time
 
 
 def test_processes_share_one_budget(server: Server) -> None:
@@ -247,17 +247,17 @@ def test_a_server_that_is_killed() -> None:
         with SQLLedger(address) as ledger:
             ledger.create(GUARD, {}, FIRST)
         processes = [start("asks_stubbornly", address, f"{number}-") for number in range(3)]
-        for kills in range(1, 5):
+        for kills in range(1, 4):
             while count(address) < 100 * kills:
                 time.sleep(0.02)
-            if kills < 4:
+            if kills < 3:
                 server.kill()
                 server.start()
         for process in processes:
             os.kill(process.pid, signal.SIGTERM)
         answers = dict(line.split() for process in processes for line in finish(process))
         assert answers.items() <= stored(address).items()
-        assert len(answers) >= 400 - 3 * 3
+        assert len(answers) >= 300 - 3 * 2
     finally:
         server.stop()
 
