@@ -1,4 +1,4 @@
-"""Guards in scikit-learn's model selection."""
+"""Guards in model selection: scikit-learn, Optuna, LightGBM, XGBoost, Keras, Lightning, and loops of one's own."""
 
 from typing import TYPE_CHECKING, Any
 
