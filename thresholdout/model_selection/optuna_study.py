@@ -52,8 +52,8 @@ class GuardedObjective:
     fit : bool, default=True
         Fit what `build` returns; ``False`` when `build` does that itself.
     exhausted : {"raise", "train", "nan", "stop"}, default="raise"
-        When the guard answers no more: `BudgetExhausted`, which ends the study; the value on the training part stands
-        in, without certificate; the trial fails, as trials without a value do in Optuna, and the study goes on; or the
+        When the guard answers no more: `BudgetExhausted`, which ends the study unless Optuna is told to ``catch`` it;
+        the value on the training part stands in, without certificate; the trial fails, as trials without a value do in Optuna, and the study goes on; or the
         study stops, in every worker, and the trial that found no answer fails.
     key : {"trial", "params"}, default="trial"
         What makes a question the same as an earlier one, which is then answered again without charge. ``"trial"``: the
