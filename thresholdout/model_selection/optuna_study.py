@@ -53,8 +53,8 @@ class GuardedObjective:
         Fit what `build` returns; ``False`` when `build` does that itself.
     exhausted : {"raise", "train", "nan", "stop"}, default="raise"
         When the guard answers no more: `BudgetExhausted`, which ends the study unless Optuna is told to ``catch`` it;
-        the value on the training part stands in, without certificate; the trial fails, as trials without a value do in Optuna, and the study goes on; or the
-        study stops, in every worker, and the trial that found no answer fails.
+        the value on the training part stands in, without certificate; the trial fails, as trials without a value do in
+        Optuna, and the study goes on; or the study stops, in every worker, and the trial that found no answer fails.
     key : {"trial", "params"}, default="trial"
         What makes a question the same as an earlier one, which is then answered again without charge. ``"trial"``: the
         same trial of the same study, so that a call that is repeated after a lost connection or a crash is free.
