@@ -35,7 +35,7 @@ def figure1() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per order, one column per batch size: sigma 6, q = 0.001; the exact value of the removed-record direction.
+        One row per order, one column per batch size: sigma 6, q = 0.001; exact for a removed record.
     """
     import pandas as pd
 
@@ -64,8 +64,8 @@ def figure2(orders: Any = None) -> pd.DataFrame:
 
     Examples
     --------
-    >>> float(figure2([2.0])["Theorem 3.4, m=4"].iloc[0].round(13))
-    7.008e-07
+    >>> f"{figure2([2.0])['Theorem 3.4, m=4'].iloc[0]:.6e}"
+    '7.007539e-07'
     """
     import pandas as pd
 
@@ -139,7 +139,9 @@ def figure7(orders: Any = None) -> pd.DataFrame:
 
     grid = np.linspace(50, 60, 21) if orders is None else np.asarray(orders, dtype=float)
     columns = {
-        "Theorem 3.4, m=5": rdp_fswor(grid, SIGMA, RATE, adjacency="replace_one", method="taylor", m=5, leading="paper"),
+        "Theorem 3.4, m=5": rdp_fswor(
+            grid, SIGMA, RATE, adjacency="replace_one", method="taylor", m=5, leading="paper"
+        ),
         "Poisson C.9, m=5, published": TaylorSeries(2 * SIGMA, poisson=True, published=True).bound(grid, RATE, 5),
         "Poisson C.9, m=5, proved": rdp_poisson(grid, SIGMA, RATE, adjacency="replace_one", method="taylor", m=5),
         "Wang upper": rdp_wang(grid, SIGMA, RATE),

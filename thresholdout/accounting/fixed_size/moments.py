@@ -137,10 +137,10 @@ def _log_bounds(shift: float, size: int) -> Floats:
         base = _log_abs(exponent)
         for k in ks[sharp]:
             values = k * base - 0.5 * nodes**2
+            values += UNIT * (20 + k * (8 + 2 * np.abs(exponent)) + np.abs(values))
             peak = float(values.max())
-            drift = UNIT * (20 + 2 * k * (8 + abs(float(exponent[values.argmax()]))) + 2 * abs(peak))
             total = math.log(float(np.exp(values - peak).sum()) * _STEP) - _HALF_LOG_2PI
-            logs[k // 2] = min(logs[k // 2], peak + total + drift + 1e-14)
+            logs[k // 2] = min(logs[k // 2], peak + total + UNIT * 8 * abs(peak) + 1e-14)
     bounds = np.empty(size)
     bounds[0::2] = logs[:-1]
     bounds[1::2] = 0.5 * (logs[:-1] + logs[1:])
@@ -163,7 +163,8 @@ def _log_odd(shift: float, k: int, side: int) -> float:
     logs = k * _log_abs(exponent) - 0.5 * nodes**2
     peak = float(logs.max())
     sizes = np.exp(logs - peak)
-    total = math.fsum((np.sign(exponent) * sizes).tolist()) + side * UNIT * (40 + 8 * k) * float(sizes.sum())
+    drift = UNIT * float((sizes * (40 + k * (8 + 2 * np.abs(exponent)) + np.abs(logs))).sum())
+    total = math.fsum((np.sign(exponent) * sizes).tolist()) + side * drift
     if total <= 0.0:
         return -math.inf
     return peak + math.log(total * _STEP) - _HALF_LOG_2PI

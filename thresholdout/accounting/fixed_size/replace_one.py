@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from thresholdout.accounting.fixed_size.arguments import Floats, order, rate, sigma_of, terms
+from thresholdout.accounting.fixed_size.binomial_moments import binomial_moments
 from thresholdout.accounting.fixed_size.envelope import envelope
 from thresholdout.accounting.fixed_size.moments import Moments
 from thresholdout.accounting.fixed_size.quadrature import UNIT
@@ -178,13 +179,16 @@ def replace_one(alpha: Floats, sigma: float, q: float, *, method: str, m: int = 
         Orders above 1.
     sigma, q : float
         Noise multiplier and sampling rate.
-    method : {"auto", "taylor", "envelope"}
+    method : {"auto", "taylor", "envelope", "binomial"}
     m : int
         Taylor terms.
     leading : {"sharp", "paper"}
     """
     if method == "taylor":
         return TaylorSeries(sigma).bound(alpha, q, m, leading)
+    sums = binomial_moments(alpha, sigma, q)
+    if method == "binomial":
+        return sums
     best = envelope(alpha, 2.0 / sigma, q)
     if method == "envelope":
         return best
@@ -194,4 +198,4 @@ def replace_one(alpha: Floats, sigma: float, q: float, *, method: str, m: int = 
     for count in _TERMS:
         if promising.any():
             best[promising] = np.minimum(best[promising], series.bound(alpha[promising], q, count))
-    return np.minimum(best, wang_upper(alpha, sigma, q, variant="min"))
+    return np.minimum(best, np.minimum(sums, wang_upper(alpha, sigma, q, variant="min")))

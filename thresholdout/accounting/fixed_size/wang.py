@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from thresholdout.accounting.fixed_size.arguments import Floats, Orders, like, one_of, orders, rate, sigma_of
-from thresholdout.accounting.fixed_size.moments import Moments
+from thresholdout.accounting.fixed_size.binomial_moments import choose, interpolate, neighbours
 from thresholdout.accounting.fixed_size.quadrature import UNIT, log_sum
 from thresholdout.errors import InputError
 
@@ -57,25 +57,13 @@ def rdp_wang(alpha: Orders, sigma: float, q: float, *, bound: str = "upper", var
 
 def wang_upper(alpha: Floats, sigma: float, q: float, *, variant: str) -> Floats:
     """Return the upper bound, by linear interpolation of the cumulant function between integers."""
-    low = np.maximum(np.floor(alpha), 2.0)
-    high = np.maximum(np.ceil(alpha), 2.0)
-    known = {int(n): _cumulant(int(n), sigma, q, variant) for n in np.unique(np.concatenate([low, high]))}
-    below, above = (np.array([known[int(n)] for n in side]) for side in (low, high))
-    share = np.clip(alpha - low, 0.0, 1.0)
-    value: Floats = np.where(alpha <= 2, known.get(2, 0.0), ((1 - share) * below + share * above) / (alpha - 1))
-    return value * (1 + 16 * UNIT)
-
-
-def _choose(n: int) -> Floats:
-    """Return the logarithms of the binomial coefficients of n over 0, ..., n."""
-    j = np.arange(n + 1)
-    return Moments.falling(n, j) - Moments.log_factorial(j)
+    return interpolate(alpha, {n: _cumulant(n, sigma, q, variant) for n in neighbours(alpha)})
 
 
 def _cumulant(n: int, sigma: float, q: float, variant: str) -> float:
     s = 1.0 / sigma**2
     j = np.arange(3, n + 1)
-    logs = math.log(2) + j * math.log(q) + _choose(n)[3:] + 2 * j * (j - 1.0) * s
+    logs = math.log(2) + j * math.log(q) + choose(n)[3:] + 2 * j * (j - 1.0) * s
     second = 4 * s + math.log(-math.expm1(-4 * s)) + math.log(4)
     if variant == "min":
         second = min(second, math.log(2) + 4 * s)
@@ -86,7 +74,7 @@ def _cumulant(n: int, sigma: float, q: float, variant: str) -> float:
 
 def _lower(n: int, sigma: float, q: float) -> float:
     j = np.arange(2, n + 1)
-    excess = _choose(n)[2:] + j * math.log(q) + (n - j) * math.log1p(-q)
+    excess = choose(n)[2:] + j * math.log(q) + (n - j) * math.log1p(-q)
     exponent = 2 * j * (j - 1.0) / sigma**2
     logs = excess + np.where(exponent < 600, np.log(np.expm1(np.minimum(exponent, 600.0))), exponent)
     slack = 16 * UNIT * (math.lgamma(n + 2) + float(np.abs(logs).max()) + n * abs(math.log(q)))

@@ -83,9 +83,10 @@ def rdp_fswor(
         ``q = batch_size / dataset_size``. Under add/remove the data set is the larger one of the pair.
     adjacency : {"add_remove", "replace_one"}
         Neighbouring data sets: one more or less record, or another record in its place.
-    method : {"auto", "exact", "taylor", "envelope", "wang"}
+    method : {"auto", "exact", "taylor", "envelope", "binomial", "wang"}
         "auto": the exact value for add/remove; for replace-one the smallest valid bound per order, of Theorem 3.4 with
-        the sharpened leading term (m = 3 to 6), the envelope and Wang et al. "exact" exists for add/remove only.
+        the sharpened leading term (m = 3 to 6), the envelope, the binomial sum and Wang et al. "exact" exists for
+        add/remove only. The last three are replace-one bounds, valid for add/remove as well.
     m : int
         Taylor terms of method "taylor", 3 or more.
     leading : {"sharp", "paper"}
@@ -105,8 +106,8 @@ def rdp_fswor(
     Notes
     -----
     Add/remove: [B24, Thm 3.1], exact for every real order, in both directions (PROOFS.md, F1). Replace-one: [B24,
-    Thm 3.4] with its leading term sharpened (F5), and the envelope (F4). Sensitivity is twice the clipping norm under
-    either adjacency, since the batch size is fixed.
+    Thm 3.4] with its leading term sharpened (F5), the envelope (F4) and the binomial sum (F9). The sensitivity is twice
+    the clipping norm under either adjacency, since the batch size is fixed.
 
     References
     ----------
@@ -117,14 +118,14 @@ def rdp_fswor(
     >>> f"{rdp_fswor(2, 6, batch_size=120, dataset_size=50_000):.6e}"
     '6.769096e-07'
     >>> f"{rdp_fswor(2, 6, 0.0024, adjacency='replace_one'):.4e}"
-    '6.8195e-07'
+    '6.7691e-07'
     """
     found, noise, share = orders(alpha), sigma_of(sigma), rate(q, batch_size, dataset_size)
     one_of(adjacency, "adjacency", ("add_remove", "replace_one"))
-    one_of(method, "method", ("auto", "exact", "taylor", "envelope", "wang"))
+    one_of(method, "method", ("auto", "exact", "taylor", "envelope", "binomial", "wang"))
     one_of(leading, "leading", ("sharp", "paper"))
     count = terms(m)
-    if adjacency == "replace_one" or method in ("envelope", "wang"):
+    if adjacency == "replace_one" or method in ("envelope", "binomial", "wang"):
         if method == "exact":
             raise InputError("method", "'exact' for replace-one, which is not known", "'auto'")
         if method == "wang":

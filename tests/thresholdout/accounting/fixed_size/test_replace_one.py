@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.thresholdout.accounting.fixed_size import twin
-from thresholdout.accounting import E_tilde, F_tilde, default_orders, rdp_fswor, rdp_fswor_lower, rdp_wang
+from thresholdout.accounting import (
+    E_tilde,
+    F_tilde,
+    default_orders,
+    rdp_fswor,
+    rdp_fswor_lower,
+    rdp_wang,
+    taylor_moment,
+    taylor_moment_bound,
+)
 
 Q = 0.0024
 
@@ -82,12 +91,50 @@ def test_the_smallest_is_a_bound_and_never_above_its_parts(sigma: float, q: floa
     assert (best <= envelope).all()
     assert (envelope <= 2 * alpha / sigma**2 * (1 + 1e-9)).all()
     assert (best <= rdp_wang(alpha, sigma, q, variant="min")).all()
+    assert (best <= rdp_fswor(alpha, sigma, q, adjacency="replace_one", method="binomial")).all()
     for m in (3, 4, 5, 6):
         part = rdp_fswor(alpha, sigma, q, adjacency="replace_one", method="taylor", m=m)
         assert (best <= part * (1 + 1e-13)).all()
         assert (part >= lower).all()
         paper = rdp_fswor(alpha, sigma, q, adjacency="replace_one", method="taylor", m=m, leading="paper")
         assert (part <= paper).all()
+
+
+def test_order_two_is_exact() -> None:
+    """The binomial sum meets the lower bound at order 2, and is the smallest bound in the paper's main example."""
+    for sigma, q in ((0.5, 0.3), (6, Q), (300, 1e-5)):
+        best = rdp_fswor(2, sigma, q, adjacency="replace_one")
+        assert best == pytest.approx(rdp_fswor_lower(2, sigma, q), rel=1e-11)
+        assert rdp_fswor(1.5, sigma, q, adjacency="replace_one", method="binomial") == pytest.approx(best, rel=1e-11)
+
+
+def test_binomial_sum_by_its_definition() -> None:
+    for n, sigma, q in ((3, 2.0, 0.1), (5, 6.0, 0.01), (6, 0.8, 0.3)):
+        total = 1 + math.comb(n, 2) * q**2 * math.expm1(4 / sigma**2)
+        for j in range(3, n + 1):
+            even = j % 2 == 0
+            plain = (2 if even else 1) * math.exp(2 * j * (j - 1) / sigma**2)
+            moments = [taylor_moment(sigma, k) for k in ((j, j) if even else (j - 1, j + 1))]
+            total += math.comb(n, j) * q**j * min(plain, (4 if even else 3) * math.sqrt(moments[0] * moments[1]))
+        found = rdp_fswor(n, sigma, q, adjacency="replace_one", method="binomial")
+        assert found == pytest.approx(math.log(total) / (n - 1), rel=1e-11)
+    half = rdp_fswor([3, 3.5, 4], 2, 0.1, adjacency="replace_one", method="binomial")
+    assert 2.5 * half[1] == pytest.approx((2 * half[0] + 3 * half[2]) / 2, rel=1e-12)
+
+
+def test_moments_of_differences_over_random_geometries() -> None:
+    """E[(x - y)^k] of two ratios less 1 that share a base: at most 3 or 4 times the moment bound; here below 1."""
+    rng, grid = np.random.default_rng(5), np.arange(-9, 13, 0.08)
+    x = np.stack(np.meshgrid(grid, grid, indexing="ij"), -1).reshape(-1, 2)
+    bell = np.exp(-0.5 * (x**2).sum(1)) * 0.0064 / (2 * math.pi)
+    for _ in range(20):
+        sigma, k = float(rng.uniform(4, 20)), int(rng.integers(3, 6))
+        points = rng.normal(size=(3, 2))
+        points *= rng.random((3, 1)) ** 0.2 / (np.linalg.norm(points, axis=1, keepdims=True) * sigma)
+        one, other = points[0] - points[2], points[1] - points[2]
+        difference = np.exp(x @ one - one @ one / 2) - np.exp(x @ other - other @ other / 2)
+        found = float((np.abs(difference) ** k) @ bell)
+        assert found <= (4 if k % 2 == 0 else 3) * taylor_moment_bound(sigma, k)
 
 
 def test_paper_is_above_wang_at_small_noise() -> None:
