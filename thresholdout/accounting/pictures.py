@@ -127,6 +127,6 @@ def plot_composition(table: pd.DataFrame, ax: Any = None) -> Any:
     ax = _axes(ax)
     for rule, rows in table.groupby("rule", sort=False):
         style = "-o" if bool(rows["sound"].all()) else "--x"
-        ax.loglog(rows["T"], rows["delta"] / rows["optimal_delta"], style, markersize=3, label=str(rule))
+        ax.semilogx(rows["T"], rows["delta"] / rows["optimal_delta"], style, markersize=3, label=str(rule))
     ax.axhline(1.0, color="#8a8a8a", linewidth=0.8)
     return _finish(ax, "steps", "delta / smallest valid delta at its epsilon")

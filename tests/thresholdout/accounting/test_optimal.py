@@ -165,3 +165,29 @@ def test_binomial_probabilities_in_many_digits(T: int, log_eps: float, place: fl
     if exact > 1e-290:
         assert found.masses[k - found.first] == pytest.approx(float(exact), rel=tail_slack(T))
     assert found.masses.sum() == pytest.approx(1, rel=1e-11)
+
+
+def test_agreement_with_privacy_loss_distributions_of_a_peer() -> None:
+    """dp-accounting agrees where its grid divides every epsilon; for many steps its epsilon is a little too small."""
+    pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    def step(eps: float, delta: float, grid: float) -> pld.PrivacyLossDistribution:
+        parameters = common.DifferentialPrivacyParameters(eps, delta)
+        return pld.from_privacy_parameters(parameters, value_discretization_interval=grid)
+
+    eps = [0.1, 0.2, 0.25, 0.05, 0.3, 0.4]
+    total = step(eps[0], 1e-6, 0.01)
+    for value in eps[1:]:
+        total = total.compose(step(value, 1e-6, 0.01))
+    for e in (0.0, 0.3, 0.6, 1.0):
+        assert compose_optimal_delta(eps, 1e-6, e) == pytest.approx(total.get_delta_for_epsilon(e), abs=1e-9)
+    assert compose_optimal_epsilon(0.1, 0, 1e-6, 100) == pytest.approx(
+        step(0.1, 0, 1e-4).self_compose(100).get_epsilon_for_delta(1e-6), rel=1e-8
+    )
+    theirs = step(0.01, 0, 1e-4).self_compose(10_000).get_epsilon_for_delta(1e-6)
+    low, high = optimal_epsilon_bounds(0.01, 0, 1e-6, 10_000)
+    assert theirs < low < high
+    assert equal_delta(0.01, 0, theirs, 10_000) > 1.0000001e-6
+    assert equal_delta(0.01, 0, high, 10_000) <= 1e-6
