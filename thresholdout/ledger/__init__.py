@@ -54,8 +54,8 @@ def open_ledger(
     Parameters
     ----------
     where : str, path, Ledger or None
-        A file, or its address such as ``"sqlite:///guard.db"``; None for a new ledger in memory; a ledger
-        is returned as it is.
+        A file, or an address such as ``"sqlite:///guard.db"`` or ``"postgresql://user@host/database"``; None for a
+        new ledger in memory; a ledger is returned as it is.
     must_exist : bool, default False
         Refuse to make a new file.
     key, key_file : optional

@@ -74,6 +74,8 @@ class SQLLedger(Ledger):
     where : str or path
         The file, or its address such as ``"sqlite:///guard.db"``. Made when missing, and then readable and
         writable by its owner only.
+        Or a database of a PostgreSQL server, ``"postgresql://user@host/database"``; see
+        `thresholdout.ledger.postgres.PostgresServer`. The tables are made when missing, in a schema of their own.
     must_exist : bool, default False
         Refuse to make a new file.
     key : str, optional
