@@ -34,9 +34,8 @@ def test_high_probability_table() -> None:
     assert table[(table["eps"] == 1.0) & (table["rule"] != "oneto_risk")]["vacuous"].all()
 
 
-@pytest.mark.statistical
 def test_measured_gaps_of_the_exponential_mechanism() -> None:
-    """Reference run of 100 records and 1,000 coins; standard errors of 200 draws are below 1 %."""
+    """Reference run of 100 records and 1,000 coins; the seed is fixed, standard errors are below 1 %."""
     for eps, gap in ((0.05, 0.0063), (0.2, 0.0250), (1.0, 0.115)):
         assert exponential_mechanism_gap(eps) == pytest.approx(gap, rel=0.05)
     table = compare_on_average([0.05, 0.2, 1.0], 0.0, draws=50)

@@ -146,7 +146,6 @@ def test_the_second_rule_exceeds_the_first_by_a_known_ratio() -> None:
     assert tv_bound(700, 0) == 1
 
 
-@pytest.mark.statistical
 def test_azuma_on_fair_signs() -> None:
     """Sums of signs: the tail is above the exact binomial one."""
     found = azuma_tail(np.ones(100), 2.0)

@@ -72,9 +72,9 @@ def test_table_of_sample_sizes(error: float, sizes: tuple[int, ...]) -> None:
 
 def test_below_some_sizes_nothing_is_known() -> None:
     assert best_error(1e-3, 0, 1462, 0.05) is None
-    assert best_error(1e-3, 0, 1470, 0.05) is not None
+    assert best_error(1e-3, 0, 1463, 0.05) is not None
     assert best_error(1e-3, 0, 977, 1 - 1e-9) is None
-    assert best_error(1e-3, 0, 985, 1 - 1e-9) is not None
+    assert best_error(1e-3, 0, 978, 1 - 1e-9) is not None
     assert best_error(0.2, 0, 10**9, 0.05) is None
 
 
@@ -257,19 +257,6 @@ def test_best_error_is_a_bound_and_the_best(eps: float, delta: float, n: int, fa
     assert high_probability_bound(used, delta, n, on_small_n="inflate").failure <= failure * (1 + 1e-6)
     if used * 0.999 > eps:
         assert high_probability_bound(used * 0.999, delta, n, on_small_n="inflate").failure > failure
-
-
-@pytest.mark.statistical
-def test_theorem_1_on_a_private_choice() -> None:
-    """The exponential mechanism chooses among 400 coins; the gap stays within 9 eps, far more often than promised."""
-    rng = np.random.default_rng(1)
-    n, eps = 3400, 0.1
-    bound = high_probability_bound(eps, 1e-6, n)
-    wins = rng.binomial(n, 0.5, size=(300, 400))
-    weight = np.exp(eps / 2 * (wins - wins.max(axis=1, keepdims=True)))
-    weight /= weight.sum(axis=1, keepdims=True)
-    outside = float((weight * (np.abs(wins / n - 0.5) >= bound.error)).sum(axis=1).mean())
-    assert outside <= bound.failure
 
 
 @pytest.mark.parametrize("eps", [1e-300, 1e-12, 700.0])
