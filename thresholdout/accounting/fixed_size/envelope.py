@@ -49,7 +49,8 @@ def envelope(alpha: Floats, shift: float, q: float) -> Floats:
             continue
         gain, error = half.upper(order)
         loss = half.lower(order)
-        logs[i] = math.log(math.exp(whole[i]) - loss + gain + error)
+        full = math.exp(whole[i]) * (1 + UNIT * (8 + abs(whole[i])))
+        logs[i] = math.log(full - loss + gain + error)
     value: Floats = np.logaddexp(0.0, logs + 1e-14) / (alpha - 1) * (1 + 16 * UNIT)
     return value
 

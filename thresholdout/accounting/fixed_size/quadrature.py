@@ -281,7 +281,7 @@ class _Rule:
         upper = log_sum(np.array([*highs, left_out])) + factor
         lower = log_sum(np.array(lows)) + factor
         error = self.log_error + float(
-            np.logaddexp(upper if power > 1 else -math.inf, self._flat(power) + math.log(2.0))
+            np.logaddexp(upper if power > 1 else -math.inf, self._flat(power) + math.log(4.0))
         )
         whole = log_sum(np.array([upper, error, self._tail(power, end)]))
         return Excess(
