@@ -61,6 +61,14 @@ def test_gaussian_delta_in_many_digits(log_mu: float, place: float) -> None:
         assert found == pytest.approx(float(exact), rel=1e-10 if mu > 0.01 else 2e-8, abs=1e-30)
 
 
+def test_gaussian_delta_of_tiny_steps_is_rounded_up() -> None:
+    """The two tails nearly cancel: what they lose by rounding is added."""
+    for mu in (1e-9, 3e-8, 1e-6):
+        for place in np.linspace(0.05, 6, 40):
+            eps = mu * float(place)
+            assert gaussian_delta(mu, 1.0, eps) >= exact_delta(mu, eps)
+
+
 @QUICK
 @given(st.floats(-4, 1.7), st.floats(-200, -0.01))
 def test_the_gaussian_step_has_its_delta(log_mu: float, log_delta: float) -> None:
