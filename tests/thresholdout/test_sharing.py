@@ -1,6 +1,7 @@
 """Guards in other processes: one owner, one budget, and nothing of the holdout on the way."""
 
 import copy
+import functools
 import io
 import multiprocessing
 import os
@@ -38,8 +39,8 @@ FORK = multiprocessing.get_context("fork")
 
 
 def make(**changes: Any) -> Thresholdout:
-    settings: dict[str, Any] = {"queries": 100, "budget": 50, "mechanism": "thresholdout", **changes}
-    return Thresholdout(HOLDOUT, train=TRAIN, **settings)
+    given: dict[str, Any] = {"queries": 100, "budget": 50, "threshold": 0.1, "noise_scale": 0.01}
+    return Thresholdout(HOLDOUT, train=TRAIN, **{"mechanism": "thresholdout", **given, **changes})
 
 
 def in_workers(calls: list[Any], backend: str = "loky") -> list[Any]:
@@ -532,11 +533,9 @@ def test_an_interrupted_question_leaves_no_stray_answer() -> None:
     share(guard)
 
     def ask() -> tuple[bool, str]:
-        main = threading.main_thread().ident
-        assert main is not None
-        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        stopped = isinstance(caught_in(lambda: guard.ask(slow, name="slow")), KeyboardInterrupt)
+        interrupting = functools.partial(interrupt, os.getpid())
+        stopped = isinstance(caught_in(lambda: guard.ask(interrupting, name="slow")), KeyboardInterrupt)
         return stopped, guard.ask(0.5, np.ones(897), name="next").name
 
     assert in_child(ask) == (True, "next")
@@ -546,8 +545,11 @@ def test_an_interrupted_question_leaves_no_stray_answer() -> None:
     assert sorted(guard.history["name"]) == ["next", "slow"]
 
 
-def slow(X: Any, y: Any) -> Any:
-    time.sleep(0.5)
+def interrupt(asking: int, X: Any, y: Any) -> Any:
+    """Interrupt the process that asks, which waits for the answer, and go on for a while."""
+    if len(y) == len(TRAIN[1]):
+        os.kill(asking, signal.SIGINT)
+        time.sleep(0.3)
     return y == 0
 
 
