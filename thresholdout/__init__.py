@@ -6,17 +6,24 @@ is one; the package `graphs`, beside this one, has the models of how records dep
 
 from thresholdout.answer import Answer
 from thresholdout.certificates import Certificate, certify
+from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import (
     BudgetExhausted,
+    GuardExhaustedWarning,
     InputError,
     InputTypeError,
+    LedgerDamaged,
     LedgerError,
     LedgerMismatch,
+    LedgerRetired,
+    LedgerSealed,
     LedgerUnusable,
     OverlapError,
     PlanError,
+    SearchExhausted,
     SharingError,
     ThresholdoutError,
+    UnsealedLedgerWarning,
 )
 from thresholdout.guard import Thresholdout
 from thresholdout.noise import SeededNoise, SystemNoise
@@ -26,19 +33,26 @@ __all__ = [
     "Answer",
     "BudgetExhausted",
     "Certificate",
+    "GuardExhaustedWarning",
     "InputError",
     "InputTypeError",
+    "KFoldGuard",
+    "LedgerDamaged",
     "LedgerError",
     "LedgerMismatch",
+    "LedgerRetired",
+    "LedgerSealed",
     "LedgerUnusable",
     "OverlapError",
     "Plan",
     "PlanError",
+    "SearchExhausted",
     "SeededNoise",
     "SharingError",
     "SystemNoise",
     "Thresholdout",
     "ThresholdoutError",
+    "UnsealedLedgerWarning",
     "certify",
     "plan",
 ]
