@@ -64,8 +64,8 @@ def like(alpha: Any, values: Floats) -> Any:
 def sigma_of(sigma: object) -> float:
     """Return the noise multiplier: standard deviation of the noise on the sum of gradients, over the clipping norm."""
     found = positive(sigma, "sigma")
-    if not 1e-3 <= found <= 1e8:
-        raise InputError("sigma", repr(found), "a noise multiplier in [0.001, 1e8]")
+    if not 0.01 <= found <= 1e8:
+        raise InputError("sigma", repr(found), "a noise multiplier in [0.01, 1e8]; less protects nothing")
     return found
 
 

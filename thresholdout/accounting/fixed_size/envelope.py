@@ -44,14 +44,17 @@ def envelope(alpha: Floats, shift: float, q: float) -> Floats:
     half = _HalfLine.of(moved, q)
     logs = np.empty_like(alpha)
     for i, order in enumerate(alpha.tolist()):
-        if whole[i] > 40.0 + math.log(order):  # the half-line parts are at most order * q
-            logs[i] = np.logaddexp(whole[i], math.log(order))
+        logs[i] = np.logaddexp(
+            whole[i], math.log(order * q)
+        )  # the right half-line is at most order * q, the left one 0
+        if not -250.0 < whole[i] < 40.0 + math.log(order):
             continue
         gain, error = half.upper(order)
         loss = half.lower(order)
         full = math.exp(whole[i]) * (1 + UNIT * (8 + abs(whole[i])))
-        logs[i] = math.log(full - loss + gain + error)
-    value: Floats = np.logaddexp(0.0, logs + 1e-14) / (alpha - 1) * (1 + 16 * UNIT)
+        if math.isfinite(error):
+            logs[i] = min(logs[i], math.log(full - loss + gain + error))
+    value: Floats = np.logaddexp(0.0, logs + 1e-14 + 4 * UNIT * np.abs(logs)) / (alpha - 1) * (1 + 16 * UNIT)
     return value
 
 
@@ -79,8 +82,9 @@ class _HalfLine:
         """Return the integral of g_(1-order) over w > 0, rounded up, and all error bounds of both integrals."""
         a, s = self.shift, self.nodes
         exponent = a * s
-        w = self.rate * np.expm1(exponent)
-        log = np.log1p(w)
+        w = self.rate * np.expm1(np.minimum(exponent, 600.0))
+        log = np.where(exponent > 600.0, exponent + math.log(self.rate), np.log1p(w))
+        w[exponent > 600.0] = np.inf
         logs = log_power_excess(1.0 - order, w, log) - 0.5 * exponent
         total = self._sum(logs, log, exponent, order, 1)
         reach = self.starts[-1] + 2 * self.half_width - 0.5 * a
@@ -107,7 +111,7 @@ class _HalfLine:
         long, short = 0.5 * half * (_ELLIPSE + 1 / _ELLIPSE), 0.5 * half * (_ELLIPSE - 1 / _ELLIPSE)
         low, high = self.starts + half - long, self.starts + half + long
         turn = math.cos(min(a * short, 1.5))  # a * short is below 0.94
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             size = np.maximum(np.exp(a * high) + 1, 2.0) ** 2  # |L - 1|**2
             gap = np.expm1(a * high) ** 2 + 4 * np.exp(a * high) * math.sin(0.5 * a * short) ** 2
             size = np.minimum(size, np.maximum(gap, np.expm1(a * low) ** 2 + 4 * math.sin(0.5 * a * short) ** 2))
@@ -123,5 +127,5 @@ class _HalfLine:
             modulus = (1 - q + q * back) if order >= 2 else (1 - q * (1 - front * turn))
             left = square * near * np.maximum(1.0, modulus ** (order - 2)) * np.exp(0.5 * a * high)
             bell = np.exp(0.5 * short**2 - 0.5 * np.maximum(low, 0.0) ** 2 - a * a / 8)
-        worst = float(np.sum((up + left) * bell)) * 0.4 * half
+            worst = float(np.sum((up + left) * bell)) * 0.4 * half  # NaN where a shift is too large for this bound
         return worst * (64 / 15) * _ELLIPSE ** (2 - 2 * _POINTS) / (1 - _ELLIPSE**-2)

@@ -209,7 +209,14 @@ def picture(table: pd.DataFrame, *, ax: Axes | None = None, ylabel: str = "Renyi
         ax = plt.subplots()[1]
     for name in table.columns:
         known = table[name].dropna()
-        ax.plot(known.index, known, label=str(name), marker="." if len(known) < 30 else "")
+        whole = len(known) == len(table)  # else the column exists at some points only
+        ax.plot(
+            known.index,
+            known,
+            linestyle="-" if whole else "none",
+            label=str(name),
+            marker="." if len(known) < 30 else "",
+        )
     ax.set_xlabel(str(table.index.name))
     if table.index.name == "delta":
         ax.set_xscale("log")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thresholdout.accounting.fixed_size.arguments import Floats
 
@@ -21,6 +22,7 @@ __all__ = ["UNIT", "Excess", "Mixture", "Ratio", "TwoPoint", "log_excess", "log_
 UNIT = 2.0**-52
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _NODES = 4096  # more are looked at in pieces, and most pieces are left out
+_ROUNDS = 6
 _REACH = 16.0  # standard deviations beyond the outermost component
 
 
@@ -72,8 +74,8 @@ class Mixture(Protocol):
         """The largest number of shifts."""
 
     @property
-    def untouched(self) -> float:
-        """Weight of shift 0."""
+    def touched(self) -> float:
+        """Weight of all shifts but 0."""
 
     def at(self, nodes: Floats) -> Ratio:
         """Return the likelihood ratio to the standard normal law."""
@@ -89,9 +91,9 @@ class TwoPoint:
     top: int = 1
 
     @property
-    def untouched(self) -> float:
-        """Weight of shift 0."""
-        return 1.0 - self.rate
+    def touched(self) -> float:
+        """Weight of all shifts but 0."""
+        return self.rate
 
     def at(self, nodes: Floats) -> Ratio:
         """Return the likelihood ratio to the standard normal law.
@@ -191,11 +193,11 @@ def log_excess(mixture: Mixture, powers: Floats) -> list[Excess]:
     """
     a = mixture.shift
     up = bool(powers[0] > 1)
-    touched = max(1.0 - mixture.untouched, 1e-300)
+    touched = max(mixture.touched, 1e-120)  # a smaller weight may get a looser bound
     scale = np.min(np.abs(powers * (powers - 1))) * touched**2 * min(a * a, 1.0) / 4
     wanted = 40.0 + max(0.0, math.log((2 + 2 * float(np.max(np.abs(powers)))) / scale))
     if not up:
-        wanted += float(np.max(-powers)) * -math.log1p(-touched)
+        wanted += float(np.max(-powers)) * -math.log1p(-min(touched, 1 - 1e-16))
     height = min(math.sqrt(2 * wanted), (0.9 if up else 0.5) * math.pi / a)
     raw = 2 * math.pi * height / (wanted + 0.5 * height**2)
     digits = 2.0 ** (math.floor(math.log2(raw)) - 5)
@@ -238,30 +240,50 @@ class _Rule:
         if end - self.first <= 4 * _NODES:
             return [(self.first, end)], -math.inf
         marks = np.unique(np.linspace(self.first, end, _NODES).astype(np.int64))
-        t: Floats = np.asarray(marks * self.step, dtype=np.float64)
-        log = self.mixture.at(t).log
-        lead = power if power > 1 else 1.0
-        slope = np.diff(log) / np.diff(t)  # the logarithm of the ratio is convex: chords are above it
-        best = np.clip(lead * slope, t[:-1], t[1:])
-        growing = lead * (log[:-1] + slope * (best - t[:-1])) - 0.5 * best**2
-        nearest = np.where((t[:-1] < 0) & (t[1:] > 0), 0.0, np.minimum(t[:-1] ** 2, t[1:] ** 2))
-        tops = np.logaddexp(growing + math.log(abs(power)), self._flat(power) - 0.5 * nearest) + 0.01
-        keep = tops > float(np.max(lead * log - 0.5 * t * t)) - 80.0 - math.log(end - self.first)
-        keep |= np.abs(t[1:]) < 4 * _REACH
+        low, high = marks[:-1], marks[1:]
+        dropped, best = -math.inf, -math.inf
+        for _ in range(_ROUNDS):
+            tops, seen = self._tops(power, low, high)
+            best = max(best, seen)
+            keep = tops > best - 80.0 - math.log(end - self.first)
+            if not keep.all():
+                dropped = log_sum(np.append(tops[~keep] + np.log((high - low)[~keep]), dropped))
+            low, high = low[keep], high[keep]
+            if int((high - low).sum()) <= 64 * _NODES or low.size > 2 * _NODES:
+                break
+            parts = max(2, 2 * _NODES // low.size)
+            edges = low[:, None] + (high - low)[:, None] * np.arange(parts + 1) // parts
+            low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
+            low, high = low[high > low], high[high > low]
         stretches: list[tuple[int, int]] = []
-        for low, high in zip(marks[:-1][keep].tolist(), marks[1:][keep].tolist(), strict=True):
-            if stretches and stretches[-1][1] == low and high - stretches[-1][0] < 16 * _NODES:
-                stretches[-1] = (stretches[-1][0], high)
+        for start, stop in zip(low.tolist(), high.tolist(), strict=True):
+            if stretches and stretches[-1][1] == start and stop - stretches[-1][0] < 16 * _NODES:
+                stretches[-1] = (stretches[-1][0], stop)
             else:
-                stretches.append((low, high))
-        dropped = ~keep
-        return stretches, log_sum(tops[dropped] + np.log(np.diff(marks)[dropped])) if dropped.any() else -math.inf
+                stretches.append((start, stop))
+        return stretches, dropped
+
+    def _tops(self, power: float, low: NDArray[np.int64], high: NDArray[np.int64]) -> tuple[Floats, float]:
+        """Return bounds of the integrand's logarithm over stretches, and the largest value at their starts."""
+        marks = np.unique(np.concatenate([low, high]))
+        nodes: Floats = np.asarray(marks * self.step, dtype=np.float64)
+        ratio = self.mixture.at(nodes)
+        values = log_power_excess(power, ratio.w, ratio.log) - 0.5 * nodes**2
+        first, last = np.searchsorted(marks, low), np.searchsorted(marks, high)
+        left, right = nodes[first], nodes[last]
+        lead = power if power > 1 else 1.0
+        slope = (ratio.log[last] - ratio.log[first]) / (right - left)
+        best = np.clip(lead * slope, left, right)  # the logarithm of the ratio is convex: chords are above it
+        growing = lead * (ratio.log[first] + slope * (best - left)) - 0.5 * best**2
+        nearest = np.where((left < 0) & (right > 0), 0.0, np.minimum(left**2, right**2))
+        tops: Floats = np.logaddexp(growing + math.log(abs(power)), self._flat(power) - 0.5 * nearest) + 0.01
+        return tops, float(values.max())
 
     def _flat(self, power: float) -> float:
         """Return the logarithm of a bound on g_p where the ratio is below 1."""
         if power > 1:
             return math.log(power)
-        full = power * math.log1p(-min(1 - self.mixture.untouched, 1 - 1e-16))
+        full = power * math.log1p(-min(self.mixture.touched, 1 - 1e-16))
         return float(np.logaddexp(full, math.log(2 - power)))
 
     def one(self, power: float, end: int) -> Excess:

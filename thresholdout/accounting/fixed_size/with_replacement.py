@@ -48,7 +48,7 @@ class Draws:
         self.weights = np.exp(self.logs)
         self.after = np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)  # weight of n or more
         self.counts = np.arange(batch_size + 1.0)
-        self.untouched = math.exp(batch_size * math.log1p(-1.0 / dataset_size))
+        self.touched = -math.expm1(batch_size * math.log1p(-1.0 / dataset_size))
 
     def at(self, nodes: Floats) -> Ratio:
         """Return the likelihood ratio to the standard normal law.
