@@ -67,7 +67,7 @@ test-oldest:
 	@echo "no Python 3.11, which the oldest supported libraries need: the tests with them are skipped"
 else
 test-oldest: $(OLDEST)/.made
-	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile $(OLDEST_TESTS)
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -W 'ignore:X does not have valid feature names:UserWarning' $(OLDEST_TESTS)
 endif
 
 bench: $(VENV)/.test
