@@ -108,11 +108,12 @@ def pair_replace_one(alpha: Floats, sigma: float, q: float) -> Floats:
     for i, power in enumerate(alpha.tolist()):
         t = np.arange(math.ceil(-(power * a + 16) / step), math.ceil((power * a + 16) / step)) * step
         one, other = (np.logaddexp(math.log1p(-q), math.log(q) + sign * a * t - a * a / 2) for sign in (1, -1))
-        gap = 2 * q * math.exp(-a * a / 2) * np.sinh(np.clip(a * t, -600, 600))
-        w = np.where(other < 600, np.exp(np.log(np.abs(gap) + 1e-320) - other) * np.sign(gap), 0.0)
         log = one - other
-        w = np.where(log > 600, np.inf, np.maximum(w, np.expm1(np.minimum(log, 0.0)) * 0 - 1 + 1e-300))
-        log = np.where(np.abs(w) < 0.1, np.log1p(np.where(np.abs(w) < 0.1, w, 0.0)), log)
+        near = np.abs(log) < 0.1  # there the difference of both densities is taken without cancellation
+        gap = 2 * q * math.exp(-a * a / 2) * np.sinh(np.where(near, a * t, 0.0)) * np.exp(-other)
+        w = np.where(near, gap, np.expm1(np.minimum(log, 600.0)))
+        w[log > 600.0] = np.inf
+        log = np.where(near, np.log1p(np.where(near, gap, 0.0)), log)
         logs = other + log_power_excess(power, w, log) - 0.5 * t * t
         out[i] = np.logaddexp(0.0, log_sum(logs) + math.log(step) - 0.5 * math.log(2 * math.pi)) / (power - 1)
     return out

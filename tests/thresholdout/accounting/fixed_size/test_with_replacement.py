@@ -78,9 +78,10 @@ def test_one_draw_is_without_replacement() -> None:
     assert np.allclose(rdp_fswr(alpha, 2, 1, 100), rdp_fswor(alpha, 2, 0.01), rtol=1e-12)
 
 
-def test_extreme_arguments_do_not_overflow() -> None:
+@pytest.mark.parametrize(("draws", "records"), [(40, 100), (2000, 2001), (5000, 1_000_000)])
+def test_extreme_arguments_do_not_overflow(draws: int, records: int) -> None:
     for sigma in (0.3, 1000.0):
-        found = rdp_fswr(np.array([1.001, 100.0, 10_000.0]), sigma, 40, 100)
+        found = rdp_fswr(np.array([1.001, 100.0, 10_000.0]), sigma, draws, records)
         assert np.isfinite(found).all()
         assert (np.diff(found) > 0).all()
 

@@ -131,6 +131,27 @@ def test_properties(sigma: float, q: float, shape: tuple[float, float]) -> None:
     assert exact == pytest.approx(rdp_fswor_lower(alpha, sigma, q), rel=1e-10)
 
 
+@pytest.mark.parametrize(("sigma", "q"), [(0.3, 0.99), (0.3, 1e-7), (6.0, 0.01), (30.0, 0.5), (1000.0, 1e-3)])
+def test_high_orders_by_the_binomial_sum(sigma: float, q: float) -> None:
+    """Orders whose quadrature looks at a small part of its nodes only."""
+    alpha = np.array([300.0, 2000.0, 10_000.0])
+    exact = rdp_fswor(alpha, sigma, q)
+    sums = rdp_wang(alpha, sigma, q, bound="lower")
+    assert (sums <= exact).all()
+    assert exact == pytest.approx(sums, rel=1e-8)
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.1, 1e8])
+@pytest.mark.parametrize("q", [1e-200, 1e-17, 1 - 1e-12])
+def test_beyond_the_stated_ranges(sigma: float, q: float) -> None:
+    alpha = np.array([1.001, 2.0, 64.0, 10_000.0])
+    lower, exact = rdp_fswor_lower(alpha, sigma, q), rdp_fswor(alpha, sigma, q)
+    replaced = rdp_fswor(alpha, sigma, q, adjacency="replace_one")
+    assert np.isfinite([lower, exact, replaced]).all()
+    assert (lower <= exact).all()
+    assert (lower <= replaced).all()
+
+
 def test_whole_rate_is_the_gaussian_limit() -> None:
     assert rdp_fswor(3, 2, 1 - 1e-12) == pytest.approx(2 * 3 / 4, rel=1e-9)
 
