@@ -40,8 +40,10 @@ LAYERS = {
 }
 SAME_LAYER_STRANGERS = {("thresholdout.mechanisms", "thresholdout.ledger")}
 
-# The guard makes its scorer and splitter itself, so that users need one name only.
+# The guard makes its scorer and splitter itself, so that users need one name only. The event of an interaction with a
+# guard asks the mechanism what it leaks.
 EXCEPTIONS = {
+    ("thresholdout.accounting", "thresholdout.mechanisms"),
     ("thresholdout.guard", "thresholdout.model_selection"),
     ("thresholdout.remote", "thresholdout.model_selection"),
 }
