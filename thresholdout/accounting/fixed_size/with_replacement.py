@@ -46,6 +46,7 @@ class Draws:
         self.shift, self.top = shift, batch_size
         self.logs = log_weights(batch_size, dataset_size)
         self.weights = np.exp(self.logs)
+        self.known = UNIT * (64 * np.arange(1.0, batch_size + 2) + np.abs(self.logs))  # error of the logarithms
         self.after = np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)  # weight of n or more
         self.counts = np.arange(batch_size + 1.0)
         self.touched = -math.expm1(batch_size * math.log1p(-1.0 / dataset_size))
@@ -78,7 +79,7 @@ class Draws:
         step = self.shift * self.counts[start:stop]
         exponent = step * (nodes[:, None] - 0.5 * step)
         noise = UNIT * (8 + 2 * np.abs(exponent) + step**2)
-        known = UNIT * 64 * (self.counts[start:stop] + 1)
+        known = self.known[start:stop]
         capped = np.minimum(exponent, 600.0)
         ratio, less = np.exp(capped), np.expm1(capped)
         weights = self.weights[start:stop]
@@ -110,8 +111,16 @@ def log_weights(batch_size: int, dataset_size: int) -> Floats:
     array([0.5625, 0.375 , 0.0625])
     """
     n = np.arange(1, batch_size + 1)
-    ratios = np.log((batch_size - n + 1) / n) - math.log(dataset_size - 1)
-    return batch_size * math.log1p(-1.0 / dataset_size) + np.concatenate([[0.0], np.cumsum(ratios)])
+    out = np.empty(batch_size + 1)
+    out[0] = total = batch_size * math.log1p(-1.0 / dataset_size)
+    lost = 0.0  # what rounding took off the total, so that the error grows with the count and not with its square
+    for i, ratio in enumerate((np.log((batch_size - n + 1) / n) - math.log(dataset_size - 1)).tolist(), start=1):
+        term = ratio + lost
+        fresh = total + term
+        part = fresh - total
+        lost = (total - (fresh - part)) + (term - part)
+        out[i] = total = fresh
+    return out
 
 
 def rdp_fswr(
@@ -194,7 +203,7 @@ def _paper(alpha: float, sigma: float, draws: int, records: int, m: int, highest
         if n <= highest:
             taylor = taylor_log(alpha, rate, m, Moments(sigma / n))
             log = min(log, taylor if taylor > 600 else math.log(math.expm1(taylor))) - math.log(rate)
-        parts.append(logs[n] + log)
+        parts.append(logs[n] + log + UNIT * (64 * n + abs(float(logs[n]))))
     value = log_sum(np.array(parts))
     return float(np.logaddexp(0.0, value + 1e-12 + 64 * UNIT * abs(value)))
 
@@ -261,7 +270,7 @@ def rdp_fswr_lower(
         peak = inner.max(axis=1)
         fresh = peak + np.log(np.exp(inner - peak[:, None]).sum(axis=1))
         table = fresh if chosen is not None and level > 2 else np.logaddexp(first[:size], fresh)
-    slack = UNIT * 32 * (c * top * draws**2 + 400)
+    slack = UNIT * 32 * (c * top * draws**2 + 2 * top * draws + 400)
     value = float(table[0]) - slack
     logarithm = max(0.0, value) if chosen is not None and top > 2 else float(np.logaddexp(0.0, value))
     return logarithm / (top - 1) * (1 - 8 * UNIT)
