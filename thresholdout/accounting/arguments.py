@@ -151,7 +151,7 @@ def steps(eps: Any, delta: Any, T: Any = None) -> Steps:
     Parameters
     ----------
     eps : float or array_like, shape (T,)
-        At least 0.
+        At least 0. Or `Steps`, which are returned.
     delta : float or array_like, shape (T,)
         In [0, 1).
     T : int, optional
@@ -170,6 +170,8 @@ def steps(eps: Any, delta: Any, T: Any = None) -> Steps:
     >>> found.eps, found.counts
     (array([0.1, 0.2]), array([1, 2]))
     """
+    if isinstance(eps, Steps):
+        return eps
     if _is_scalar(eps) and _is_scalar(delta):
         size = count(T, "T") if T is not None else 1
         pair = np.array([positive(eps, "eps", zero=True)]), np.array([probability(delta, "delta")])
