@@ -112,7 +112,8 @@ class TaylorSeries:
                 c *= 1 + (i - 1) / alpha
             total += math.comb(k, j) * (abs(c - 1) + 4 * k * UNIT * (1 + abs(c)))
         value = math.log(alpha - 1) + (k - 1) * math.log(alpha) + math.log(total)
-        return value + float(self.moments.log_bounds(k)[k]) + 1e-13
+        value += float(self.moments.log_bounds(k)[k])
+        return value + 1e-13 + 16 * UNIT * abs(value)
 
     def _alone(self, k: int) -> float:
         """Return the bound of ``E[(x - y)**k]`` over the moment bound."""
@@ -158,6 +159,7 @@ class TaylorSeries:
         out = np.logaddexp(self.log_leading(alpha, q, leading), self.log_remainders(alpha, q, m))
         for k in range(3, m):
             front = k * math.log(q) - math.lgamma(k + 1)
+            front += 16 * UNIT * (abs(front) + k)
             out = np.logaddexp(out, [front + self.log_term(float(a), k) for a in alpha])
         value: Floats = np.logaddexp(0.0, out) / (alpha - 1) * (1 + 8 * UNIT)
         return value

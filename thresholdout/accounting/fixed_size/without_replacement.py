@@ -226,18 +226,13 @@ def taylor_log(alpha: float, q: float, m: int, moments: Moments) -> float:
     up, down, product = _remainder_log(alpha, q, m, moments), -math.inf, 1.0
     for k in range(m):
         if k >= 2 and product != 0.0:
-            log = (
-                k * math.log(q)
-                - math.lgamma(k + 1)
-                + math.log(abs(product))
-                + moments.log_signed(k, 1 if product > 0 else -1)
-            )
+            log = k * math.log(q) - math.lgamma(k + 1) + math.log(abs(product))
+            log += moments.log_signed(k, 1 if product > 0 else -1)
+            slack = 16 * UNIT * (40 + abs(k * math.log(q)) + abs(log)) if log > -math.inf else 0.0
             if product > 0:
-                up = float(np.logaddexp(up, log + 1e-13))
+                up = float(np.logaddexp(up, log + slack))
             else:
-                down = float(np.logaddexp(down, log - 1e-13))
+                down = float(np.logaddexp(down, log - slack))
         product *= alpha - k
-    if up <= down:
-        return 0.0
-    rest = up + math.log1p(-math.exp(down - up)) if down > -math.inf else up
+    rest = up + math.log1p(-math.exp(down - up))  # the bound is above 1: more is added than taken off
     return float(np.logaddexp(0.0, rest))
