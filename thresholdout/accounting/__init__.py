@@ -9,7 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thresholdout.accounting.chernoff import chernoff_delta, compose_chernoff
+    from thresholdout.accounting.accountant import (
+        Accountant,
+        Stated,
+        UnsupportedEvent,
+    )
+    from thresholdout.accounting.calibration import (
+        BestEpsilon,
+        Calibration,
+        best_delta,
+        best_epsilon,
+        calibrate,
+        calibrate_sigma,
+    )
+    from thresholdout.accounting.chernoff import (
+        chernoff_delta,
+        compose_chernoff,
+    )
     from thresholdout.accounting.comparison import (
         compare_composition,
         compare_high_probability,
@@ -17,8 +33,15 @@ if TYPE_CHECKING:
         compare_on_average,
         exponential_mechanism_gap,
     )
-    from thresholdout.accounting.composition import compose_basic, compose_dwork_roth, compose_kov, compose_theorem5
-    from thresholdout.accounting.composition_paper import compose_he
+    from thresholdout.accounting.composition import (
+        compose_basic,
+        compose_dwork_roth,
+        compose_kov,
+        compose_theorem5,
+    )
+    from thresholdout.accounting.composition_paper import (
+        compose_he,
+    )
     from thresholdout.accounting.conversion import (
         EdgeOrderWarning,
         NoFiniteOrderWarning,
@@ -41,17 +64,57 @@ if TYPE_CHECKING:
         statistical_distance,
         tv_bound,
     )
-    from thresholdout.accounting.fixed_size.moments import taylor_moment, taylor_moment_bound
-    from thresholdout.accounting.fixed_size.poisson import rdp_poisson
-    from thresholdout.accounting.fixed_size.replace_one import E_tilde, F_tilde
-    from thresholdout.accounting.fixed_size.sampling import minibatch_variance, sample_minibatch
-    from thresholdout.accounting.fixed_size.wang import rdp_wang
-    from thresholdout.accounting.fixed_size.with_replacement import rdp_fswr, rdp_fswr_lower
+    from thresholdout.accounting.event_files import (
+        event_from_dict,
+        event_to_dict,
+        event_to_json,
+        events_to_toml,
+        read_events,
+    )
+    from thresholdout.accounting.events import (
+        BlackBox,
+        Composed,
+        Event,
+        FederatedRound,
+        GaussianAnswer,
+        LaplaceAnswer,
+        PoissonGaussianStep,
+        SelfComposed,
+        SGLDStep,
+        ThresholdoutInteraction,
+        WithoutReplacementGaussianStep,
+        WithReplacementGaussianStep,
+    )
+    from thresholdout.accounting.fixed_size.moments import (
+        taylor_moment,
+        taylor_moment_bound,
+    )
+    from thresholdout.accounting.fixed_size.poisson import (
+        rdp_poisson,
+    )
+    from thresholdout.accounting.fixed_size.replace_one import (
+        E_tilde,
+        F_tilde,
+    )
+    from thresholdout.accounting.fixed_size.sampling import (
+        minibatch_variance,
+        sample_minibatch,
+    )
+    from thresholdout.accounting.fixed_size.wang import (
+        rdp_wang,
+    )
+    from thresholdout.accounting.fixed_size.with_replacement import (
+        rdp_fswr,
+        rdp_fswr_lower,
+    )
     from thresholdout.accounting.fixed_size.without_replacement import (
         H_taylor,
         rdp_fswor,
         rdp_fswor_lower,
         remainder_add_remove,
+    )
+    from thresholdout.accounting.fixed_size_accountant import (
+        FixedSizeAccountant,
     )
     from thresholdout.accounting.generalization import (
         PacPlan,
@@ -79,13 +142,27 @@ if TYPE_CHECKING:
         optimal_delta_bounds,
         optimal_epsilon_bounds,
     )
-    from thresholdout.accounting.pictures import plot_composition, plot_high_probability, plot_kl, plot_on_average
+    from thresholdout.accounting.optimal_accountant import (
+        OptimalAccountant,
+    )
+    from thresholdout.accounting.pictures import (
+        plot_composition,
+        plot_high_probability,
+        plot_kl,
+        plot_on_average,
+    )
+    from thresholdout.accounting.pure import (
+        PureAccountant,
+    )
     from thresholdout.accounting.quoted_bounds import (
         dwork2015_bound,
         empirical_variance,
         nissim_stemmer_bound,
         oneto_risk_bound,
         oneto_variance_bound,
+    )
+    from thresholdout.accounting.renyi import (
+        RenyiAccountant,
     )
     from thresholdout.accounting.results import (
         Composition,
@@ -94,26 +171,55 @@ if TYPE_CHECKING:
         SampleSizeError,
         UnsoundBoundWarning,
     )
-    from thresholdout.accounting.subsampling import gaussian_delta, gaussian_step, subsample
+    from thresholdout.accounting.subsampling import (
+        gaussian_delta,
+        gaussian_step,
+        subsample,
+    )
 
 _HOMES = {
+    "Accountant": "thresholdout.accounting.accountant",
+    "BestEpsilon": "thresholdout.accounting.calibration",
+    "BlackBox": "thresholdout.accounting.events",
+    "Calibration": "thresholdout.accounting.calibration",
+    "Composed": "thresholdout.accounting.events",
     "Composition": "thresholdout.accounting.results",
     "E_tilde": "thresholdout.accounting.fixed_size.replace_one",
     "EdgeOrderWarning": "thresholdout.accounting.conversion",
+    "Event": "thresholdout.accounting.events",
     "F_tilde": "thresholdout.accounting.fixed_size.replace_one",
+    "FederatedRound": "thresholdout.accounting.events",
+    "FixedSizeAccountant": "thresholdout.accounting.fixed_size_accountant",
+    "GaussianAnswer": "thresholdout.accounting.events",
     "GeneralizationBound": "thresholdout.accounting.results",
     "H_taylor": "thresholdout.accounting.fixed_size.without_replacement",
+    "LaplaceAnswer": "thresholdout.accounting.events",
     "NoFiniteOrderWarning": "thresholdout.accounting.conversion",
+    "OptimalAccountant": "thresholdout.accounting.optimal_accountant",
     "PacPlan": "thresholdout.accounting.generalization",
+    "PoissonGaussianStep": "thresholdout.accounting.events",
     "PrivacyParams": "thresholdout.accounting.results",
+    "PureAccountant": "thresholdout.accounting.pure",
+    "RenyiAccountant": "thresholdout.accounting.renyi",
     "RenyiDelta": "thresholdout.accounting.conversion",
     "RenyiEpsilon": "thresholdout.accounting.conversion",
+    "SGLDStep": "thresholdout.accounting.events",
     "SampleSizeError": "thresholdout.accounting.results",
+    "SelfComposed": "thresholdout.accounting.events",
+    "Stated": "thresholdout.accounting.accountant",
+    "ThresholdoutInteraction": "thresholdout.accounting.events",
     "UnsoundBoundWarning": "thresholdout.accounting.results",
+    "UnsupportedEvent": "thresholdout.accounting.accountant",
+    "WithReplacementGaussianStep": "thresholdout.accounting.events",
+    "WithoutReplacementGaussianStep": "thresholdout.accounting.events",
     "approx_max_divergence": "thresholdout.accounting.divergences",
     "assumed_training_error": "thresholdout.accounting.generalization",
     "azuma_tail": "thresholdout.accounting.divergences",
+    "best_delta": "thresholdout.accounting.calibration",
+    "best_epsilon": "thresholdout.accounting.calibration",
     "best_error": "thresholdout.accounting.generalization",
+    "calibrate": "thresholdout.accounting.calibration",
+    "calibrate_sigma": "thresholdout.accounting.calibration",
     "chernoff_delta": "thresholdout.accounting.chernoff",
     "compare_composition": "thresholdout.accounting.comparison",
     "compare_high_probability": "thresholdout.accounting.comparison",
@@ -130,6 +236,10 @@ _HOMES = {
     "default_orders": "thresholdout.accounting.conversion",
     "dwork2015_bound": "thresholdout.accounting.quoted_bounds",
     "empirical_variance": "thresholdout.accounting.quoted_bounds",
+    "event_from_dict": "thresholdout.accounting.event_files",
+    "event_to_dict": "thresholdout.accounting.event_files",
+    "event_to_json": "thresholdout.accounting.event_files",
+    "events_to_toml": "thresholdout.accounting.event_files",
     "exponential_mechanism_gap": "thresholdout.accounting.comparison",
     "federated_privacy": "thresholdout.accounting.iterative",
     "federated_step": "thresholdout.accounting.iterative",
@@ -164,6 +274,7 @@ _HOMES = {
     "rdp_to_delta": "thresholdout.accounting.conversion",
     "rdp_to_epsilon": "thresholdout.accounting.conversion",
     "rdp_wang": "thresholdout.accounting.fixed_size.wang",
+    "read_events": "thresholdout.accounting.event_files",
     "refine_epsilon": "thresholdout.accounting.conversion",
     "remainder_add_remove": "thresholdout.accounting.fixed_size.without_replacement",
     "sample_minibatch": "thresholdout.accounting.fixed_size.sampling",
@@ -181,23 +292,48 @@ _HOMES = {
 }
 
 __all__ = [
+    "Accountant",
+    "BestEpsilon",
+    "BlackBox",
+    "Calibration",
+    "Composed",
     "Composition",
     "E_tilde",
     "EdgeOrderWarning",
+    "Event",
     "F_tilde",
+    "FederatedRound",
+    "FixedSizeAccountant",
+    "GaussianAnswer",
     "GeneralizationBound",
     "H_taylor",
+    "LaplaceAnswer",
     "NoFiniteOrderWarning",
+    "OptimalAccountant",
     "PacPlan",
+    "PoissonGaussianStep",
     "PrivacyParams",
+    "PureAccountant",
+    "RenyiAccountant",
     "RenyiDelta",
     "RenyiEpsilon",
+    "SGLDStep",
     "SampleSizeError",
+    "SelfComposed",
+    "Stated",
+    "ThresholdoutInteraction",
     "UnsoundBoundWarning",
+    "UnsupportedEvent",
+    "WithReplacementGaussianStep",
+    "WithoutReplacementGaussianStep",
     "approx_max_divergence",
     "assumed_training_error",
     "azuma_tail",
+    "best_delta",
+    "best_epsilon",
     "best_error",
+    "calibrate",
+    "calibrate_sigma",
     "chernoff_delta",
     "compare_composition",
     "compare_high_probability",
@@ -214,6 +350,10 @@ __all__ = [
     "default_orders",
     "dwork2015_bound",
     "empirical_variance",
+    "event_from_dict",
+    "event_to_dict",
+    "event_to_json",
+    "events_to_toml",
     "exponential_mechanism_gap",
     "federated_privacy",
     "federated_step",
@@ -248,6 +388,7 @@ __all__ = [
     "rdp_to_delta",
     "rdp_to_epsilon",
     "rdp_wang",
+    "read_events",
     "refine_epsilon",
     "remainder_add_remove",
     "sample_minibatch",
