@@ -12,20 +12,27 @@ from thresholdout.answer import Answer, Source
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
+from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, LedgerRetired
 from thresholdout.fingerprint import Part, handed_out
 from thresholdout.ledger import Entry, Ledger, open_ledger
 from thresholdout.mechanisms import (
-    GuessAndCheckParameters,
     Ladder,
     Outcome,
     SparseVector,
-    SplittingParameters,
 )
-from thresholdout.mechanisms.catalogue import Parameters, build_mechanism, parameters_from_json, parameters_to_json
+from thresholdout.mechanisms.catalogue import Parameters, build_mechanism, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
-from thresholdout.noise import NoiseSource, SystemNoise
+from thresholdout.noise import NoiseSource
+from thresholdout.opening import (
+    check_dependence,
+    check_noise,
+    check_order,
+    is_file,
+    known_as,
+    optional_number,
+    stored_parameters,
+)
 from thresholdout.planning.choice import MechanismName, check_choice, choose_parameters, record_groups
 from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
@@ -160,24 +167,24 @@ class Thresholdout(Shared):
     ) -> None:
         self._records = Records(holdout, train, allow_equal_rows)
         self.n = self._records.n
-        self.dependence = _check_dependence(dependence, self.n)
-        self._noise: NoiseSource = _check_noise(noise)
+        self.dependence = check_dependence(dependence, self.n)
+        self._noise: NoiseSource = check_noise(noise)
         if documents is not None and not isinstance(documents, Mapping):
             raise InputTypeError("documents", f"a {type(documents).__name__}", "a mapping of names to texts")
         declared = {
             "queries": None if queries is None else check_count("queries", queries),
             "budget": None if budget is None else check_count("budget", budget),
             "confidence": check_confidence(confidence),
-            "threshold": _number("threshold", threshold),
-            "noise_scale": _number("noise_scale", noise_scale),
-            "grid": _number("grid", grid),
+            "threshold": optional_number("threshold", threshold),
+            "noise_scale": optional_number("noise_scale", noise_scale),
+            "grid": optional_number("grid", grid),
             "mechanism": check_choice(mechanism),
             "dependence": self.dependence.fingerprint(),
             "for_release": self._noise.for_release,
         }
         parameters = choose_parameters(self.dependence, declared)
         self._ledger = open_ledger(ledger)
-        self._open(declared, parameters, sole=_is_file(ledger), documents=documents)
+        self._open(declared, parameters, sole=is_file(ledger), documents=documents)
 
     def _open(
         self,
@@ -188,50 +195,20 @@ class Thresholdout(Shared):
         documents: Mapping[str, str] | None,
     ) -> None:
         """Find this holdout in the ledger and continue, or enter it."""
-        known = self._ledger.guards()
-        self._id = self._records.identity
-        if known and self._id not in known and self._records.first_fingerprint() in known:
-            self._id = self._records.first_fingerprint()
-        if self._id in known:
-            stored: dict[str, Any] = dict(self._ledger.parameters(self._id))
-            for argument, value in declared.items():
-                if stored["declared"].get(argument) != value:
-                    seen = "another model" if argument == "dependence" else repr(stored["declared"].get(argument))
-                    raise LedgerMismatch(
-                        self._ledger.location,
-                        f"this holdout's guard was declared with {argument} = {seen}, not {value!r}; "
-                        "open it with what it was declared with",
-                    )
-            parameters = parameters_from_json(stored["chosen"])
-            if stored.get("order", self._records.order) != self._records.order:
-                self._check_order(parameters)
-        elif known and sole:
-            raise LedgerMismatch(
-                self._ledger.location,
-                "it belongs to another holdout; a holdout is known by its content, so give exactly the same records, "
-                "or another file",
-            )
+        known = known_as(self._ledger, self._records, sole)
+        self._id = known or self._records.identity
+        if known is not None:
+            parameters = stored_parameters(self._ledger, known, declared)
+            check_order(self._ledger, known, self._records, parameters, self.dependence)
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
         self.certificate: Certificate = certify_parameters(self.dependence, parameters, declared["confidence"])
-        if self._id not in known:
+        if known is None:
             self._ledger.create(
                 self._id,
                 {"declared": dict(declared), "chosen": parameters_to_json(parameters), "order": self._records.order},
                 self._mechanism.start(self._noise).to_text(),
                 documents,
-            )
-
-    def _check_order(self, parameters: Parameters) -> None:
-        """Refuse the known records in another order, where the order matters."""
-        from graphs import Independent
-
-        in_parts = isinstance(parameters, SplittingParameters | GuessAndCheckParameters)
-        if in_parts or not isinstance(self.dependence, Independent):
-            why = "its parts are runs of records" if in_parts else "its dependence model counts records in their order"
-            raise LedgerMismatch(
-                self._ledger.location,
-                f"it knows these records in another order, and {why}; give them in the order of the first time",
             )
 
     def ask(
@@ -329,7 +306,7 @@ class Thresholdout(Shared):
 
     def _check_open(self) -> None:
         """Refuse a new question before anything is computed."""
-        refusal = self._mechanism.refusal(self._mechanism.restore(self._ledger.state(self._id)))
+        refusal = self._mechanism.refusal(self._state())
         if refusal is not None:
             raise refusal
 
@@ -518,16 +495,29 @@ class Thresholdout(Shared):
         """The training part, as a tuple of arrays that can be read and not written."""
         return self._records.train
 
+    def _state(self) -> Any:
+        """Return the mechanism's state. Secret."""
+        text = self._ledger.state(self._id)
+        try:
+            return self._mechanism.restore(text)
+        except InputError:
+            why = self._ledger.retired(self._id)
+        raise (
+            LedgerDamaged(self._ledger.location, None, "its state can't be read")
+            if why is None
+            else LedgerRetired(self._ledger.location, why)
+        )
+
     @property
     def exhausted(self) -> Literal["budget", "queries"] | None:
         """Which limit is reached, so that no new question is answered; ``None`` while there is none."""
-        refusal = self._mechanism.refusal(self._mechanism.restore(self._ledger.state(self._id)))
+        refusal = self._mechanism.refusal(self._state())
         return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
 
     @property
     def remaining(self) -> int | None:
         """Answers from the holdout that are left; ``None`` when no limit was declared."""
-        return self._mechanism.remaining(self._mechanism.restore(self._ledger.state(self._id)))
+        return self._mechanism.remaining(self._state())
 
     @property
     def history(self) -> pd.DataFrame:
@@ -556,42 +546,11 @@ class Thresholdout(Shared):
 
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"
+        retired = self._ledger.retired(self._id)
+        if retired is not None:
+            return f"<Thresholdout: {self._mechanism.name} for {self.dependence.describe()}; retired: {retired}>"
         left = "any number of" if self.remaining is None else self.remaining
         return (
             f"<Thresholdout: {self._mechanism.name} for {self.dependence.describe()}; "
             f"{left} answers from the holdout left{noise}>"
         )
-
-
-def _check_dependence(dependence: DependenceModel | None, n: int) -> DependenceModel:
-    from graphs import DependenceModel, Independent
-
-    if dependence is None:
-        return Independent(n)
-    if not isinstance(dependence, DependenceModel):
-        raise InputTypeError(
-            "dependence", f"a {type(dependence).__name__}", "a model of graphs, such as Groups(labels)"
-        )
-    if dependence.n != n:
-        raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as the holdout has")
-    return dependence
-
-
-def _check_noise(noise: object) -> NoiseSource:
-    if noise is None:
-        return SystemNoise()
-    if not all(hasattr(noise, name) for name in ("for_release", "laplace", "rounded_gaussian")):
-        raise InputTypeError("noise", f"a {type(noise).__name__}", "SystemNoise(), or SeededNoise(seed) in simulations")
-    return cast(NoiseSource, noise)
-
-
-def _number(argument: str, value: object) -> float | None:
-    """Return an optional number as a float; its range is checked with the other parameters."""
-    if value is None or (isinstance(value, (int, float, np.number)) and not isinstance(value, bool)):
-        return None if value is None else float(value)
-    raise InputTypeError(argument, repr(value), "a number")
-
-
-def _is_file(ledger: object) -> bool:
-    """Whether a ledger was named by its file, which is for one holdout; a server is for many."""
-    return not isinstance(ledger, Ledger) and not str(ledger).startswith("postgres")

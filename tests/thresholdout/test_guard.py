@@ -15,8 +15,16 @@ from sklearn.metrics import roc_auc_score
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, OverlapError, PlanError, SharingError
-from thresholdout.ledger import MemoryLedger
+from thresholdout.errors import (
+    InputError,
+    InputTypeError,
+    LedgerMismatch,
+    LedgerRetired,
+    OverlapError,
+    PlanError,
+    SharingError,
+)
+from thresholdout.ledger import MemoryLedger, export_history, import_history
 from thresholdout.mechanisms import (
     GaussianParameters,
     GuessAndCheckParameters,
@@ -702,3 +710,23 @@ def test_weights_that_cannot_be_used_are_refused(weights: object, error: type[Ex
     with pytest.raises(InputError, match="a metric that is a mean"):
         guard.score(model, "roc_auc", sample_weight=(np.ones(N), np.ones(N)))
     assert guard.history.empty
+
+
+def test_a_retired_guard_shows_its_history_and_says_that_it_is_retired(tmp_path: Path) -> None:
+    ledger = MemoryLedger()
+    guard = make(ledger=ledger)
+    guard.ask(lambda X, y: np.asarray(y), key="first")
+    [identity] = ledger.guards()
+    export_history(ledger, identity, tmp_path / "history.jsonl")
+    audited = MemoryLedger()
+    import_history(audited, tmp_path / "history.jsonl")
+    copy_of_it = make(ledger=audited)
+    assert copy_of_it.history.equals(guard.history)
+    assert "retired" in repr(copy_of_it)
+    for use in (lambda: copy_of_it.remaining, lambda: copy_of_it.ask(lambda X, y: np.asarray(y))):
+        with pytest.raises(LedgerRetired):
+            use()
+    ledger.retire(identity, "moved for the test")
+    assert "moved for the test" in repr(guard)
+    with pytest.raises(LedgerRetired, match="moved for the test"):
+        guard.ask(0.5, np.full(N, 0.5))
