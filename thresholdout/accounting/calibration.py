@@ -213,7 +213,7 @@ def calibrate(
     adjacency: Adjacency = "replace_one",
     accountants: Iterable[Make] | None = None,
     bracket: tuple[float, float] = (0.01, 100.0),
-    limits: tuple[float, float] = (1e-3, 1e8),
+    limits: tuple[float, float] = (0.01, 1e8),
     tolerance: float = 1e-6,
 ) -> Calibration:
     """Find the smallest parameter, such as a noise, with which something costs at most a target.
@@ -341,7 +341,7 @@ def calibrate_sigma(
     Raises
     ------
     InputError
-        When no multiplier between 0.001 and 1e8 is enough, or an argument is out of range.
+        When no multiplier between 0.01 and 1e8 is enough, or an argument is out of range.
 
     Examples
     --------

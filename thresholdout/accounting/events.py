@@ -215,8 +215,8 @@ class BlackBox(Event):
 
 def _multiplier(value: object) -> float:
     found = positive(value, "noise_multiplier")
-    if not 1e-3 <= found <= 1e8:
-        raise InputError("noise_multiplier", repr(found), "a number in [0.001, 1e8]")
+    if not 0.01 <= found <= 1e8:
+        raise InputError("noise_multiplier", repr(found), "a number in [0.01, 1e8]; less protects nothing")
     return found
 
 
@@ -227,7 +227,7 @@ class PoissonGaussianStep(Event):
     Parameters
     ----------
     noise_multiplier : float
-        Standard deviation of the noise on the *sum* of clipped gradients, over the clipping norm; 0.001 to 1e8.
+        Standard deviation of the noise on the *sum* of clipped gradients, over the clipping norm; 0.01 to 1e8.
     rate : float
         Probability of each record, in (0, 1); the divisor of the sum must be fixed.
 

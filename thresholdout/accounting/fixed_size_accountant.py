@@ -70,7 +70,7 @@ class FixedSizeAccountant:
         Parameters
         ----------
         sigma : float
-            0.001 to 1e8.
+            0.01 to 1e8.
         count : int
             How many such steps, 1 or more.
         """

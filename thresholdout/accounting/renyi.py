@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,11 @@ from thresholdout.accounting.renyi_curves import LEAST_ORDERS, MOST_ORDERS, curv
 __all__ = ["RenyiAccountant"]
 
 Floats = NDArray[np.float64]
+Counted = Sequence[tuple[Event, float]]
 _TINY = 5e-324  # a delta below the smallest float is not 0
 _FEW = 12  # different events whose curves are computed at every order
-_PROBES = 16  # of more than these, some are picked to find where the best order is
+_PROBES = 16  # of more than these, so many are picked to find where the best order is
+_ROUNDS = 3
 
 
 class RenyiAccountant(Accountant):
@@ -89,11 +91,12 @@ class RenyiAccountant(Accountant):
         """
         return self._sum(self._orders if orders is None else check_orders(orders), list(self.counts.items()))
 
-    def _sum(self, orders: Floats, counted: list[tuple[Event, int]]) -> Floats:
+    def _sum(self, orders: Floats, counted: Counted) -> Floats:
         """Add up divergences, each order exactly and then rounded up: in any order of the events the same."""
         if not counted:
             return np.zeros(orders.size)
-        rows = np.stack([self._curve(event, orders) * float(times) for event, times in counted])
+        with np.errstate(over="ignore"):
+            rows = np.stack([self._curve(event, orders) * float(times) for event, times in counted])
         totals = np.array([math.fsum(column) if np.isfinite(column).all() else math.inf for column in rows.T])
         return totals * (1 + 1e-15)
 
@@ -134,8 +137,7 @@ class RenyiAccountant(Accountant):
     def _best(self, convert: Callable[[Floats, Floats], tuple[float, float]]) -> tuple[float, float]:
         """Return the smallest value over the orders, and its order.
 
-        With many different events, the best order is that of some of them, which stand for all. Any order gives a
-        guarantee, so that nothing depends on how it was found.
+        Any order gives a guarantee, so that nothing depends on how it was found.
         """
         counted = sorted(self.counts.items(), key=lambda pair: repr(pair[0]))
         with warnings.catch_warnings():
@@ -144,22 +146,45 @@ class RenyiAccountant(Accountant):
             if len(counted) <= _FEW:
                 value, order = self._searched(convert, counted)
             else:
-                best = self._searched(convert, self._probes(counted))[1]
-                value, order = convert(np.array([best]), self._sum(np.array([best]), counted))
+                value, order = self._sampled(convert, counted)
         if not np.isfinite(value):
             warnings.warn("no order has a finite divergence; nothing is guaranteed", NoFiniteOrderWarning, stacklevel=4)
         return value, order
 
-    def _probes(self, counted: list[tuple[Event, int]]) -> list[tuple[Event, int]]:
-        """Pick some events that stand for all: equally many neighbours each, by what they cost at one order."""
-        costs = [(float(self._curve(event, np.array([8.0]))[0]) * times, k) for k, (event, times) in enumerate(counted)]
-        ranked = [k for _, k in sorted(costs)]
-        share = len(ranked) / _PROBES
-        picked = [counted[ranked[int((j + 0.5) * share)]] for j in range(_PROBES)]
-        return [(event, max(1, round(times * share))) for event, times in picked]
+    def _sampled(
+        self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: Counted
+    ) -> tuple[float, float]:
+        """With many different events, search with some that stand for all, picked by what they cost near the best."""
+        value, order, tried = math.inf, 8.0, set[float]()
+        for _ in range(_ROUNDS):
+            order = self._searched(convert, self._probes(counted, order))[1]
+            if order in tried:
+                break
+            tried.add(order)
+            value = min(value, convert(np.array([order]), self._sum(np.array([order]), counted))[0])
+        if not math.isfinite(value):
+            return self._searched(convert, counted)
+        best = min(tried, key=lambda each: convert(np.array([each]), self._sum(np.array([each]), counted))[0])
+        return value, best
+
+    def _probes(self, counted: Counted, order: float) -> Counted:
+        """Pick some events that stand for all: each for neighbours that cost as much together, at one order."""
+        at_order = np.array([order])
+        costs = np.array([float(self._curve(event, at_order)[0]) * float(times) for event, times in counted])
+        ranked = np.argsort(costs, kind="stable")
+        share = float(costs.sum()) / _PROBES
+        if not (0 < share < math.inf):
+            return counted[:_PROBES]
+        before = np.cumsum(costs[ranked])
+        at = np.minimum(np.searchsorted(before, (np.arange(_PROBES) + 0.5) * share), ranked.size - 1)
+        found = []
+        for k in ranked[at].tolist():
+            event, times = counted[k]
+            found.append((event, times * (share / float(costs[k]))))
+        return found
 
     def _searched(
-        self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: list[tuple[Event, int]]
+        self, convert: Callable[[Floats, Floats], tuple[float, float]], counted: Counted
     ) -> tuple[float, float]:
         """Refine around the best order: first outwards from the ends, then by halving intervals."""
         start = self._orders

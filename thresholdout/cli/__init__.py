@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from thresholdout.cli.accounting import account, calibrate
 from thresholdout.cli.arguments import Commands
 from thresholdout.cli.asking import ask, create, history, status
 from thresholdout.cli.keeping import export, import_, key, move, rekey, seal, verify
@@ -31,6 +32,8 @@ for _command in (
     key,
     seal,
     rekey,
+    account,
+    calibrate,
     demo,
 ):
     main.add_command(_command)

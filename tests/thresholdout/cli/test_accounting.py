@@ -1,0 +1,72 @@
+"""Commands about what private learners leak."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.thresholdout.cli.running import run
+
+LEARNER = ("--batch-size", "120", "--records", "50000", "--steps", "104000")
+
+
+def _epsilon(output: str) -> float:
+    return float(output.split("epsilon ")[1].split()[0])
+
+
+def test_account_from_options() -> None:
+    replaced = run("account", "--noise", "6", *LEARNER).output
+    assert 1.08 < _epsilon(replaced) <= 1.101
+    assert "one record replaced" in replaced
+    assert "renyi" in replaced
+    one_more = run("account", "--noise", "6", *LEARNER, "--adjacency", "add-remove").output
+    assert _epsilon(one_more) < _epsilon(replaced)
+    poisson = run("account", "--noise", "6", *LEARNER, "--adjacency", "add-remove", "--sampling", "poisson").output
+    assert _epsilon(poisson) < 0.5
+    assert _epsilon(run("account", "--noise", "6", *LEARNER, "--delta", "1e-7").output) > _epsilon(replaced)
+    assert run("account", "--noise", "6", *LEARNER, "--epsilon", "1.101").output.startswith("delta ")
+
+
+def test_account_of_a_schedule() -> None:
+    sizes = ("--batch-size", "120", "--records", "50000")
+    both = run("account", "--noise", "8", "--steps", "1000", "--noise", "6", "--steps", "2000", *sizes).output
+    assert both.count("SelfComposed(") == 2
+
+
+def test_account_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "events.toml"
+    path.write_text(
+        'delta = 1e-6\nadjacency = "replace_one"\n\n[[event]]\nkind = "laplace_answer"\nscale = 20.0\ncount = 3\n'
+    )
+    shown = run("account", str(path)).output
+    assert "delta 1e-06" in shown
+    assert abs(_epsilon(shown) - 0.15) < 1e-5
+    assert "delta 0" in run("account", str(path), "--delta", "0").output
+    assert "replaced records" in run("account", str(path), "--adjacency", "add-remove", code=1).output
+    path.write_text("rate = 3\n[[event]]\nkind = 'black_box'\nepsilon = 0.1\n")
+    assert "'rate'" in run("account", str(path), code=1).output
+    path.write_text("[[event]]\nkind = 'black box'\n")
+    assert "black_box" in run("account", str(path), code=1).output
+
+
+def test_account_says_what_is_missing(tmp_path: Path) -> None:
+    run("account", code=2)
+    run("account", "--noise", "6", "--noise", "8", *LEARNER, code=2)
+    run("account", "--noise", "6", *LEARNER, "--delta", "1e-5", "--epsilon", "1", code=2)
+    run("account", "--noise", "-1", *LEARNER, code=1)
+    run("account", "--noise", "6", *LEARNER, "--delta", "2", code=1)
+    run("account", "--noise", "6", "--batch-size", "5", "--records", "5", "--steps", "1", code=1)
+    path = tmp_path / "events.toml"
+    path.write_text("[[event]]\nkind = 'black_box'\nepsilon = 0.1\n")
+    run("account", str(path), "--noise", "6", code=2)
+    run("account", str(tmp_path / "none.toml"), code=2)
+
+
+def test_calibrate() -> None:
+    shown = run("calibrate", "--epsilon", "1.1", *LEARNER, "--method", "rdp").output
+    noise = float(shown.split()[1].rstrip(":"))
+    assert 5.9 < noise < 6.0
+    assert _epsilon(shown) <= 1.1
+    assert _epsilon(run("account", "--noise", str(noise * 1.001), *LEARNER).output) <= 1.1
+    run("calibrate", "--epsilon", "1.1", code=2)
+    run("calibrate", "--epsilon", "1.1", "--steps", "3", code=2)
+    run("calibrate", "--epsilon", "-1", *LEARNER, code=1)

@@ -1,0 +1,171 @@
+"""Commands about what private learners leak: account, and calibrate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from thresholdout.cli.arguments import FILE
+
+if TYPE_CHECKING:
+    from thresholdout.accounting.calibration import Method
+    from thresholdout.accounting.events import Adjacency, Composed
+
+__all__ = ["account", "calibrate"]
+
+_SAMPLING = ("wor", "wr", "poisson")
+_ADJACENCY = ("replace-one", "add-remove")
+
+
+def _minibatches(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that describe how batches are drawn, and what is asked."""
+    for option in (
+        click.option(
+            "--adjacency",
+            type=click.Choice(_ADJACENCY),
+            help="Neighbours: another record in place of one (left out, this), or one more or less.",
+        ),
+        click.option("--delta", type=float, help="At which epsilon is asked; left out, 1e-5."),
+        click.option("--records", type=click.IntRange(min=2), help="Records in all."),
+        click.option("--batch-size", type=click.IntRange(min=1), help="Records in a batch (expected, for poisson)."),
+        click.option(
+            "--sampling",
+            type=click.Choice(_SAMPLING),
+            default="wor",
+            show_default=True,
+            help="Batches afresh in each step: without or with replacement, or a coin for each record.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("events", type=FILE, required=False)
+@_minibatches
+@click.option("--noise", type=float, multiple=True, help="Noise on the sum of gradients, over the clipping norm.")
+@click.option("--steps", type=click.IntRange(min=1), multiple=True, help="Steps with this noise.")
+@click.option("--epsilon", type=float, help="Ask for delta at this epsilon instead.")
+@click.pass_context
+def account(
+    ctx: click.Context,
+    events: Path | None,
+    sampling: str,
+    batch_size: int | None,
+    records: int | None,
+    delta: float | None,
+    adjacency: str | None,
+    noise: tuple[float, ...],
+    steps: tuple[int, ...],
+    epsilon: float | None,
+) -> None:
+    """Say what a private learner leaks: DP-SGD as the options describe it, or the EVENTS in a TOML or JSON file.
+
+    For noise that changes, give --noise and --steps several times. A file may also say delta and adjacency:
+
+    \b
+    delta = 1e-5
+    adjacency = "replace_one"
+    [[event]]
+    kind = "without_replacement_gaussian_step"
+    noise_multiplier = 6.0
+    batch_size = 120
+    records = 50000
+    count = 104000
+    """  # noqa: D301
+    from thresholdout.accounting.calibration import best_delta, best_epsilon
+
+    given: dict[str, Any] = {}
+    if events is not None:
+        sampled = ctx.get_parameter_source("sampling") is not click.core.ParameterSource.DEFAULT
+        if sampled or any((batch_size, records, noise, steps)):
+            raise click.UsageError("give a file, or the options of a learner, not both")
+        happened, given = _from_file(events)
+    else:
+        happened = _from_options(sampling, batch_size, records, noise, steps)
+    neighbours = cast("Adjacency", adjacency.replace("-", "_") if adjacency else given.get("adjacency", "replace_one"))
+    if epsilon is not None:
+        if delta is not None:
+            raise click.UsageError("give --epsilon or --delta, not both")
+        found = best_delta(happened, epsilon, adjacency=neighbours)
+        click.echo(f"delta {found:.6g} at epsilon {epsilon:g}, {_in_words(neighbours)}")
+        return
+    at = delta if delta is not None else given.get("delta", 1e-5)
+    best = best_epsilon(happened, at, adjacency=neighbours)
+    for event in happened.events:
+        click.echo(f"{event!r}")
+    if best.accountant == "none":
+        refusals = "; ".join(f"{name}: {reason}" for name, reason in best.refused.items())
+        raise click.ClickException(f"no accountant has an epsilon for this. {refusals or 'Try a larger delta'}")
+    click.echo(f"epsilon {best.epsilon:.6g} at delta {best.delta:g}, {_in_words(neighbours)}\n")
+    click.echo(best.table[["accountant", "epsilon", "bound", "how"]].to_string(index=False))
+
+
+def _in_words(adjacency: str) -> str:
+    return "one record replaced" if adjacency == "replace_one" else "one record more or less"
+
+
+def _from_file(path: Path) -> tuple[Composed, dict[str, Any]]:
+    from thresholdout.accounting.event_files import read_events
+
+    happened, settings = read_events(path)
+    unknown = sorted(set(settings) - {"delta", "adjacency"})
+    if unknown:
+        raise click.ClickException(f"{path}: {unknown[0]!r} beside the events; expected: delta, adjacency")
+    return happened, settings
+
+
+def _from_options(
+    sampling: str, batch_size: int | None, records: int | None, noise: tuple[float, ...], steps: tuple[int, ...]
+) -> Composed:
+    from thresholdout.accounting.calibration import step_of
+    from thresholdout.accounting.events import Composed, SelfComposed
+
+    if batch_size is None or records is None or not noise or not steps:
+        raise click.UsageError("give a file of events, or --noise, --batch-size, --records and --steps")
+    if len(noise) != len(steps):
+        raise click.UsageError(f"give --noise and --steps equally often; seen: {len(noise)} and {len(steps)}")
+    pairs = zip(noise, steps, strict=True)
+    return Composed([SelfComposed(step_of(sampling, sigma, batch_size, records), times) for sigma, times in pairs])
+
+
+@click.command()
+@_minibatches
+@click.option("--epsilon", type=float, required=True, help="The target.")
+@click.option("--steps", type=click.IntRange(min=1), required=True, help="Steps in all.")
+@click.option("--method", type=click.Choice(["best", "rdp", "pld"]), default="best", show_default=True)
+def calibrate(
+    sampling: str,
+    batch_size: int | None,
+    records: int | None,
+    delta: float | None,
+    adjacency: str | None,
+    epsilon: float,
+    steps: int,
+    method: str,
+) -> None:
+    """Find the smallest noise with which DP-SGD costs at most an epsilon."""
+    from thresholdout.accounting.calibration import METHODS, best_epsilon, calibrate_sigma, step_of
+    from thresholdout.accounting.events import SelfComposed
+
+    if batch_size is None or records is None:
+        raise click.UsageError("give --batch-size and --records")
+    at = 1e-5 if delta is None else delta
+    neighbours = cast("Adjacency", (adjacency or _ADJACENCY[0]).replace("-", "_"))
+    sigma = calibrate_sigma(
+        epsilon,
+        at,
+        steps,
+        batch_size=batch_size,
+        dataset_size=records,
+        sampling=sampling,
+        adjacency=neighbours,
+        method=cast("Method", method),
+    )
+    event = SelfComposed(step_of(sampling, sigma, batch_size, records), steps)
+    best = best_epsilon(event, at, adjacency=neighbours, accountants=METHODS[method])
+    click.echo(f"noise {sigma:.6g}: epsilon {best.epsilon:.6g} at delta {at:g}, {_in_words(neighbours)}")
+    click.echo(f"by the {best.accountant} accountant; {steps:,} steps, {batch_size:,} of {records:,} records each")
