@@ -30,6 +30,7 @@ LAYERS = {
     "thresholdout.certificates": 4,
     "thresholdout.history": 4,
     "thresholdout.plotting": 4,
+    "thresholdout.looks": 5,
     "thresholdout.planning": 5,
     "thresholdout.guard": 6,
     "thresholdout.remote": 6,

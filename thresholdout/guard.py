@@ -15,6 +15,7 @@ from thresholdout.certificates.setting import check_confidence
 from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, LedgerRetired
 from thresholdout.fingerprint import Part, handed_out
 from thresholdout.ledger import Entry, Ledger, open_ledger
+from thresholdout.looks import LooksRecorded
 from thresholdout.mechanisms import (
     Ladder,
     Outcome,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Thresholdout"]
 
 
-class Thresholdout(Shared):
+class Thresholdout(LooksRecorded, Shared):
     """A holdout that can be asked many adaptive questions.
 
     A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. By the mechanism
@@ -102,7 +103,9 @@ class Thresholdout(Shared):
     Attributes
     ----------
     certificate : Certificate
-        What the answers are worth, and by which route.
+        What the answers are worth from now on, and by which route.
+    looks : Composed
+        Other private looks at the holdout, see `record_look`.
     n : int
         Number of records in the holdout.
     dependence : DependenceModel
@@ -202,7 +205,7 @@ class Thresholdout(Shared):
             check_order(self._ledger, known, self._records, parameters, self.dependence)
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
-        self.certificate: Certificate = certify_parameters(self.dependence, parameters, declared["confidence"])
+        self._alone: Certificate = certify_parameters(self.dependence, parameters, declared["confidence"])
         if known is None:
             self._ledger.create(
                 self._id,
@@ -319,13 +322,14 @@ class Thresholdout(Shared):
 
     def _store(self, question: Question, step: Callable[[Any], tuple[Any, Outcome]]) -> tuple[Entry, bool]:
         """Take one step of the mechanism in the ledger."""
+        certificate = self.certificate
 
         def compute(text: str) -> tuple[str, Entry]:
             state, outcome = step(self._mechanism.restore(text))
             half_width = outcome.half_width
             if half_width is None:
                 source: Source = "train" if outcome.source == "train" else "holdout"
-                half_width = self.certificate.half_width(outcome.asked, outcome.hits, source, question.spread)
+                half_width = certificate.half_width(outcome.asked, outcome.hits, source, question.spread)
             return state.to_text(), question.entry(outcome, half_width, self._mechanism.remaining(state))
 
         return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)

@@ -65,17 +65,20 @@ class Radius:
 
     def __call__(self, query: int, hits: int) -> float:
         """Return r_ij for round ``query`` (from 1) after ``hits`` answers from the holdout."""
+        return math.sqrt(self.inflation * self.exponent(query, hits) / (2.0 * self.n))
+
+    def exponent(self, query: int, hits: int) -> float:
+        """Return ``ln(2/beta_ij)``, beta_ij the share of beta that one possible question has."""
         log_words = hits * math.log(self.levels)
         if hits:
             total = math.lgamma(query)
             log_words += total - math.lgamma(hits + 1) - math.lgamma(query - hits) + total * _LGAMMA
-        exponent = (
+        return (
             math.log(2.0 / self.beta)
             + log_words
             + log_inverse_query_weight(query, self.queries)
             + log_inverse_hit_weight(hits, self.budget)
         )
-        return math.sqrt(self.inflation * exponent / (2.0 * self.n))
 
     def largest(self) -> float:
         """Return the largest radius of any round; ``inf`` when a limit is not declared.

@@ -1,0 +1,193 @@
+"""What the answers of a guard are still worth when its holdout is also looked at in other private ways.
+
+Such a look is, say, the training of a differentially private model on the holdout's records, or a table of noisy
+counts. Whoever saw what it released may ask the guard better questions about these very records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thresholdout.accounting.events import Event, check_event
+from thresholdout.accounting.pure import PureAccountant, total_pure_epsilon
+from thresholdout.certificates.certificate import Certificate
+from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance
+from thresholdout.certificates.route import ConstantWidth, Route, up
+from thresholdout.certificates.setting import Setting, leakage
+from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, Radius
+from thresholdout.mechanisms import ThresholdoutParameters
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+    from thresholdout.mechanisms.catalogue import Parameters
+
+__all__ = ["WidenedRadius", "pure_looks", "uncovered_look", "with_looks"]
+
+SOURCE = "accounting/LOOKS.md"
+ALSO = "; other looks are as private as recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class WidenedRadius(Radius):
+    """How far the holdout mean of a question can be from the truth, when the question may depend on private looks.
+
+    Parameters
+    ----------
+    n, inflation, levels, beta, queries, budget
+        As in `Radius`.
+    leaked : float
+        ``sum alpha_i^2`` over the records, alpha_i the leakage of all looks together to informed analysts.
+
+    Notes
+    -----
+    ``sqrt(Lambda (k + E + ln 2) / (2n))`` with ``E = ln(2/beta_ij)`` and ``k = A/8 + sqrt(A E/2)`` nats of max-
+    information: half of beta_ij is for the looks, the other half for the question (LOOKS.md, L2).
+
+    Examples
+    --------
+    >>> plain = Radius(10_000, 1.0, 101, 0.025, queries=1000, budget=3)
+    >>> widened = WidenedRadius(10_000, 1.0, 101, 0.025, queries=1000, budget=3, leaked=10_000 * 0.01**2)
+    >>> round(plain(500, 1), 4), round(widened(500, 1), 4)
+    (0.0341, 0.037)
+    """
+
+    leaked: float = 0.0
+
+    def __call__(self, query: int, hits: int) -> float:
+        """Return the radius for round ``query`` after ``hits`` answers from the holdout."""
+        exponent = self.exponent(query, hits)
+        nats = self.leaked / 8.0 + math.sqrt(self.leaked * exponent / 2.0)
+        return math.sqrt(self.inflation * (nats + exponent + math.log(2.0)) / (2.0 * self.n))
+
+
+def uncovered_look(event: Event) -> str:
+    """Return why no certificate can take a look into account; empty when one may.
+
+    Examples
+    --------
+    >>> from thresholdout.accounting import BlackBox, GaussianAnswer
+    >>> uncovered_look(BlackBox(0.1))
+    ''
+    >>> uncovered_look(GaussianAnswer(2.0))
+    'nothing is proved for guards beside looks that have a delta, or only Renyi divergences; GaussianAnswer(std=2.0)'
+    """
+    accountant = PureAccountant("replace_one")
+    found = check_event(event)
+    if accountant.supports(found):
+        return ""
+    _, refused = accountant._read(found, 1)
+    assert refused is not None
+    return f"nothing is proved for guards beside looks that have a delta, or only Renyi divergences; {refused.event!r}"
+
+
+def pure_looks(event: Event) -> float:
+    """Return the epsilon of looks at replaced records, ``inf`` when they have a delta or only Renyi divergences.
+
+    Examples
+    --------
+    >>> from thresholdout.accounting import BlackBox, Composed
+    >>> pure_looks(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
+    0.75
+    """
+    found = check_event(event)
+    return math.inf if uncovered_look(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))
+
+
+def with_looks(certificate: Certificate, model: DependenceModel, parameters: Parameters, looks: Event) -> Certificate:
+    """Say what a guard's answers are worth from now on, when its holdout was looked at in other ways.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Of the guard, without looks.
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    parameters
+        Of the guard's mechanism.
+    looks : Event
+        All looks so far; each may have been chosen in view of everything released before it.
+
+    Returns
+    -------
+    Certificate
+        It rests on the same route as before, so that answers from before the looks, with the half-widths that they
+        had, and answers from now on hold together with the same confidence (LOOKS.md, L4). Without that route it
+        says nothing, and its half-widths are infinite.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> from thresholdout.accounting import BlackBox
+    >>> from thresholdout.certificates.any_mechanism import certify_parameters
+    >>> parameters = ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
+    >>> before = certify_parameters(Independent(10_000), parameters)
+    >>> after = with_looks(before, Independent(10_000), parameters, BlackBox(0.02))
+    >>> before.route, round(before.tolerance, 3), after.route, round(after.tolerance, 3)
+    ('transcript', 0.05, 'transcript', 0.056)
+    """
+    epsilon = pure_looks(looks)
+    if epsilon == 0.0:
+        return certificate
+    routes = []
+    for route in certificate.compared:
+        if not route.guards or not route.sound:
+            continue
+        if math.isinf(epsilon):
+            changed = _lost(route, uncovered_look(looks))
+        elif not route.applies:
+            changed = route
+        elif isinstance(route.widths, (DeclaredWidths, AnytimeWidths)):
+            changed = _transcript(route, model, route.widths, epsilon)
+        elif route.name == "posterior" and isinstance(parameters, ThresholdoutParameters):
+            changed = _posterior(route, Setting(model, parameters, certificate.confidence), epsilon)
+        else:
+            changed = _lost(route, "nothing is proved for this route beside other looks")
+        routes.append(changed)
+    chosen = next((route for route in routes if route.name == certificate.route and route.eligible), None)
+    return Certificate(certificate.confidence, (*routes, *_baselines(certificate)), chosen, certificate.about)
+
+
+def _baselines(certificate: Certificate) -> list[Route]:
+    why = "a fresh part for each question is no baseline once the whole holdout was looked at"
+    return [_lost(route, why) for route in certificate.compared if not route.guards]
+
+
+def _lost(route: Route, why: str) -> Route:
+    return Route.missing(
+        route.name, why, sound=route.sound, assumes=route.assumes, source=route.source, guards=route.guards
+    )
+
+
+def _transcript(route: Route, model: DependenceModel, widths: DeclaredWidths | AnytimeWidths, epsilon: float) -> Route:
+    """Widen the radius; noise and shares of beta stay what they were."""
+    alpha = leakage(model, epsilon, "informed")
+    leaked = up(float(np.mean(alpha**2)) * model.n)
+    if not math.isfinite(leaked):
+        return _lost(route, "the looks leak without a limit")
+    plain = widths.radius
+    radius = WidenedRadius(
+        plain.n, plain.inflation, plain.levels, plain.beta, plain.queries, plain.budget, leaked=leaked
+    )
+    wider = dataclasses.replace(widths, radius=radius)
+    tolerance = wider.tolerance() if isinstance(wider, DeclaredWidths) else math.inf
+    return dataclasses.replace(
+        route, tolerance=tolerance, assumes=route.assumes + ALSO, source=f"{SOURCE}, L2", widths=wider
+    )
+
+
+def _posterior(route: Route, setting: Setting, epsilon: float) -> Route:
+    """Let the analyst's beliefs move by what the interaction and the looks leak together."""
+    variation = mean_total_variation(setting.model, math.nextafter(setting.epsilon + epsilon, math.inf))
+    width = up(posterior_tolerance(setting, variation))
+    return dataclasses.replace(
+        route,
+        tolerance=width,
+        assumes=route.assumes + ALSO,
+        source=f"{SOURCE}, L1",
+        widths=ConstantWidth(width),
+    )

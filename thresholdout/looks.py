@@ -1,0 +1,144 @@
+"""What a guard knows about other private looks at its holdout."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from thresholdout.certificates.looks import uncovered_look, with_looks
+from thresholdout.errors import InputError, LedgerMismatch
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+    from thresholdout.accounting.events import Composed, Event
+    from thresholdout.certificates import Certificate
+    from thresholdout.ledger import Ledger
+    from thresholdout.mechanisms.catalogue import Parameters
+
+__all__ = ["LooksRecorded"]
+
+_PREFIX = "look-"
+
+
+class LooksRecorded:
+    """The part of a guard that takes other private looks at its holdout into account.
+
+    Looks are documents of the guard's ledger, one each, so that they last and every process that opens the guard knows
+    them before its next answer.
+    """
+
+    _ledger: Ledger
+    _id: str
+    _parameters: Parameters
+    _alone: Certificate
+    dependence: DependenceModel
+    _seen: tuple[tuple[str, ...], Certificate] | None = None
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the answers are worth from now on, and by which route."""
+        names = self._look_names()
+        if not names:
+            return self._alone
+        if self._seen is None or self._seen[0] != names:
+            self._seen = names, with_looks(self._alone, self.dependence, self._parameters, self._read_looks(names))
+        return self._seen[1]
+
+    @property
+    def looks(self) -> Composed:
+        """Other private looks at the holdout, as far as they were recorded."""
+        return self._read_looks(self._look_names())
+
+    def certificate_with(self, events: Event | Iterable[Event]) -> Certificate:
+        """Say what the answers would be worth after further private looks at the holdout; nothing is recorded.
+
+        Parameters
+        ----------
+        events : Event or iterable of Event
+            See `thresholdout.accounting`, such as ``BlackBox(0.01)``.
+
+        Returns
+        -------
+        Certificate
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from thresholdout import Thresholdout
+        >>> from thresholdout.accounting import BlackBox
+        >>> guard = Thresholdout(np.arange(10_000.0), queries=100, budget=1, mechanism="thresholdout")
+        >>> guard.certificate.tolerance < guard.certificate_with(BlackBox(0.01)).tolerance < 0.06
+        True
+        """
+        from thresholdout.accounting.events import Composed, check_event
+
+        more = check_event(events if not isinstance(events, Iterable) else list(events))
+        return with_looks(self._alone, self.dependence, self._parameters, Composed([self.looks, more]))
+
+    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
+        """Record another private look at the holdout. Do this *before* anything that it releases is seen.
+
+        Half-widths of later answers contain what the look may have taught; those of earlier answers stay as they are,
+        and all hold together with the guard's confidence.
+
+        Parameters
+        ----------
+        event : Event
+            What is about to happen to the holdout's records.
+        void : bool, default=False
+            Record a look also when no certificate can take it into account; later answers have infinite half-widths.
+
+        Returns
+        -------
+        Certificate
+            From now on.
+
+        Raises
+        ------
+        InputError
+            When the guard's answers would have no half-width any more, and `void` is false; nothing was recorded.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from thresholdout import Thresholdout
+        >>> from thresholdout.accounting import BlackBox
+        >>> guard = Thresholdout(np.arange(10_000.0), queries=100, budget=1, mechanism="thresholdout")
+        >>> certificate = guard.record_look(BlackBox(0.01))
+        >>> guard.looks, guard.certificate == certificate
+        (Composed([BlackBox(epsilon=0.01)]), True)
+        """
+        from thresholdout.accounting.event_files import event_to_dict
+        from thresholdout.accounting.events import check_event
+
+        checked = check_event(event)
+        after = self.certificate_with(checked)
+        if after.chosen is None and not void:
+            why = uncovered_look(checked) or f"the route {self._alone.route!r} can't take looks into account"
+            raise InputError("event", f"{event!r}: {why}", "another look, or void=True to do without half-widths")
+        text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
+        number = len(self._look_names())
+        while True:
+            number += 1
+            name = f"{_PREFIX}{number:06d}"
+            if self._ledger.document(self._id, name) is not None:
+                continue
+            try:
+                self._ledger.put_document(self._id, name, text)
+            except LedgerMismatch:  # another process took this number
+                if self._ledger.document(self._id, name) is None:
+                    raise
+                continue
+            return self.certificate
+
+    def _look_names(self) -> tuple[str, ...]:
+        return tuple(name for name in self._ledger.documents(self._id) if name.startswith(_PREFIX))
+
+    def _read_looks(self, names: tuple[str, ...]) -> Composed:
+        from thresholdout.accounting.event_files import event_from_dict
+        from thresholdout.accounting.events import Composed
+
+        texts = [self._ledger.document(self._id, name) for name in names]
+        return Composed([event_from_dict(json.loads(text)["event"]) for text in texts if text is not None])
