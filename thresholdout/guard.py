@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from thresholdout.answer import Answer, Source
+from thresholdout.answer import Answer
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, LedgerRetired
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.fingerprint import Part, handed_out
-from thresholdout.ledger import Entry, Ledger, open_ledger
+from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
 from thresholdout.mechanisms import (
-    Ladder,
-    Outcome,
     SparseVector,
 )
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism, parameters_to_json
@@ -41,6 +40,7 @@ from thresholdout.records import Origin, Records
 from thresholdout.rows import row_hashes
 from thresholdout.sharing import Handle, Shared
 from thresholdout.statistics import Statistic, get_score
+from thresholdout.steps import FAILURES, Steps
 from thresholdout.weights import Weights
 
 if TYPE_CHECKING:
@@ -205,12 +205,18 @@ class Thresholdout(LooksRecorded, Shared):
             check_order(self._ledger, known, self._records, parameters, self.dependence)
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
-        self._alone: Certificate = certify_parameters(self.dependence, parameters, declared["confidence"])
+        self._confidence: float = declared["confidence"]
+        certificate = certify_parameters(self.dependence, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
+        self._alone = dataclasses.replace(certificate, confidence=self._confidence)
+        self._certificates: dict[float, Certificate | None] = {}
+        self._steps = Steps(
+            self._ledger, self._id, self._mechanism, self._noise, self._worth, getattr(parameters, "queries", None)
+        )
         if known is None:
             self._ledger.create(
                 self._id,
                 {"declared": dict(declared), "chosen": parameters_to_json(parameters), "order": self._records.order},
-                self._mechanism.start(self._noise).to_text(),
+                self._steps.start(),
                 documents,
             )
 
@@ -267,72 +273,43 @@ class Thresholdout(LooksRecorded, Shared):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
             question = Question(self._records.train_mean(train_values, limits), limits, name, key)
-            return self._answer(question, self._mechanism.read(holdout_values, self.n, limits, "holdout_values"))
+            return self._steps.answer(question, self._steps.read(holdout_values, self.n, limits, "holdout_values"))
         if holdout_values is not None:
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self._records.apply(train_values)
         question = Question(self._records.train_mean(values, limits), limits, name, key)
-        return self._answer(question, self._look("train_values", question, on_holdout))
+        return self._look("train_values", question, on_holdout)
 
-    def _look(self, argument: str, question: Question, on_holdout: Callable[[], object]) -> Any:
-        """Compute per-record values on the holdout, and return what the mechanism needs of them.
+    def _look(
+        self, argument: str, question: Question, on_holdout: Callable[[], object], missing: float | None = None
+    ) -> Answer:
+        """Ask about per-record values that are computed on the holdout.
 
-        Values out of range are clipped, which is a function of each record alone. A failure is one of the whole
-        holdout, so it is charged before it shows.
+        Values out of range are clipped, and missing ones replaced: a function of each record alone.
         """
 
         def read() -> Any:
             values = on_holdout()
             try:
-                return self._mechanism.read(values, self.n, question.limits, argument)
+                return self._steps.read(values, self.n, question.limits, argument)
             except InputError:
-                inside = clipped(values, self.n, question.limits, argument)
-                return self._mechanism.read(inside, self.n, question.limits, argument)
+                inside = clipped(values, self.n, question.limits, argument, missing)
+                return self._steps.read(inside, self.n, question.limits, argument)
 
-        return self._charged(argument, question, read)
+        return self._steps.look(argument, question, read)
 
-    def _charged(self, argument: str, question: Question, compute: Callable[[], Any]) -> Any:
-        """Compute something on the holdout; charge a failure, and show its type only: its message may show records."""
-        if question.key is None:
-            self._check_open()
-        try:
-            return compute()
-        except Exception as error:
-            failed = type(error).__name__
-        self._store(question, lambda state: self._mechanism.fail(state, question.train, self._noise))
-        raise InputError(
-            argument,
-            f"{failed} on the holdout, though not on the training part (its message could show records); charged as "
-            "an answer from the holdout",
-            "a question that works on both parts",
-        )
-
-    def _check_open(self) -> None:
-        """Refuse a new question before anything is computed."""
-        refusal = self._mechanism.refusal(self._state())
-        if refusal is not None:
-            raise refusal
-
-    def _answer(self, question: Question, holdout: Any) -> Answer:
-        """Charge and store one question, then return its answer."""
-        entry, repeated = self._store(
-            question, lambda state: self._mechanism.step(state, question.train, holdout, self._noise)
-        )
-        return question.answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")
-
-    def _store(self, question: Question, step: Callable[[Any], tuple[Any, Outcome]]) -> tuple[Entry, bool]:
-        """Take one step of the mechanism in the ledger."""
+    def _worth(self) -> tuple[Certificate, Callable[[float], Certificate | None]]:
+        """Return what answers are worth, and a function that says it for a smaller share of beta."""
         certificate = self.certificate
+        return certificate, (self._for_share if certificate is self._alone else lambda share: None)
 
-        def compute(text: str) -> tuple[str, Entry]:
-            state, outcome = step(self._mechanism.restore(text))
-            half_width = outcome.half_width
-            if half_width is None:
-                source: Source = "train" if outcome.source == "train" else "holdout"
-                half_width = certificate.half_width(outcome.asked, outcome.hits, source, question.spread)
-            return state.to_text(), question.entry(outcome, half_width, self._mechanism.remaining(state))
-
-        return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
+    def _for_share(self, share: float) -> Certificate | None:
+        if share not in self._certificates:
+            confidence = 1.0 - (1.0 - self._confidence) * share
+            self._certificates[share] = (
+                certify_parameters(self.dependence, self._parameters, confidence) if confidence < 1.0 else None
+            )
+        return self._certificates[share]
 
     def score(
         self,
@@ -382,11 +359,15 @@ class Thresholdout(LooksRecorded, Shared):
             values, limits = weights.on_train(values, chosen.bounds)
         question = Question(self._records.train_mean(values, limits), limits, chosen.name, key)
 
+        worst = limits[0] if chosen.greater_is_better else limits[1]
+
         def on_holdout() -> object:
             protected = chosen.of(estimator, *handed_out(holdout))
-            return protected if weights is None else weights.on_holdout(clipped(protected, self.n, chosen.bounds, ""))
+            if weights is None:
+                return protected
+            return weights.on_holdout(clipped(protected, self.n, chosen.bounds, "estimator"))
 
-        return self._answer(question, self._look("estimator", question, on_holdout))
+        return self._look("estimator", question, on_holdout, worst)
 
     def _checked_score(
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
@@ -411,10 +392,9 @@ class Thresholdout(LooksRecorded, Shared):
 
         spread = statistic.spread(labels, self.dependence)
         question = Question(unit(value), statistic.bounds, statistic.name, key, spread)
-        protected = self._charged(
+        return self._steps.look(
             "estimator", question, lambda: unit(float(statistic.of(estimator, *handed_out(self._records.holdout))))
         )
-        return self._answer(question, protected)
 
     def scorer(
         self,
@@ -499,29 +479,16 @@ class Thresholdout(LooksRecorded, Shared):
         """The training part, as a tuple of arrays that can be read and not written."""
         return self._records.train
 
-    def _state(self) -> Any:
-        """Return the mechanism's state. Secret."""
-        text = self._ledger.state(self._id)
-        try:
-            return self._mechanism.restore(text)
-        except InputError:
-            why = self._ledger.retired(self._id)
-        raise (
-            LedgerDamaged(self._ledger.location, None, "its state can't be read")
-            if why is None
-            else LedgerRetired(self._ledger.location, why)
-        )
-
     @property
     def exhausted(self) -> Literal["budget", "queries"] | None:
         """Which limit is reached, so that no new question is answered; ``None`` while there is none."""
-        refusal = self._mechanism.refusal(self._state())
+        refusal = self._steps.refusal()
         return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
 
     @property
     def remaining(self) -> int | None:
         """Answers from the holdout that are left; ``None`` when no limit was declared."""
-        return self._mechanism.remaining(self._state())
+        return self._steps.remaining()
 
     @property
     def history(self) -> pd.DataFrame:

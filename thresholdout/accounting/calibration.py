@@ -41,6 +41,7 @@ __all__ = [
     "best_epsilon",
     "calibrate",
     "calibrate_sigma",
+    "composed_accountants",
     "step_of",
 ]
 
@@ -89,9 +90,10 @@ def all_accountants() -> tuple[Make, ...]:
     return (PureAccountant, OptimalAccountant, RenyiAccountant)
 
 
-def _composed(
+def composed_accountants(
     events: Event | Iterable[Event], adjacency: Adjacency, makers: Iterable[Make]
 ) -> tuple[list[Accountant], dict[str, str]]:
+    """Return the accountants that know some events, with these in them, and why others do not."""
     event = events if isinstance(events, Event) else Composed(events)
     taken, refused = [], {}
     for make in makers:
@@ -138,7 +140,7 @@ def best_epsilon(
     import pandas as pd
 
     delta, adjacency = probability(delta, "delta"), check_adjacency(adjacency)
-    taken, refused = _composed(events, adjacency, all_accountants() if accountants is None else accountants)
+    taken, refused = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EdgeOrderWarning)
         warnings.simplefilter("ignore", NoFiniteOrderWarning)
@@ -174,7 +176,7 @@ def best_delta(
     0.0
     """
     adjacency = check_adjacency(adjacency)
-    taken, _ = _composed(events, adjacency, all_accountants() if accountants is None else accountants)
+    taken, _ = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EdgeOrderWarning)
         warnings.simplefilter("ignore", NoFiniteOrderWarning)

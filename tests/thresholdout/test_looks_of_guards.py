@@ -1,0 +1,106 @@
+"""Guards that know of other private looks at their holdout."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from thresholdout import Thresholdout
+from thresholdout.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer
+from thresholdout.errors import InputError, LedgerMismatch
+from thresholdout.ledger import MemoryLedger
+
+HOLDOUT = np.arange(10_000.0)
+
+
+def make(**settings: object) -> Thresholdout:
+    given: dict[str, object] = {"queries": 100, "budget": 2, "mechanism": "thresholdout"}
+    return Thresholdout(HOLDOUT, **{**given, **settings})  # type: ignore[arg-type]
+
+
+def test_without_looks_nothing_changes() -> None:
+    guard = make()
+    assert guard.looks == Composed([])
+    assert guard.certificate is guard.certificate
+    assert guard.certificate_with(BlackBox(0.0)).tolerance == guard.certificate.tolerance
+
+
+def test_answers_after_a_look_are_wider_and_earlier_ones_stay() -> None:
+    guard = make()
+    first = guard.ask(0.25, HOLDOUT < 2500)
+    hypothetical = guard.certificate_with([BlackBox(0.02)])
+    assert guard.looks == Composed([])
+    after = guard.record_look(BlackBox(0.02))
+    assert after.tolerance == hypothetical.tolerance == guard.certificate.tolerance
+    second = guard.ask(0.25, HOLDOUT < 2501)
+    assert second.half_width > first.half_width * 1.05
+    assert guard.history["half_width"].tolist() == [first.half_width, second.half_width]
+    guard.record_look(LaplaceAnswer(1.0, 0.02))
+    assert guard.looks == Composed([BlackBox(0.02), LaplaceAnswer(1.0, 0.02)])
+    assert guard.ask(0.25, HOLDOUT < 2502).half_width > second.half_width
+
+
+def test_looks_last_and_reach_every_process(tmp_path: Path) -> None:
+    path = tmp_path / "guard.db"
+    one, two = make(ledger=path), make(ledger=path)
+    plain = one.certificate.tolerance
+    two.record_look(BlackBox(0.02))
+    two.record_look(BlackBox(0.02))
+    assert one.looks == two.looks == Composed([BlackBox(0.02), BlackBox(0.02)])
+    assert one.certificate.tolerance == two.certificate.tolerance > plain
+    assert one.ask(0.25, HOLDOUT < 2500).half_width > plain / 2
+    assert make(ledger=path).certificate.tolerance == one.certificate.tolerance
+
+
+def test_two_processes_that_record_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both want the same number; neither look is lost, even when they are equal."""
+    ledger = MemoryLedger()
+    one, two = make(ledger=ledger), make(ledger=ledger)
+    put, others = ledger.put_document, [BlackBox(0.01)]
+
+    def late(guard: str, name: str, text: str) -> None:
+        if others:
+            two.record_look(others.pop())
+        put(guard, name, text)
+
+    monkeypatch.setattr(ledger, "put_document", late)
+    one.record_look(BlackBox(0.01))
+    assert one.looks == Composed([BlackBox(0.01), BlackBox(0.01)])
+
+
+def test_a_ledger_that_refuses_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = MemoryLedger()
+    guard = make(ledger=ledger)
+
+    def refuse(guard: str, name: str, text: str) -> None:
+        raise LedgerMismatch("here", "no such guard")
+
+    monkeypatch.setattr(ledger, "put_document", refuse)
+    with pytest.raises(LedgerMismatch):
+        guard.record_look(BlackBox(0.01))
+
+
+def test_looks_that_no_certificate_covers() -> None:
+    guard = make()
+    with pytest.raises(InputError, match="have a delta"):
+        guard.record_look(GaussianAnswer(10.0))
+    assert guard.looks == Composed([])
+    after = guard.record_look(GaussianAnswer(10.0), void=True)
+    assert after.route == "none"
+    assert guard.ask(0.25, HOLDOUT < 2500).half_width == math.inf
+
+
+def test_mechanisms_that_no_look_is_proved_for() -> None:
+    guard = make(mechanism="gaussian")
+    with pytest.raises(InputError, match="'gaussian'"):
+        guard.record_look(BlackBox(0.01))
+    guard.record_look(BlackBox(0.01), void=True)
+    assert guard.ask(0.25, HOLDOUT < 2500).half_width == math.inf
+
+
+def test_no_event() -> None:
+    with pytest.raises(InputError):
+        make().record_look("training")  # type: ignore[arg-type]

@@ -1,0 +1,299 @@
+"""`generalization_certificate`: what the privacy of a learner says about new data, by every valid route."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from thresholdout.accounting.accountant import Accountant
+from thresholdout.accounting.arguments import count
+from thresholdout.accounting.calibration import all_accountants, composed_accountants
+from thresholdout.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
+from thresholdout.accounting.events import Event, check_event
+from thresholdout.accounting.generalization import best_error, on_average_bound
+from thresholdout.accounting.renyi import RenyiAccountant
+from thresholdout.certificates.information import max_information
+from thresholdout.certificates.looks import pure_looks
+from thresholdout.certificates.posterior import mean_total_variation
+from thresholdout.certificates.route import up
+from thresholdout.certificates.setting import check_confidence, check_model
+from thresholdout.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphs import DependenceModel
+
+__all__ = ["GeneralizationCertificate", "GeneralizationRoute", "generalization_certificate"]
+
+_AVERAGE = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+_SMALL = (0.001, 0.003, 0.006, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1)
+_DELTAS = (1e-12, 1e-8, 1e-5, 1e-3)
+_LEAST_ORDERS = (1.001, 1.01, 1.1, 1.5, 2.0)
+_GAP = "of the mean value on the records and on new data"
+_INDEPENDENT = "independent records"
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralizationRoute:
+    """What one theorem says about the gap between the records that a learner saw and new data.
+
+    Attributes
+    ----------
+    name : str
+        How the route is called.
+    bound : float
+        On the gap's absolute value, for values in [0, 1]: from 1 on it says nothing. Infinite when it does not apply.
+    kind : {"probability", "average"}
+        Whether it holds with a probability, or for the expectation of the gap.
+    about : str
+        What is bounded.
+    assumes : str
+        About the records, beyond the privacy of the events.
+    source : str
+        Where the proof is.
+    why_not : str
+        Why it does not apply; empty otherwise.
+    """
+
+    name: str
+    bound: float
+    kind: Literal["probability", "average"]
+    about: str
+    assumes: str
+    source: str
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralizationCertificate:
+    """How far what a private learner releases may be better on its own records than on new data.
+
+    Attributes
+    ----------
+    n : int
+        Records.
+    confidence : float
+        Of the bound that holds with a probability.
+    compared : tuple of GeneralizationRoute
+        Every route.
+
+    Examples
+    --------
+    >>> from thresholdout.accounting import BlackBox
+    >>> found = generalization_certificate(BlackBox(0.02), 10_000)
+    >>> found.route, round(found.bound, 4), round(found.average, 4)
+    ('max-information', 0.0195, 0.005)
+    """
+
+    n: int
+    confidence: float
+    compared: tuple[GeneralizationRoute, ...]
+
+    def _best(self, kind: str) -> GeneralizationRoute | None:
+        found = [route for route in self.compared if route.kind == kind and math.isfinite(route.bound)]
+        return min(found, key=lambda route: route.bound, default=None)
+
+    @property
+    def bound(self) -> float:
+        """The smallest bound on the gap that holds with probability ``confidence``, two-sided; at most 1."""
+        best = self._best("probability")
+        return 1.0 if best is None else min(1.0, best.bound)
+
+    @property
+    def route(self) -> str:
+        """The route that `bound` comes from, "none" without one."""
+        best = self._best("probability")
+        return "none" if best is None else best.name
+
+    @property
+    def average(self) -> float:
+        """The smallest bound on the absolute value of the expected gap, at most 1."""
+        best = self._best("average")
+        return 1.0 if best is None else min(1.0, best.bound)
+
+    @property
+    def routes(self) -> pd.DataFrame:
+        """Every route, one row each: bound, kind, about, assumes, source, why_not."""
+        import pandas as pd
+
+        columns = ["bound", "kind", "about", "assumes", "source", "why_not"]
+        rows = [[getattr(route, column) for column in columns] for route in self.compared]
+        return pd.DataFrame(rows, columns=columns, index=pd.Index([r.name for r in self.compared], name="route"))
+
+    @property
+    def statement(self) -> str:
+        """The certificate in words."""
+        high = self._best("probability")
+        if high is None or self.bound >= 1.0:
+            first = f"No bound below 1 holds with probability {self.confidence:g}."
+        else:
+            first = (
+                f"With probability at least {self.confidence:g}, the mean of values in [0, 1] on the {self.n:,} "
+                f"records is within {self.bound:.3g} of that on new data (route {high.name}; it assumes {high.assumes})."
+            )
+        return f"{first} On average it is within {self.average:.3g}."
+
+    def __repr__(self) -> str:
+        return f"<GeneralizationCertificate: {self.bound:.4g} at confidence {self.confidence:g}, route {self.route}>"
+
+
+def generalization_certificate(
+    events: Event | Iterable[Event],
+    n: int,
+    dependence: DependenceModel | None = None,
+    confidence: float = 0.95,
+) -> GeneralizationCertificate:
+    """Bound the gap between the records that a private learner saw and new data, by every valid route.
+
+    Parameters
+    ----------
+    events : Event or iterable of Event
+        How the learner used the records; its output is a function of what they released.
+    n : int
+        Records.
+    dependence : graphs.DependenceModel, optional
+        How they depend on each other; independent records by default.
+    confidence : float
+        For bounds that hold with a probability, in (0, 1).
+
+    Returns
+    -------
+    GeneralizationCertificate
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range, or the model has another number of records.
+
+    Notes
+    -----
+    The gap is that of one output, chosen by the learner in view of everything it released: the mean over the records
+    of a function with values in [0, 1], less its expectation. Proofs: accounting/LOOKS.md, N1 to N5.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> from thresholdout.accounting import BlackBox
+    >>> patients = Groups([record // 5 for record in range(10_000)])
+    >>> found = generalization_certificate(BlackBox(0.02), 10_000, dependence=patients)
+    >>> found.routes.loc["on average", "why_not"]
+    'the records are not independent'
+    >>> round(found.average, 4)
+    0.025
+    """
+    from graphs import Independent
+
+    size = count(n, "n")
+    beta = 1.0 - check_confidence(confidence)
+    event = check_event(events if not isinstance(events, Iterable) else list(events))
+    model = Independent(size) if dependence is None else check_model(dependence)
+    if model.n != size:
+        raise InputError("dependence", f"a model of {model.n} records", f"{size}, as n says")
+    independent = isinstance(model, Independent)
+    accountants, refused = composed_accountants(event, "replace_one", all_accountants())
+    why = "" if independent else "the records are not independent"
+    if not accountants:
+        why = why or "no accountant knows all events: " + "; ".join(f"{k}: {v}" for k, v in refused.items())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdgeOrderWarning)
+        warnings.simplefilter("ignore", NoFiniteOrderWarning)
+        compared = (
+            _max_information(model, pure_looks(event), beta),
+            *_mutual_information(accountants, pure_looks(event), size, beta, why),
+            _theorem1(accountants, size, beta, why),
+            _posterior(model, pure_looks(event)),
+            _on_average(accountants, why),
+        )
+    return GeneralizationCertificate(size, confidence, compared)
+
+
+_NOT_PURE = "some event has a delta, or only Renyi divergences"
+
+
+def _max_information(model: DependenceModel, epsilon: float, beta: float) -> GeneralizationRoute:
+    name, assumes, source = "max-information", "a variance inflation below n for fixed functions", "LOOKS.md, N3"
+    inflation = model.variance_inflation()
+    why = _NOT_PURE if math.isinf(epsilon) else ""
+    if model.n > 1 and inflation >= model.n:
+        why = "no variance inflation below n is known for this model"
+    if why:
+        return GeneralizationRoute(name, math.inf, "probability", f"the gap {_GAP}", assumes, source, why)
+    nats = max_information(model, epsilon, beta / 2) * math.log(2.0)
+    bound = up(math.sqrt(inflation * (nats + math.log(4.0 / beta)) / (2.0 * model.n)))
+    return GeneralizationRoute(name, bound, "probability", f"the gap {_GAP}", assumes, source)
+
+
+def _mutual_information(
+    accountants: Sequence[Accountant], epsilon: float, n: int, beta: float, why: str
+) -> list[GeneralizationRoute]:
+    """Bound the mutual information by divergences near order 1, or by the square of a pure epsilon."""
+    source = "LOOKS.md, N4"
+    per_record = epsilon * epsilon / 8.0
+    for accountant in accountants:
+        if isinstance(accountant, RenyiAccountant):
+            per_record = min(per_record, float(np.min(accountant.rdp(_LEAST_ORDERS))))
+    if not why and not math.isfinite(per_record):
+        why = "no Renyi divergence near order 1 is known for some event"
+    names = ("mutual information", "probability"), ("mutual information, on average", "average")
+    found = []
+    for name, kind in names:
+        about = f"the gap {_GAP}" if kind == "probability" else f"the expected gap {_GAP}"
+        bound = math.inf
+        if not why and kind == "probability":
+            entropy = -beta * math.log(beta) - (1 - beta) * math.log1p(-beta)
+            bound = up(math.sqrt((math.log(2.0) + (n * per_record + entropy) / beta) / (2.0 * n)))
+        elif not why:
+            bound = up(math.sqrt(per_record / 2.0))
+        found.append(
+            GeneralizationRoute(
+                name, bound, "probability" if kind == "probability" else "average", about, _INDEPENDENT, source, why
+            )
+        )
+    return found
+
+
+def _theorem1(accountants: Sequence[Accountant], n: int, beta: float, why: str) -> GeneralizationRoute:
+    name, source = "theorem 1", "LOOKS.md, N5; after [He, Theorem 1]"
+    assumes, best = "independent records of one law", math.inf
+    if not why:
+        for epsilon in _candidates(accountants, _SMALL):
+            error = best_error(epsilon, _delta(accountants, epsilon), n, beta)
+            best = best if error is None else min(best, error)
+        why = "" if math.isfinite(best) else "epsilon is not below 1/9, or its delta too large, or n too small"
+    return GeneralizationRoute(name, up(best), "probability", f"the gap {_GAP}", assumes, source, why)
+
+
+def _on_average(accountants: Sequence[Accountant], why: str) -> GeneralizationRoute:
+    best = math.inf
+    if not why:
+        for epsilon in _candidates(accountants, _AVERAGE):
+            delta = _delta(accountants, epsilon)
+            best = best if delta >= 1 else min(best, on_average_bound(epsilon, delta, rule="tight"))
+        why = "" if math.isfinite(best) else "no epsilon has a delta below 1"
+    return GeneralizationRoute(
+        "on average", up(best), "average", f"the expected gap {_GAP}", _INDEPENDENT, "LOOKS.md, N1", why
+    )
+
+
+def _posterior(model: DependenceModel, epsilon: float) -> GeneralizationRoute:
+    about = "the gap of what is expected on the records, given what was released, and on new data; for every release"
+    why = _NOT_PURE if math.isinf(epsilon) else ""
+    bound = math.inf if why else up(mean_total_variation(model, epsilon))
+    return GeneralizationRoute("posterior", bound, "average", about, "the declared dependence", "LOOKS.md, N2", why)
+
+
+def _candidates(accountants: Sequence[Accountant], usual: tuple[float, ...]) -> list[float]:
+    """Return the epsilons to try: the usual ones, and those that the events have at some deltas."""
+    smallest = min(usual)
+    own = [accountant.epsilon(delta) for accountant in accountants for delta in _DELTAS]
+    return sorted({*usual, *(epsilon for epsilon in own if smallest < epsilon <= max(usual))})
+
+
+def _delta(accountants: Sequence[Accountant], epsilon: float) -> float:
+    return min((accountant.delta(epsilon) for accountant in accountants), default=1.0)
