@@ -88,7 +88,7 @@ class LooksRecorded:
         event : Event
             What is about to happen to the holdout's records.
         void : bool, default=False
-            Record a look also when no certificate can take it into account; later answers have infinite half-widths.
+            Record a look also when no certificate can take it into account; later half-widths are the whole range.
 
         Returns
         -------

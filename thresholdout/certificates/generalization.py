@@ -135,7 +135,8 @@ class GeneralizationCertificate:
         else:
             first = (
                 f"With probability at least {self.confidence:g}, the mean of values in [0, 1] on the {self.n:,} "
-                f"records is within {self.bound:.3g} of that on new data (route {high.name}; it assumes {high.assumes})."
+                f"records is within {self.bound:.3g} of that on new data (route {high.name}; it assumes "
+                f"{high.assumes})."
             )
         return f"{first} On average it is within {self.average:.3g}."
 

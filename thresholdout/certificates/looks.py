@@ -16,7 +16,7 @@ import numpy as np
 from thresholdout.accounting.events import Event, check_event
 from thresholdout.accounting.pure import PureAccountant, total_pure_epsilon
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance
+from thresholdout.certificates.posterior import mean_total_variation
 from thresholdout.certificates.route import ConstantWidth, Route, up
 from thresholdout.certificates.setting import Setting, leakage
 from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, Radius
@@ -181,9 +181,10 @@ def _transcript(route: Route, model: DependenceModel, widths: DeclaredWidths | A
 
 
 def _posterior(route: Route, setting: Setting, epsilon: float) -> Route:
-    """Let the analyst's beliefs move by what the interaction and the looks leak together."""
-    variation = mean_total_variation(setting.model, math.nextafter(setting.epsilon + epsilon, math.inf))
-    width = up(posterior_tolerance(setting, variation))
+    """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
+    alone = mean_total_variation(setting.model, setting.epsilon)
+    together = mean_total_variation(setting.model, math.nextafter(setting.epsilon + epsilon, math.inf))
+    width = up(route.tolerance + max(0.0, together - alone * (1.0 - 4e-12)))
     return dataclasses.replace(
         route,
         tolerance=width,

@@ -16,8 +16,12 @@ from thresholdout.accounting import (
     SelfComposed,
     WithoutReplacementGaussianStep,
 )
-from thresholdout.certificates.generalization import generalization_certificate
+from thresholdout.certificates.generalization import GeneralizationCertificate, generalization_certificate
 from thresholdout.errors import InputError
+
+
+def why_not(found: GeneralizationCertificate, route: str) -> str:
+    return str(found.routes["why_not"][route])
 
 
 def test_the_best_of_each_kind() -> None:
@@ -50,7 +54,7 @@ def test_learners_with_a_delta() -> None:
     found = generalization_certificate(learner, 50_000)
     assert found.route == "mutual information"
     assert 0.05 < found.average < 0.14
-    assert "Renyi" in found.routes.loc["posterior", "why_not"]
+    assert "Renyi" in why_not(found, "posterior")
     unknown = generalization_certificate([BlackBox(0.005, 1e-9), BlackBox(0.005)], 100_000)
     assert unknown.route == "theorem 1"
     assert unknown.bound == pytest.approx(0.137, abs=1e-3)
@@ -62,7 +66,7 @@ def test_nothing_is_known() -> None:
     assert found.average == 1.0
     assert found.route == "none"
     assert found.statement.startswith("No bound below 1")
-    assert "no accountant" in found.routes.loc["on average", "why_not"]
+    assert "no accountant" in why_not(found, "on average")
 
 
 def test_dependent_records() -> None:
@@ -74,7 +78,7 @@ def test_dependent_records() -> None:
     chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=1000)
     assert generalization_certificate(BlackBox(0.05), 1000, chain).average < 1
     same = generalization_certificate(BlackBox(0.05), 10, Groups([0] * 10))
-    assert "no variance inflation" in same.routes.loc["max-information", "why_not"]
+    assert "no variance inflation" in why_not(same, "max-information")
 
 
 def test_bad_arguments() -> None:
@@ -107,7 +111,7 @@ def test_exactly_for_a_learner_that_repeats_what_it_heard(epsilon: float) -> Non
         found = generalization_certificate(BlackBox(epsilon), n, confidence=confidence)
         assert abs(sum(gap * p for gap, p in law.items())) <= found.average
         for name in ("max-information", "mutual information"):
-            bound = found.routes.loc[name, "bound"]
+            bound = found.routes["bound"][name]
             assert sum(p for gap, p in law.items() if abs(gap) > bound) <= 1 - confidence
     expected = sum(gap * p for gap, p in law.items())
     assert expected == pytest.approx(np.tanh(epsilon / 2) / 2)
