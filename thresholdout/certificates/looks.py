@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thresholdout.accounting.events import Event, check_event
-from thresholdout.accounting.pure import PureAccountant, total_pure_epsilon
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.posterior import mean_total_variation
 from thresholdout.certificates.route import ConstantWidth, Route, up
@@ -24,6 +22,7 @@ from thresholdout.mechanisms import ThresholdoutParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from thresholdout.accounting.events import Event
     from thresholdout.mechanisms.catalogue import Parameters
 
 __all__ = ["WidenedRadius", "pure_looks", "uncovered_look", "with_looks"]
@@ -76,13 +75,15 @@ def uncovered_look(event: Event) -> str:
     >>> uncovered_look(GaussianAnswer(2.0))
     'nothing is proved for guards beside looks that have a delta, or only Renyi divergences; GaussianAnswer(std=2.0)'
     """
+    from thresholdout.accounting.events import check_event, leaves
+    from thresholdout.accounting.pure import PureAccountant
+
     accountant = PureAccountant("replace_one")
     found = check_event(event)
     if accountant.supports(found):
         return ""
-    _, refused = accountant._read(found, 1)
-    assert refused is not None
-    return f"nothing is proved for guards beside looks that have a delta, or only Renyi divergences; {refused.event!r}"
+    refused = next(leaf for leaf, _ in leaves(found) if not accountant.supports(leaf))
+    return f"nothing is proved for guards beside looks that have a delta, or only Renyi divergences; {refused!r}"
 
 
 def pure_looks(event: Event) -> float:
@@ -94,6 +95,9 @@ def pure_looks(event: Event) -> float:
     >>> pure_looks(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
     0.75
     """
+    from thresholdout.accounting.events import check_event
+    from thresholdout.accounting.pure import PureAccountant, total_pure_epsilon
+
     found = check_event(event)
     return math.inf if uncovered_look(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))
 
