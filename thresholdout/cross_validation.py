@@ -282,16 +282,14 @@ class _OutOfFoldGuard(Thresholdout):
 
     def out_of_fold(self, question: Question, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
         """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
-        self._check_open()
         before = self._failures()
         try:
-            values = self._look("estimator", question, lambda: compute(*self._records.holdout))
+            return self._look("estimator", question, lambda: compute(*self._records.holdout))
         except InputError:
             if self._failures() == before:
                 raise
             failed = "an error on the folds (its message could show records); charged as an answer from the records"
             raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None
-        return self._answer(question, values)
 
     def stored(self, key: str, metric: Metric) -> Answer | None:
         """Return the answer that was given to this key, if there is one."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError, OverlapError
-from thresholdout.rows import columns_of, membership_keys, record_hashes
+from thresholdout.rows import membership_keys, record_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,7 +180,12 @@ def _columns(piece: Any) -> list[NDArray[Any]]:
         csr = piece.tocsr().copy()
         csr.sum_duplicates()
         return [np.asarray(a, dtype=np.float64) for a in (csr.shape, csr.indptr, csr.indices, csr.data)]
-    columns = columns_of(piece)
+    if hasattr(piece, "columns") and hasattr(piece, "iloc"):
+        columns = [piece.iloc[:, k].to_numpy() for k in range(piece.shape[1])]
+    else:
+        array = np.asarray(piece)
+        columns = list(array.reshape(array.shape[0], -1).T)
+    columns = [c.astype(np.float64) if c.dtype.kind in "biuf" else c for c in columns]
     if all(column.dtype == np.float64 for column in columns):
         return [np.stack(columns, axis=1)] if len(columns) > 1 else columns
     return columns

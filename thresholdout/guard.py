@@ -37,10 +37,10 @@ from thresholdout.planning.choice import MechanismName, check_choice, choose_par
 from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
 from thresholdout.records import Origin, Records
-from thresholdout.rows import row_hashes
+from thresholdout.rows import coarse_hashes, record_hashes, row_hashes
 from thresholdout.sharing import Handle, Shared
 from thresholdout.statistics import Statistic, get_score
-from thresholdout.steps import FAILURES, Steps
+from thresholdout.steps import FAILURES, Steps, Worth
 from thresholdout.weights import Weights
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ class Thresholdout(LooksRecorded, Shared):
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_id", "_origin", "ask", "certificate", "dependence", "exhausted", "history", "n", "parameters",
-            "remaining", "score", "scorer", "split", "train",
+            "__repr__", "_id", "_origin", "ask", "certificate", "certificate_with", "dependence", "exhausted",
+            "history", "looks", "n", "parameters", "record_look", "remaining", "score", "scorer", "split", "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""
@@ -209,9 +209,8 @@ class Thresholdout(LooksRecorded, Shared):
         certificate = certify_parameters(self.dependence, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
         self._alone = dataclasses.replace(certificate, confidence=self._confidence)
         self._certificates: dict[float, Certificate | None] = {}
-        self._steps = Steps(
-            self._ledger, self._id, self._mechanism, self._noise, self._worth, getattr(parameters, "queries", None)
-        )
+        queries = getattr(parameters, "queries", None)
+        self._steps = Steps(self._ledger, self._id, self._mechanism, self._noise, queries)
         if known is None:
             self._ledger.create(
                 self._id,
@@ -273,7 +272,8 @@ class Thresholdout(LooksRecorded, Shared):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
             question = Question(self._records.train_mean(train_values, limits), limits, name, key)
-            return self._steps.answer(question, self._steps.read(holdout_values, self.n, limits, "holdout_values"))
+            read = self._steps.read(holdout_values, self.n, limits, "holdout_values")
+            return self._steps.answer(question, read, self._worth())
         if holdout_values is not None:
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self._records.apply(train_values)
@@ -296,12 +296,12 @@ class Thresholdout(LooksRecorded, Shared):
                 inside = clipped(values, self.n, question.limits, argument, missing)
                 return self._steps.read(inside, self.n, question.limits, argument)
 
-        return self._steps.look(argument, question, read)
+        return self._steps.look(argument, question, read, self._worth)
 
-    def _worth(self) -> tuple[Certificate, Callable[[float], Certificate | None]]:
+    def _worth(self) -> Worth:
         """Return what answers are worth, and a function that says it for a smaller share of beta."""
         certificate = self.certificate
-        return certificate, (self._for_share if certificate is self._alone else lambda share: None)
+        return certificate, (self._for_share if certificate is self._alone else _nothing)
 
     def _for_share(self, share: float) -> Certificate | None:
         if share not in self._certificates:
@@ -393,7 +393,10 @@ class Thresholdout(LooksRecorded, Shared):
         spread = statistic.spread(labels, self.dependence)
         question = Question(unit(value), statistic.bounds, statistic.name, key, spread)
         return self._steps.look(
-            "estimator", question, lambda: unit(float(statistic.of(estimator, *handed_out(self._records.holdout))))
+            "estimator",
+            question,
+            lambda: unit(float(statistic.of(estimator, *handed_out(self._records.holdout)))),
+            self._worth,
         )
 
     def scorer(
@@ -455,24 +458,38 @@ class Thresholdout(LooksRecorded, Shared):
 
         return count_queries(self, search, X, y)
 
-    def origin(self, X: Any) -> Origin:
-        """Say where rows come from, by their content and in any order.
+    def origin(self, X: Any, y: Any = None) -> Origin:
+        """Say where records come from, by their content and in any order.
 
         Parameters
         ----------
         X : array, data frame or sparse matrix
             Rows as in the first array of the parts.
+        y : array-like, optional
+            Their labels; without them, rows of X alone are compared.
 
         Returns
         -------
         {"train", "holdout", "mixed", "other"}
-            "holdout" when they are exactly the holdout's records; "train" when all of them are training records;
-            "mixed" when some holdout records are among them; "other" otherwise.
-        """
-        return self._origin(row_hashes(X))
+            "holdout" when the rows of X are exactly those of the holdout; "train" when the records are training
+            records, each at most as often as there; "mixed" when some rows of X are rows of the holdout, or agree with
+            one in single precision; "other" otherwise. Labels of the holdout are not looked at.
 
-    def _origin(self, hashes: NDArray[np.uint64]) -> Origin:
-        return self._records.origin(hashes)
+        Raises
+        ------
+        InputError
+            When the guard's parts are no pairs (X, y).
+        """
+        return self._origin(row_hashes(X), None if y is None else record_hashes((X, y)), coarse_hashes(X))
+
+    def _origin(
+        self,
+        hashes: NDArray[np.uint64],
+        records: NDArray[np.uint64] | None = None,
+        coarse: NDArray[np.uint64] | None = None,
+    ) -> Origin:
+        """Say where records come from, by the hashes of X's rows, of the records, and of X in single precision."""
+        return self._records.origin(hashes, records, coarse)
 
     @property
     def train(self) -> Part:
@@ -525,3 +542,7 @@ class Thresholdout(LooksRecorded, Shared):
             f"<Thresholdout: {self._mechanism.name} for {self.dependence.describe()}; "
             f"{left} answers from the holdout left{noise}>"
         )
+
+
+def _nothing(share: float) -> None:
+    """Say that nothing is proved."""

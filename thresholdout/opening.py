@@ -30,7 +30,9 @@ __all__ = [
 
 def is_file(ledger: object) -> bool:
     """Whether a ledger was named by its file, which is for one holdout; a server is for many."""
-    return not isinstance(ledger, Ledger) and not str(ledger).startswith("postgres")
+    return not isinstance(ledger, Ledger) and not str(ledger).startswith(
+        ("postgresql://", "postgres://", "postgresql+")
+    )
 
 
 def known_as(ledger: Ledger, records: Records, sole: bool) -> str | None:
@@ -55,6 +57,12 @@ def known_as(ledger: Ledger, records: Records, sole: bool) -> str | None:
         return records.identity
     if known and records.first_fingerprint() in known:
         return records.first_fingerprint()
+    if any("order" not in ledger.parameters(other) for other in known):
+        raise LedgerMismatch(
+            ledger.location,
+            "a guard in it was made by the first version, which knows a holdout in one order only; if this is its "
+            "holdout, give the records in that order, and otherwise another ledger",
+        )
     if known and sole:
         raise LedgerMismatch(
             ledger.location,

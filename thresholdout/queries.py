@@ -275,8 +275,12 @@ def unit_total(values: object, n: int | None, bounds: tuple[float, float], argum
     return ExactMean(total, size, bits)
 
 
-def clipped(values: object, n: int, bounds: tuple[float, float], argument: str) -> NDArray[Any]:
-    """Return per-record values as numbers in the range: each is clipped to it, and missing ones count as its lower end.
+def clipped(
+    values: object, n: int, bounds: tuple[float, float], argument: str, missing: float | None = None
+) -> NDArray[Any]:
+    """Return per-record values as numbers in the range: each is clipped to it.
+
+    Missing ones count as ``missing``, the lower end of the range by default.
 
     A function of each record alone, so the result is a query like any other, whatever the values were.
 
@@ -294,7 +298,7 @@ def clipped(values: object, n: int, bounds: tuple[float, float], argument: str) 
     """
     lower, upper = bounds
     floats = _checked(values, n, argument).astype(np.float64)
-    return np.clip(np.where(np.isnan(floats), lower, floats), lower, upper)
+    return np.clip(np.where(np.isnan(floats), lower if missing is None else missing, floats), lower, upper)
 
 
 def record_bits(n: int) -> int:

@@ -21,7 +21,7 @@ from thresholdout.fingerprint import (
     part,
 )
 from thresholdout.queries import unit_mean
-from thresholdout.rows import membership_keys, row_hashes
+from thresholdout.rows import coarse_hashes, membership_keys, record_hashes, row_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,7 +113,7 @@ class Records:
         """
         if self._train is None or len(self._train) != 2:
             raise InputError("train", "no training part (X, y)", "Thresholdout((X, y), train=(X_train, y_train))")
-        return self._train, self.holdout
+        return self.train, self.holdout
 
     def apply(self, query: Callable[..., object]) -> tuple[object, Callable[[], object]]:
         """Apply a question to the training part, and return how to apply it to the holdout."""
@@ -125,34 +125,74 @@ class Records:
             return unit_mean([values], 1, bounds, "train_values")
         return unit_mean(values, self.train_size, bounds, "train_values")
 
-    def origin(self, hashes: NDArray[np.uint64]) -> Origin:
-        """Say where rows come from, by their content.
+    def origin(
+        self,
+        hashes: NDArray[np.uint64],
+        records: NDArray[np.uint64] | None = None,
+        coarse: NDArray[np.uint64] | None = None,
+    ) -> Origin:
+        """Say where records come from, by their content.
 
         Parameters
         ----------
         hashes : ndarray of shape (k, 2)
             Of the rows of X, by `thresholdout.rows.row_hashes`.
+        records : ndarray of shape (k, 2), optional
+            Of the records (X, y), by `thresholdout.rows.record_hashes`; without them X alone decides.
+        coarse : ndarray of shape (k, 2), optional
+            Of the rows of X in single precision, by `thresholdout.rows.coarse_hashes`.
 
         Returns
         -------
         {"train", "holdout", "mixed", "other"}
-            "holdout" for exactly the holdout's records in any order; "train" when all are training records;
-            "mixed" when some are holdout records; "other" otherwise.
+            "holdout" for exactly the holdout's rows in any order; "train" for training records, each at most as often
+            as there; "mixed" when some are holdout rows; "other" otherwise.
+
+        Raises
+        ------
+        InputError
+            When the parts are no pairs (X, y): then rows tell labels.
         """
+        if len(self.holdout) != 2:
+            raise InputError("X", "rows for a guard whose parts are no pairs (X, y)", "Thresholdout((X, y), ...)")
         keys = membership_keys(hashes)
         if keys.size == self.n and np.array_equal(np.sort(keys), self._holdout_keys):
             return "holdout"
-        if keys.size and self._train is not None and bool(_among(keys, self._train_keys).all()):
-            return "train"
-        return "mixed" if bool(_among(keys, self._holdout_keys).any()) else "other"
+        if keys.size and self._train is not None:
+            known = self._train_keys if records is None else self._train_record_keys
+            if _within(keys if records is None else membership_keys(records), known):
+                return "train"
+        if bool(_among(keys, self._holdout_keys).any()):
+            return "mixed"
+        if coarse is not None and bool(_among(membership_keys(coarse), self._coarse_keys).any()):
+            return "mixed"
+        return "other"
 
     @cached_property
     def _holdout_keys(self) -> NDArray[np.uint64]:
         return np.sort(membership_keys(row_hashes(self.holdout[0])))
 
     @cached_property
+    def _coarse_keys(self) -> NDArray[np.uint64]:
+        return np.sort(membership_keys(coarse_hashes(self.holdout[0])))
+
+    @cached_property
     def _train_keys(self) -> NDArray[np.uint64]:
         return np.sort(membership_keys(row_hashes(self.train[0])))
+
+    @cached_property
+    def _train_record_keys(self) -> NDArray[np.uint64]:
+        return np.sort(membership_keys(record_hashes(self.train)))
+
+
+def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:
+    """Whether keys are in a sorted array, each at most as often as there; copies of one key as often as one likes.
+
+    Copies of one training record stand for the holdout in searches, see `thresholdout.model_selection.TrainSplit`.
+    """
+    different, counts = np.unique(keys, return_counts=True)
+    there = np.searchsorted(known, different, side="right") - np.searchsorted(known, different, side="left")
+    return bool((there >= (1 if different.size == 1 else counts)).all())
 
 
 def _among(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:

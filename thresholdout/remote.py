@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from functools import lru_cache
+import copy
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from thresholdout.errors import SharingError
@@ -14,11 +14,15 @@ from thresholdout.sharing import Elsewhere, Handle
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
+    from thresholdout.accounting.events import Composed, Event
     from thresholdout.answer import Answer
+    from thresholdout.certificates import Certificate
     from thresholdout.fingerprint import Part
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.model_selection import GuardScorer, TrainSplit
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteGuard", "known"]
 
-_CONSTANT: Final = frozenset({"_id", "certificate", "dependence", "n"})
-_OWN: Final = frozenset({"_ledger", "_mechanism", "_records"})
+_CONSTANT: Final = frozenset({"_id", "dependence", "n"})
+_OWN: Final = frozenset({"_ledger", "_mechanism", "_records", "_steps"})
 """What a guard has where it lives; methods of the guard itself would look for it."""
 
 
@@ -119,9 +123,27 @@ class RemoteGuard(Elsewhere, Thresholdout):
         split: TrainSplit = self._handle.call("split")
         return split
 
-    def _origin(self, hashes: NDArray[np.uint64]) -> Origin:
-        """Say where rows come from, of which only the hashes are sent."""
-        origin: Origin = self._handle.call("_origin", hashes)
+    @property
+    def certificate(self) -> Certificate:
+        """What the answers are worth from now on."""
+        return cast("Certificate", self._handle.call("certificate"))
+
+    @property
+    def looks(self) -> Composed:
+        """Other private looks at the holdout."""
+        return cast("Composed", self._handle.call("looks"))
+
+    def certificate_with(self, events: Event | Iterable[Event]) -> Certificate:
+        """Say what the answers would be worth after further looks; see `Thresholdout.certificate_with`."""
+        return cast("Certificate", self._handle.call("certificate_with", events))
+
+    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
+        """Record a private look at the holdout; see `Thresholdout.record_look`."""
+        return cast("Certificate", self._handle.call("record_look", event, void=void))
+
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
+        """Say where records come from, of which only the hashes are sent."""
+        origin: Origin = self._handle.call("_origin", hashes, records)
         return origin
 
     @property
@@ -159,40 +181,21 @@ class RemoteGuard(Elsewhere, Thresholdout):
         return f"{text[:-1]}; in {self._handle.owner}>"
 
 
-@dataclass(frozen=True)
-class _KnownMetric(Metric):
-    """A metric whose cross-validated values were computed elsewhere."""
-
-    known: Any = None
-
-    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> Any:
-        """Return them."""
-        return self.known
-
-
-@dataclass(frozen=True)
-class _KnownStatistic(Statistic):
-    """A statistic whose cross-validated value was computed elsewhere."""
-
-    known: Any = None
-
-    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> Any:
-        """Return it."""
-        return self.known
-
-
 def known(metric: str | Metric | Statistic, values: Any) -> Metric | Statistic:
-    """Return a metric whose `cross_validated` is known.
+    """Return a metric whose `cross_validated` is known, and which is as it was in everything else.
 
     Examples
     --------
     >>> known("accuracy", [0.0, 1.0]).cross_validated(None, None, None, 5)
     [0.0, 1.0]
     """
-    chosen = get_score(metric)
-    if isinstance(chosen, Statistic):
-        return _KnownStatistic(**{f.name: getattr(chosen, f.name) for f in fields(Statistic)}, known=values)
-    return _KnownMetric(**{f.name: getattr(chosen, f.name) for f in fields(Metric)}, known=values)
+    told = copy.copy(get_score(metric))
+    vars(told)["cross_validated"] = partial(_told, values)  # the class may be anybody's, and stays
+    return told
+
+
+def _told(values: Any, estimator: Any, X: Any, y: Any, cv: object) -> Any:
+    return values
 
 
 @lru_cache(maxsize=2)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
+from datetime import datetime
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["columns_of", "membership_keys", "record_hashes", "row_hashes"]
+__all__ = ["coarse_hashes", "columns_of", "membership_keys", "record_hashes", "row_hashes"]
 
 _LANES: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _BLOCK: Final = 1 << 16
@@ -43,18 +46,36 @@ def row_hashes(piece: Any) -> NDArray[np.uint64]:
     >>> bool((row_hashes([[1, 0], [2, 3]]) == row_hashes(np.array([[1.0, 0.0], [2.0, 3.0]]))).all())
     True
     """
+    return _row_hashes(piece, coarse=False)
+
+
+def coarse_hashes(piece: Any) -> NDArray[np.uint64]:
+    """Hash every record to 128 bits after rounding its numbers to single precision; see `row_hashes`.
+
+    Records that were stored in single precision have the hashes of the originals.
+
+    Examples
+    --------
+    >>> bool((coarse_hashes(np.float32([[0.1]])) == coarse_hashes([[0.1]])).all())
+    True
+    """
+    return _row_hashes(piece, coarse=True)
+
+
+def _row_hashes(piece: Any, *, coarse: bool) -> NDArray[np.uint64]:
     if hasattr(piece, "tocsr"):
-        return _finished(_sparse(piece), piece.shape[1])
+        return _finished(_sparse(piece, coarse), piece.shape[1])
     columns = columns_of(piece)
     n = len(columns[0]) if columns else len(piece)
     sums = np.zeros((n, 2), dtype=np.uint64)
     for j, column in enumerate(columns):
+        keys = _column_keys(j)
         if column.dtype != np.float64:
-            sums += _text_hashes(column) * _column_keys(j)
+            sums += _object_hashes(column, keys, coarse)
             continue
         for start in range(0, n, _BLOCK):
             part = np.ascontiguousarray(column[start : start + _BLOCK])
-            sums[start : start + _BLOCK] += _number_hashes(part, _column_keys(j))
+            sums[start : start + _BLOCK] += _number_hashes(_rounded(part) if coarse else part, keys)
     return _finished(sums, len(columns))
 
 
@@ -73,13 +94,65 @@ def membership_keys(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def columns_of(piece: Any) -> list[NDArray[Any]]:
-    """Split a container that is not sparse into one-dimensional columns, numeric ones as 64-bit floats."""
+    """Split a container that is not sparse into one-dimensional columns: 64-bit floats, texts, or objects.
+
+    Times are their nanoseconds, as text.
+    """
     if hasattr(piece, "columns") and hasattr(piece, "iloc"):
         columns = [piece.iloc[:, k].to_numpy() for k in range(piece.shape[1])]
+    elif isinstance(piece, list) and any(isinstance(item, np.ndarray | list | tuple) for item in piece[:1]):
+        columns = list(_matrix(piece).T)
     else:
-        array = np.asarray(piece)
+        array = piece.to_numpy() if hasattr(piece, "to_numpy") else np.asarray(piece)
         columns = list(array.reshape(array.shape[0], -1).T) if array.size else []
-    return [c.astype(np.float64, copy=False) if c.dtype.kind in "biuf" else c for c in columns]
+    return [_plain(column) for column in columns]
+
+
+def _matrix(rows: list[Any]) -> NDArray[Any]:
+    """Return a list of rows as a matrix; rows of different lengths, or of anything, as one column of objects."""
+    try:
+        array = np.asarray(rows)
+    except ValueError:
+        array = np.empty(len(rows), dtype=object)
+        array[:] = rows
+    return array.reshape(array.shape[0], -1)
+
+
+def _plain(column: NDArray[Any]) -> NDArray[Any]:
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64, copy=False)
+    if column.dtype.kind in "mM":
+        unit = "datetime64[ns]" if column.dtype.kind == "M" else "timedelta64[ns]"
+        return np.array([f"ns {value}" for value in column.astype(unit).view(np.int64).tolist()], dtype=object)
+    return column
+
+
+def _number(item: object) -> float | None:
+    """Return an object as a number, a missing one as NaN, anything else as None."""
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return math.nan
+    if isinstance(item, Real):
+        return float(item)
+    return None
+
+
+def _text(item: object) -> str:
+    """Return a text that different objects do not share, as far as their types allow."""
+    if isinstance(item, np.ndarray):
+        return f"array {item.dtype} {item.shape} {hashlib.sha256(np.ascontiguousarray(item).tobytes()).hexdigest()}"
+    if isinstance(item, list | tuple):
+        return f"{type(item).__name__} [{', '.join(map(_text, item))}]"
+    if isinstance(item, set | frozenset):
+        return f"set [{', '.join(sorted(map(_text, item)))}]"
+    if isinstance(item, datetime):
+        return f"ns {np.datetime64(item, 'ns').astype(np.int64)}" if item.tzinfo is None else item.isoformat()
+    return str(item)
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round to single precision; what is too large for it becomes infinite."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(np.float64)
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -106,11 +179,23 @@ def _number_hashes(values: NDArray[np.float64], keys: NDArray[np.uint64]) -> NDA
     return hashes
 
 
-def _text_hashes(column: NDArray[Any]) -> NDArray[np.uint64]:
-    """Hash a column of anything by the texts of its entries; every different text is hashed once."""
+def _object_hashes(column: NDArray[Any], keys: NDArray[np.uint64], coarse: bool) -> NDArray[np.uint64]:
+    """Hash a column of anything, entry by entry: numbers as numbers, so that their type makes no difference."""
+    items = column.tolist()
+    numbers = [_number(item) for item in items] if column.dtype.kind == "O" else [None] * len(items)
+    numeric = np.array([number is not None for number in numbers], dtype=bool)
+    hashes = np.empty((len(items), 2), dtype=np.uint64)
+    values = np.array([number for number in numbers if number is not None], dtype=np.float64)
+    hashes[numeric] = _number_hashes(_rounded(values) if coarse else values, keys)
+    texts = [_text(item) for item, number in zip(items, numbers, strict=True) if number is None]
+    hashes[~numeric] = _text_hashes(texts) * keys
+    return hashes
+
+
+def _text_hashes(texts: list[str]) -> NDArray[np.uint64]:
+    """Hash texts; every different one is hashed once."""
     import pandas as pd
 
-    texts = [str(item) for item in column.tolist()]
     codes, different = pd.factorize(np.array(texts, dtype=object))
     table = np.empty((len(different), 2), dtype=np.uint64)
     for k, text in enumerate(different):
@@ -120,12 +205,13 @@ def _text_hashes(column: NDArray[Any]) -> NDArray[np.uint64]:
     return hashes
 
 
-def _sparse(matrix: Any) -> NDArray[np.uint64]:
+def _sparse(matrix: Any, coarse: bool) -> NDArray[np.uint64]:
     rows = matrix.tocsr().copy()
     rows.sum_duplicates()
     columns = np.asarray(rows.indices, dtype=np.uint64)
     keys = (columns[:, None] + np.uint64(1)) * np.array(_LANES, dtype=np.uint64) | np.uint64(1)
-    entries = _number_hashes(np.asarray(rows.data, dtype=np.float64), keys)
+    values = np.asarray(rows.data, dtype=np.float64)
+    entries = _number_hashes(_rounded(values) if coarse else values, keys)
     sums = np.concatenate([np.zeros((1, 2), dtype=np.uint64), np.cumsum(entries, axis=0, dtype=np.uint64)])
     hashes: NDArray[np.uint64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
     return hashes

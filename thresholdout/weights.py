@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,10 +45,13 @@ class Weights:
             raise InputTypeError("sample_weight", f"a {type(weights).__name__}", "(train weights, holdout weights)")
         self._train = _checked(weights[0], records.train_size, "training")
         holdout = _checked(weights[1], records.n, "holdout")
-        self._centre = float(self._train.mean())
+        with np.errstate(over="ignore"):
+            self._centre = float(self._train.mean())
         if self._centre <= 0.0:
             raise InputError("sample_weight", "training weights that are all zero", "a positive one")
         self._most = float(self._train.max()) / self._centre
+        if not (0.0 < self._most < math.inf and self._centre < math.inf):
+            raise InputError("sample_weight", "training weights of too different sizes for floats", "smaller weights")
         self._holdout = np.minimum(holdout / self._centre, self._most)
 
     def on_train(self, values: Any, bounds: tuple[float, float]) -> tuple[NDArray[np.float64], tuple[float, float]]:

@@ -4,6 +4,8 @@ import math
 import os
 import pickle
 import traceback
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
@@ -355,12 +359,11 @@ def test_parameters_by_hand() -> None:
     guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
     assert isinstance(guard.parameters, ThresholdoutParameters)
     assert guard.parameters.threshold == 0.05
-    assert (
-        guard.certificate.tolerance
-        == certify(
-            Independent(N), threshold=0.05, noise_scale=0.001, budget=3, queries=50, confidence=0.95, grid=1 / 128
-        ).tolerance
+    alone = certify(
+        Independent(N), threshold=0.05, noise_scale=0.001, budget=3, queries=50, confidence=0.95, grid=1 / 128
     )
+    assert alone.tolerance < guard.certificate.tolerance < alone.tolerance * (1 + 1e-6)  # a millionth is for failures
+    assert guard.certificate.confidence == 0.95
     value = guard.ask(1.0, np.arange(N) % 3 == 0).value
     assert (value * 128) == round(value * 128)
 
@@ -381,7 +384,8 @@ def test_defaults_are_planned() -> None:
     assert guard.parameters == chosen.thresholdout
     best = make(mechanism=None)
     assert best.parameters == chosen.parameters
-    assert best.certificate.tolerance == chosen.tolerance <= guard.certificate.tolerance
+    assert best.certificate.tolerance == pytest.approx(chosen.tolerance, rel=1e-6)
+    assert chosen.tolerance <= guard.certificate.tolerance
 
 
 @pytest.mark.parametrize(
@@ -670,7 +674,22 @@ def test_rows_are_known_by_their_content() -> None:
     assert guard.origin(X) == guard.origin(X[::-1]) == guard.origin(pd.DataFrame(X)) == "holdout"
     assert guard.origin(X[:-1]) == guard.origin(np.vstack([train, X[:1]])) == guard.origin(X[:1]) == "mixed"
     assert guard.origin(X + 1) == guard.origin(np.vstack([train, X[:1] + 1])) == guard.origin(X[:0]) == "other"
-    assert Thresholdout(X, queries=5, budget=1).origin(train) == "other"
+    y, labels = data(0)[1], data(1)[1]
+    assert guard.origin(train, labels) == guard.origin(train[:9], labels[:9]) == "train"
+    assert guard.origin(train[:9], 1 - labels[:9]) == guard.origin(train[[0, 0, 1]], labels[[0, 0, 1]]) == "other"
+    assert guard.origin(X, y) == guard.origin(X, 1 - y) == "holdout"  # labels of the holdout are not told
+    assert guard.origin(X[:1].astype(np.float32)) == guard.origin(X[:5].astype(object)) == "mixed"
+    assert guard.origin(train[:5].astype(object), labels[:5]) == "train"
+    with pytest.raises(InputError, match="no pairs"):  # rows that contain labels would tell them
+        Thresholdout(X, queries=5, budget=1).origin(train)
+
+
+def test_records_of_few_different_rows_are_told_apart_by_labels_and_numbers() -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 2, size=(2 * N, 2)), rng.normal(size=2 * N)
+    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=50, budget=3, mechanism="thresholdout")
+    assert guard.origin(X[N:], y[N:]) == "train"
+    assert guard.origin(X, y) == guard.origin(X) == "mixed"
 
 
 def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_training_weight() -> None:
@@ -698,6 +717,7 @@ def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_traini
         (np.ones(N), InputTypeError, "train weights, holdout weights"),
         ((np.ones(N), np.ones(3)), InputError, "holdout weights of shape"),
         ((np.zeros(N), np.ones(N)), InputError, "all zero"),
+        ((np.full(N, 1e308), np.ones(N)), InputError, "too different sizes"),
         ((np.ones(N), -np.ones(N)), InputError, "negative"),
         ((np.ones(N), np.full(N, "a")), InputTypeError, "not numbers"),
     ],
@@ -730,3 +750,147 @@ def test_a_retired_guard_shows_its_history_and_says_that_it_is_retired(tmp_path:
     assert "moved for the test" in repr(guard)
     with pytest.raises(LedgerRetired, match="moved for the test"):
         guard.ask(0.5, np.full(N, 0.5))
+
+
+def test_a_stored_answer_is_told_before_anything_is_computed_on_the_holdout() -> None:
+    """A key that is known would otherwise make failures free, and with them all labels."""
+    guard = make()
+    first = guard.ask(lambda X, y: np.full(len(y), 0.5), key="k")
+    holdout, seen = data(0)[0][0, 0], []
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        seen.append(X[0, 0])
+        if X[0, 0] == holdout:
+            raise RuntimeError
+        return np.full(len(y), 0.5)
+
+    again = guard.ask(query, key="k")
+    assert again.repeated
+    assert again.value == first.value
+    assert holdout not in seen
+    model = LogisticRegression().fit(*data(1))
+    scored = guard.score(model, key="s")
+    assert guard.score(model, key="s").value == scored.value
+    assert len(guard.history) == 2
+
+
+def fail_on_the_holdout(guard: Thresholdout, error: type[BaseException] = RuntimeError) -> None:
+    first = data(0)[0][0, 0]
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if X[0, 0] == first:
+            raise error(f"the label is {y[0]}")
+        return np.asarray(y)
+
+    with pytest.raises(InputError, match=f"{error.__name__} on the holdout") as caught:
+        guard.ask(query)
+    assert "the label is" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_failures_widen_the_half_widths_that_follow() -> None:
+    """One arrangement of f failures among m questions has the share 2^-20 (2m)^-f of beta."""
+    guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
+    before = guard.ask(lambda X, y: np.asarray(y)).half_width
+    fail_on_the_holdout(guard)
+    after = guard.ask(lambda X, y: np.asarray(y)).half_width
+    beta = 0.05 * 2.0**-20 / (2 * 50)
+    expected = certify(
+        Independent(N), threshold=0.05, noise_scale=0.001, budget=3, queries=50, confidence=1 - beta, grid=1 / 128
+    )
+    assert after == pytest.approx(expected.half_width(3, 1, "train"), rel=1e-4)
+    assert after > 1.5 * before
+    plain = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
+    for _ in range(3):
+        unharmed = plain.ask(lambda X, y: np.asarray(y)).half_width
+    assert unharmed < after
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "splitting", "ladder"])
+def test_bits_that_failures_tell_are_not_certified(mechanism: str) -> None:
+    """Questions that fail where a label is 1 spell the labels; a table of them has a truth of one half."""
+    guard = make(mechanism=mechanism, queries=60)
+    (X, y), known = data(0), {}
+    for i in range(40):
+        key = X[i, 0]
+
+        def query(X: np.ndarray, y: np.ndarray, key: float = key) -> np.ndarray:
+            if (y[X[:, 0] == key] == 1).any():
+                raise RuntimeError
+            return np.full(len(y), 0.5)
+
+        try:
+            guard.ask(query)
+            known[key] = 0
+        except InputError:
+            known[key] = 1
+    assert [known[X[i, 0]] for i in range(40)] == y[:40].tolist()
+    answer = guard.ask(lambda X, y: np.asarray([known.get(x, 0) for x in X[:, 0]]) == y)
+    assert answer.half_width == 1.0
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, type("Panic", (BaseException,), {})])
+def test_exits_and_panics_on_the_holdout_are_failures_too(error: type[BaseException]) -> None:
+    guard = make()
+    fail_on_the_holdout(guard, error)
+    assert guard.remaining == 2
+
+
+def test_an_interrupt_says_nothing_and_costs_nothing() -> None:
+    guard = make()
+    first = data(0)[0][0, 0]
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if X[0, 0] == first:
+            raise KeyboardInterrupt(f"the label is {y[0]}")
+        return np.asarray(y)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        guard.ask(query)
+    assert "the label is" not in "".join(traceback.format_exception(caught.value))
+    assert guard.history.empty
+
+
+def test_warnings_about_the_holdout_are_not_shown(recwarn: pytest.WarningsRecorder) -> None:
+    guard = make()
+    first = data(0)[0][0, 0]
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if X[0, 0] == first:
+            warnings.warn(f"unknown category {y[0]}", UserWarning, stacklevel=1)
+        return np.asarray(y)
+
+    guard.ask(query)
+    assert not recwarn.list
+
+
+def test_the_training_part_is_handed_out_read_only() -> None:
+    guard = make()
+    model = make_pipeline(StandardScaler(copy=False), LogisticRegression()).fit(*data(1))
+    before = guard.train[0].copy()
+    first, second = guard.score(model), guard.score(model)
+    assert (first.query, second.query) == (1, 2)
+    assert guard.history["train"].nunique() == 1
+    assert np.array_equal(guard.train[0], before)
+    assert guard.origin(*data(1)) == "train"
+
+
+@pytest.mark.parametrize("retyped", [lambda X, y: (X.astype(object), y), lambda X, y: (X, y.astype(object))])
+def test_a_retyped_holdout_is_the_same_holdout(retyped: Callable[..., tuple[object, object]]) -> None:
+    ledger = MemoryLedger()
+    make(ledger=ledger).ask(1.0, np.zeros(N))
+    settings = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout"}
+    assert Thresholdout(retyped(*data(0)), ledger=ledger, **settings).remaining == 2  # type: ignore[arg-type]
+
+
+def test_another_holdout_beside_a_guard_of_the_first_version_is_refused() -> None:
+    """That guard knows its holdout in one order only, so this may be the same one in another order."""
+    ledger = MemoryLedger()
+    guard = make()
+    [made] = guard._ledger.guards()
+    parameters = {k: v for k, v in guard._ledger.parameters(made).items() if k != "order"}
+    ledger.create(guard._records.first_fingerprint(), parameters, guard._ledger.state(made))
+    assert make(ledger=ledger).remaining == 3
+    X, y = data(0)
+    settings = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout"}
+    with pytest.raises(LedgerMismatch, match="first version"):
+        Thresholdout((X[::-1], y[::-1]), ledger=ledger, **settings)  # type: ignore[arg-type]
