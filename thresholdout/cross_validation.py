@@ -8,10 +8,11 @@ shows a training value. PROOFS.md, "K-fold cross-validation".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -20,9 +21,12 @@ from thresholdout.certificates import Certificate
 from thresholdout.errors import InputError, InputTypeError, SharingError
 from thresholdout.folds import fold_model, make_folds
 from thresholdout.guard import Thresholdout
+from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Ladder
 from thresholdout.metrics import Metric
 from thresholdout.question import Question
+from thresholdout.rows import record_hashes, row_hashes
+from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["KFoldGuard"]
 
 
-class KFoldGuard:
+class KFoldGuard(Shared):
     """Cross-validation that can be asked many adaptive questions.
 
     A question is the average of a metric over all records, each judged by a clone of an estimator that was fitted to
@@ -48,7 +52,13 @@ class KFoldGuard:
     **What the analyst must not do.** All that he learns about these records has to come from the answers: no training
     scores, no pictures of the data, no features chosen by hand, no model that was fitted to them elsewhere. What is
     chosen from the records belongs into the estimator (a pipeline), so that every fold chooses again. The seeds of the
-    estimator are chosen without looking at the records, too.
+    estimator are chosen without looking at the records, too. An estimator that was fitted to all records afterwards,
+    such as ``best_estimator_`` of a `GuardedSearchCV`, must not be asked for its score on them.
+
+    What a fitted model says about a record must not depend on the records that it predicts at the same time, as ranks
+    or batch statistics do: the values of a fold would depend on each other.
+
+    Sent to other processes it stays where it is, and fits there; see `thresholdout.sharing`.
 
     Parameters
     ----------
@@ -56,7 +66,8 @@ class KFoldGuard:
         All records and their labels.
     cv : int or splitter, default=5
         Number of folds, or a splitter of scikit-learn whose test sides partition the records. Folds are formed without
-        looking at records: a splitter gets placeholders, never X and y, so stratified ones are refused.
+        looking at records: a splitter gets placeholders, never X and y, so stratified ones are refused. Lists of
+        positions must have been formed without labels, too, which nobody can check.
     groups : array-like of shape (n,), optional
         Group of each record, such as the patient. Whole groups are in one fold, and only groups are independent.
     dependence : graphs.DependenceModel, optional
@@ -108,6 +119,14 @@ class KFoldGuard:
     0       10000        1.0
     1       10000        1.0
     """
+
+    served: ClassVar[frozenset[str]] = frozenset(
+        {
+            "__repr__", "_origin", "answers", "certificate", "dependence", "exhausted", "folds", "history", "n",
+            "remaining", "score",
+        }
+    )  # fmt: skip
+    """What other processes may use."""
 
     def __init__(
         self,
@@ -236,9 +255,13 @@ class KFoldGuard:
         """Every answer so far."""
         return self._guard.answers()
 
-    def origin(self, X: Any) -> Origin:
-        """Say where rows come from: "holdout" when they are exactly the records; see `Thresholdout.origin`."""
-        return self._guard.origin(X)
+    def origin(self, X: Any, y: Any = None) -> Origin:
+        """Say where records come from: "holdout" when they are exactly these; see `Thresholdout.origin`."""
+        return self._origin(row_hashes(X), None if y is None else record_hashes((X, y)))
+
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None) -> Origin:
+        """Say where records come from, by the hashes of X's rows and of the records."""
+        return self._guard._origin(hashes, records)
 
     @property
     def folds(self) -> pd.DataFrame:
@@ -257,24 +280,84 @@ class KFoldGuard:
         """Return the number that the model gives to each fold."""
         return self.dependence.folds[[fold.test[0] for fold in self._folds]]
 
-    def __copy__(self) -> KFoldGuard:
-        return self
-
-    def __deepcopy__(self, memo: object) -> KFoldGuard:
-        return self
-
-    def __sklearn_clone__(self) -> KFoldGuard:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise SharingError(
-            "a cross-validation guard cannot be pickled: its copy would spend the same budget twice. Fit folds in "
-            "parallel with score(..., n_jobs=2); to continue in another process, give it a file (ledger='guard.db')"
-        )
+    @classmethod
+    def elsewhere(cls, handle: Handle) -> Shared:
+        """Return what it is in other processes than its own."""
+        return _RemoteKFoldGuard(handle)
 
     def __repr__(self) -> str:
         left = "any number of" if self.remaining is None else self.remaining
         return f"<KFoldGuard: {self.dependence.describe()}; {left} answers from the records left>"
+
+
+class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
+    """What a `KFoldGuard` is in every process but its own: it sends the questions there, where they are fitted."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_guard":
+            owner = self._handle.owner
+            raise SharingError(f"this method is that of a guard in {owner}, taken before a fork; take it again here")
+        if name not in ("n", "dependence"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.__dict__[name] = self._handle.call(name)
+        return value
+
+    def score(
+        self,
+        estimator: Any,
+        metric: str | Metric | Statistic = "accuracy",
+        *,
+        expected: float | None = None,
+        key: str | None = None,
+        n_jobs: int | None = None,
+    ) -> Answer:
+        """Ask for an estimator's cross-validated score; see `KFoldGuard.score`."""
+        given = fresh_key() if key is None else key  # one question, also when it has to be sent twice
+        answer = self._handle.call("score", estimator, metric, expected=expected, key=given, n_jobs=n_jobs)
+        return cast(Answer, answer)
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the answers are worth."""
+        return cast(Certificate, self._handle.call("certificate"))
+
+    @property
+    def remaining(self) -> int | None:
+        """Answers from the records that are left."""
+        return cast(int | None, self._handle.call("remaining"))
+
+    @property
+    def exhausted(self) -> Literal["budget", "queries"] | None:
+        """Which limit is reached."""
+        return cast(Literal["budget", "queries"] | None, self._handle.call("exhausted"))
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """Every question and answer so far, whichever process asked."""
+        return cast("pd.DataFrame", self._handle.call("history"))
+
+    @property
+    def answers(self) -> list[Answer]:
+        """Every answer so far."""
+        return cast(list[Answer], self._handle.call("answers"))
+
+    @property
+    def folds(self) -> pd.DataFrame:
+        """Sizes of the folds."""
+        return cast("pd.DataFrame", self._handle.call("folds"))
+
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None) -> Origin:
+        return cast("Origin", self._handle.call("_origin", hashes, records))
+
+    def __repr__(self) -> str:
+        try:
+            text: str = self._handle.call("__repr__")
+        except SharingError:
+            return f"<KFoldGuard in {self._handle.owner}, which does not answer>"
+        return f"{text[:-1]}; in {self._handle.owner}>"
 
 
 class _OutOfFoldGuard(Thresholdout):
@@ -341,19 +424,33 @@ def _predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> _
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
-    model = clone(estimator).fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
-    output = np.asarray(getattr(model, response)(_safe_indexing(X, fold.test)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning may show records
+        model = clone(estimator).fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
+        output = np.asarray(getattr(model, response)(_safe_indexing(X, fold.test)))
     return _Predictions(output, getattr(model, "classes_", None))
 
 
 def _check_estimator(estimator: Any, response: str) -> None:
     """Refuse what can't be fitted anew for every fold: a frozen model may have seen the fold that it is judged by."""
-    from sklearn.frozen import FrozenEstimator
-
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
         raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, which is cloned for every fold")
     if not hasattr(estimator, response):
         raise InputTypeError("estimator", f"{type(estimator).__name__} without {response}", response)
-    if any(isinstance(part, FrozenEstimator) for part in (estimator, *estimator.get_params().values())):
+    if any(_frozen_parts(estimator)):
         seen = "a frozen model, which stays what it is in every fold"
         raise InputError("estimator", seen, "an estimator that every fold fits anew")
+
+
+def _frozen_parts(thing: Any) -> Iterator[bool]:
+    """Yield, for an estimator and everything in its parameters, also in lists, whether it is frozen."""
+    from sklearn.frozen import FrozenEstimator
+
+    if isinstance(thing, Mapping):
+        thing = list(thing.values())
+    if isinstance(thing, (list, tuple)):
+        for part in thing:
+            yield from _frozen_parts(part)
+    elif hasattr(thing, "get_params") and not isinstance(thing, type):
+        yield isinstance(thing, FrozenEstimator)
+        yield from _frozen_parts(thing.get_params(deep=False))

@@ -16,6 +16,7 @@
         ├── LedgerSealed                    its secrets are sealed, and the key is missing or another
         └── LedgerUnusable                  not a ledger, not readable or not writable
     SearchExhausted (BaseException)     ends a search that swallows errors: .what, .spent, .limit
+    SearchFailed (BaseException)        the same, when the guard or its ledger can't be reached: .reason
     GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
     UnsealedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
 
@@ -41,6 +42,7 @@ __all__ = [
     "OverlapError",
     "PlanError",
     "SearchExhausted",
+    "SearchFailed",
     "SharingError",
     "ThresholdoutError",
     "UnsealedLedgerWarning",
@@ -117,6 +119,26 @@ class SearchExhausted(BaseException):
 
     def __reduce__(self) -> tuple[type[SearchExhausted], tuple[str, int, int]]:
         return (type(self), (self.what, self.spent, self.limit))
+
+
+class SearchFailed(BaseException):
+    """A guard could not answer in the middle of a search, and the search ends.
+
+    Its ledger was moved or retired, or the process that holds it is gone. Derived from ``BaseException`` for the same
+    reason as `SearchExhausted`: a search would store NaN for candidates about which nothing was asked.
+
+    Parameters
+    ----------
+    reason : LedgerError or SharingError
+        What happened; ``__cause__`` too, in the process that asked.
+    """
+
+    def __init__(self, reason: LedgerError | SharingError) -> None:
+        self.reason = reason
+        super().__init__(f"{reason}. The search stops here; answers that were given stay in the ledger")
+
+    def __reduce__(self) -> tuple[type[SearchFailed], tuple[LedgerError | SharingError]]:
+        return (type(self), (self.reason,))
 
 
 class GuardExhaustedWarning(UserWarning):

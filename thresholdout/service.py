@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class PredictionGuard:
     @classmethod
     def create(
         cls,
-        path: str | Path,
+        path: str | Path | Ledger,
         train: pd.DataFrame,
         holdout: pd.DataFrame,
         *,
@@ -98,8 +98,9 @@ class PredictionGuard:
 
         Parameters
         ----------
-        path : str or Path
-            The ledger's file. If it exists it must hold the same guard already, with the same training part.
+        path : str, Path or Ledger
+            The ledger's file. If it exists it must hold the same guard already, with the same training part. Or the
+            address of a server, which may hold others beside it; `identity` then tells them apart.
         train, holdout : DataFrame
             One row per record, with the columns that the other arguments name.
         label : str
@@ -127,7 +128,8 @@ class PredictionGuard:
             When a column is missing, an id occurs twice, a label is missing or no label, an edge names an unknown
             record, or more than one kind of dependence is named. Nothing has been written then.
         LedgerMismatch
-            When the file holds a guard for other data, or one that was declared otherwise; it is left as it is.
+            When the file holds a guard for other data, or it or the server holds one for this holdout that was declared
+            otherwise; it is left as it is.
         """
         needed = [id, label, *([chain] if chain else []), *([groups] if groups else [])]
         train, holdout = check_table(train, "train", needed), check_table(holdout, "holdout", needed)
@@ -149,29 +151,41 @@ class PredictionGuard:
         document["dependence"] = _dependence(document, train, holdout, groups, window, chain, edges)
         text = json.dumps(document, allow_nan=False)
         limits = {"queries": queries, "budget": budget, "confidence": confidence, "mechanism": mechanism}
-        service = cls(_guard(document, path, documents={DOCUMENT: text}, **limits), document, queries)
-        _check_stored(path, document)
-        return service
+        guard = _guard(document, path, documents={DOCUMENT: text}, **limits)
+        _check_stored(guard._ledger, guard._id, document)
+        return cls(guard, document, queries)
 
     @classmethod
-    def open(cls, path: str | Path | Ledger) -> PredictionGuard:
+    def open(cls, path: str | Path | Ledger, guard: str | None = None) -> PredictionGuard:
         """Find a guard in its file, or in a ledger that is open, again.
+
+        Parameters
+        ----------
+        path : str, Path or Ledger
+            Where it is; a server may hold many.
+        guard : str, optional
+            First characters of its `identity`, when there are several with labels.
 
         Raises
         ------
         LedgerUnusable
             When the file is missing, is no ledger, or holds no labels.
+        InputError
+            When there are several such guards, or none.
         """
         ledger = open_ledger(path, must_exist=True)
-        found = _stored(ledger)
-        if found is None:
-            raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout create`")
-        identity, document = found
+        identity = _chosen(ledger, guard)
+        document = json.loads(cast(str, ledger.document(identity, DOCUMENT)))
         declared: Any = ledger.parameters(identity)["declared"]
         settings = {key: declared[key] for key in ("queries", "budget", "confidence", "mechanism")}
         if isinstance(settings["mechanism"], dict):
             settings["mechanism"] = parameters_from_json(settings["mechanism"])
         return cls(_guard(document, ledger, **settings), document, settings["queries"])
+
+    @property
+    def identity(self) -> str:
+        """What its ledger calls the guard; the first characters are enough for `open`."""
+        return self.guard._id
 
     @property
     def id_column(self) -> str:
@@ -322,30 +336,33 @@ def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: An
     return Thresholdout(parts[1], train=parts[0], dependence=_model(document), ledger=ledger, **settings)
 
 
-def _stored(ledger: Ledger) -> tuple[str, dict[str, Any]] | None:
-    """Return the identity and document of the first guard that has labels."""
-    for identity in ledger.guards():
-        text = ledger.document(identity, DOCUMENT)
-        if text is not None:
-            document: dict[str, Any] = json.loads(text)
-            return identity, document
-    return None
+def _chosen(ledger: Ledger, start: str | None) -> str:
+    """Return the one guard with labels whose identity starts so."""
+    labelled = [identity for identity in ledger.guards() if DOCUMENT in ledger.documents(identity)]
+    if not labelled:
+        raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout create`")
+    found = [identity for identity in labelled if identity.startswith(start or "")]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(identity[:12] for identity in (found or labelled)[:5])
+    seen = f"{start!r}, with which {len(found) or 'no'} guards with labels start in {ledger.location}"
+    expected = f"the first characters of one guard's identity: {listed}{', ...' if len(found) > 5 else ''}"
+    raise InputError("guard", seen if start else f"none, and {len(found)} guards with labels", expected)
 
 
-def _check_stored(path: str | Path, document: dict[str, Any]) -> None:
-    """Refuse a ledger whose guard for this holdout was made with something else besides."""
-    with open_ledger(path, must_exist=True) as ledger:
-        found = _stored(ledger)
-        if found is None:
-            raise LedgerMismatch(ledger.location, "its guard was made without labels; give another file")
-        words = {"id": "id column", "train": "training part", "holdout": "holdout", "dependence": "dependence"}
-        for key, what in words.items():
-            if found[1].get(key) != document[key]:
-                raise LedgerMismatch(
-                    ledger.location,
-                    f"this holdout's guard was made with another {what}; give the same tables and settings, or "
-                    "another file",
-                )
+def _check_stored(ledger: Ledger, identity: str, document: dict[str, Any]) -> None:
+    """Refuse a guard for this holdout that was made with something else besides; a new one has just got it."""
+    text = ledger.document(identity, DOCUMENT)
+    if text is None:
+        raise LedgerMismatch(ledger.location, "this holdout's guard was made without labels; give another file")
+    stored = json.loads(text)
+    words = {"id": "id column", "train": "training part", "holdout": "holdout", "dependence": "dependence"}
+    for key, what in words.items():
+        if stored.get(key) != document[key]:
+            raise LedgerMismatch(
+                ledger.location,
+                f"this holdout's guard was made with another {what}; give the same ones, or another file",
+            )
 
 
 def _first_twice(ids: list[str]) -> str | None:

@@ -32,7 +32,7 @@ from thresholdout.errors import SharingError
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["Elsewhere", "Handle", "Shared", "same", "share"]
+__all__ = ["Elsewhere", "Handle", "Shared", "dumps", "same", "share"]
 
 _ATTEMPTS: Final = 3
 """How often a request is sent when connections break; a question carries a key, so that it is answered once."""
@@ -100,7 +100,7 @@ class Handle:
         BaseException
             Whatever the method raises.
         """
-        request = _dumps((self.token, name, args, kwargs, _configuration()))
+        request = dumps((self.token, name, args, kwargs, _configuration()))
         for _ in range(_ATTEMPTS):
             connection = _clients.take(self)
             try:
@@ -259,7 +259,7 @@ class _Office:
         try:
             with _configured(configuration):
                 found = getattr(thing, name)
-                return _dumps((True, found(*args, **kwargs) if callable(found) else found))
+                return dumps((True, found(*args, **kwargs) if callable(found) else found))
         except BaseException as error:  # also those that end a search: they belong to whoever asked
             return _failure(error)
 
@@ -317,7 +317,7 @@ def _listen() -> Any:
         return Listener(("localhost", 0), backlog=128)
 
 
-def _dumps(thing: object) -> bytes:
+def dumps(thing: object) -> bytes:
     """Pickle; what plain pickle cannot, such as functions without a name, cloudpickle can."""
     try:
         return pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
@@ -334,10 +334,10 @@ def _dumps(thing: object) -> bytes:
 def _failure(error: BaseException) -> bytes:
     """Pickle an exception, or what can be said about one that does not survive it."""
     try:
-        reply = _dumps((False, error))
+        reply = dumps((False, error))
         pickle.loads(reply)
     except Exception:
-        reply = _dumps((False, SharingError(f"{type(error).__name__} in the process that holds the guard: {error}")))
+        reply = dumps((False, SharingError(f"{type(error).__name__} in the process that holds the guard: {error}")))
     return reply
 
 

@@ -72,6 +72,8 @@ def create(
     )
     with open_ledger(ledger, must_exist=True) as opened:
         click.echo(f"{opened.location}: {service.guard!r}")
+        if len(opened.guards()) > 1:
+            click.echo(f"one of several guards there: ask it with --guard {service.identity[:12]}")
     click.echo(f"labels {service.labels}")
     click.echo(service.certificate.statement)
     if service.note:
@@ -85,7 +87,10 @@ def create(
 @click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
 @click.option("--name", default="", help="What the history calls the question.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def ask(ledger: str, predictions: Path, metric: str, clip: float | None, name: str, as_json: bool) -> None:
+@GUARD
+def ask(
+    ledger: str, predictions: Path, metric: str, clip: float | None, name: str, as_json: bool, guard: str | None
+) -> None:
     """Score PREDICTIONS, a CSV with a row for each record of both parts, through the guard in LEDGER.
 
     The same predictions again give the same answer, and cost nothing.
@@ -95,7 +100,7 @@ def ask(ledger: str, predictions: Path, metric: str, clip: float | None, name: s
 
     chosen = _metric(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
-        answer = PredictionGuard.open(opened).ask(read_table(predictions), chosen, name=name)
+        answer = PredictionGuard.open(opened, guard).ask(read_table(predictions), chosen, name=name)
     if as_json:
         shown = ("query", "name", "value", "half_width", "source", "remaining", "repeated")
         click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
@@ -145,21 +150,20 @@ def status(ledger: str) -> None:
 
     with open_ledger(ledger, must_exist=True) as opened:
         guards = opened.guards()
-        labelled = next((guard for guard in guards if DOCUMENT in opened.documents(guard)), None)
         for guard in guards:
-            _show_guard(opened, guard, guard == labelled)
+            _show_guard(opened, guard, DOCUMENT in opened.documents(guard), alone=len(guards) == 1)
         if not guards:
             click.echo(f"{opened.location}: no guard yet")
         click.echo("secrets sealed with a key" if opened.sealed else "secrets in plain text, for the owner only")
 
 
-def _show_guard(ledger: Ledger, guard: str, labelled: bool) -> None:
+def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None:
     """Say what there is to say about one guard of a ledger."""
     from thresholdout.service import PredictionGuard
 
     if labelled:
-        service = PredictionGuard.open(ledger)
-        click.echo(f"{ledger.location}: {service.guard!r}")
+        service = PredictionGuard.open(ledger, guard)
+        click.echo(f"{ledger.location}: {'' if alone else f'guard {guard[:12]}, '}{service.guard!r}")
         click.echo(f"{ledger.count(guard)} of {service.queries} questions asked")
         click.echo(service.certificate.statement)
     else:

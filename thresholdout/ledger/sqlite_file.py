@@ -15,7 +15,7 @@ import sqlite3
 import stat
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -131,9 +131,12 @@ class SQLiteFile(Database):
             self._closed = True
             self._disconnect()
 
-    def __del__(self) -> None:
-        if getattr(self, "_connection", None) is not None:
-            self._disconnect()
+    def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
+        # Uses no name of a module: at the interpreter's exit they may be gone.
+        connection = getattr(self, "_connection", None)
+        if connection is not None and getpid() == self._process:
+            self._cursor.close()
+            connection.close()
 
     def _ready(self) -> sqlite3.Cursor:
         """Return a cursor of a connection that this process may use now."""

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.model_selection.scorer import GuardScorer, is_question
+from thresholdout.guard import Thresholdout
+from thresholdout.model_selection.reaching import reaches
+from thresholdout.model_selection.scorer import GuardScorer, stands_for
 from thresholdout.model_selection.split import rows_of
-from thresholdout.rows import row_hashes
 from thresholdout.sharing import same
 
 if TYPE_CHECKING:
-    from thresholdout.guard import Thresholdout
+    from collections.abc import Sequence
 
 __all__ = ["count_queries"]
+
+
+_DRAWN = "<drawn>"
+"""Marks candidates that nobody knows before they are drawn."""
+
+_MOST_LISTED = 10_000
+"""Candidates that are looked through for those that ask most."""
 
 
 def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None) -> int:
@@ -28,20 +36,22 @@ def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None
     guard : Thresholdout
         The guard.
     search : estimator
-        A grid, randomized or halving search of scikit-learn, also with searches inside; or anything with a ``guard``
-        and a method ``count_queries(X, y)``.
+        A grid, randomized or halving search of scikit-learn, also with searches inside; a `GuardedSearchCV`; or
+        anything with a ``guard`` and a method ``count_queries(X, y)``.
     X, y : array-like, optional
         What it would be fitted to; the guard's training part by default.
 
     Returns
     -------
     int
-        Exact unless candidates fail, or searches inside a halving search differ between candidates.
+        Never less than are asked. Exact unless candidates fail, or searches inside differ between candidates of which
+        scores or chance choose.
 
     Raises
     ------
     InputError
-        When the search would be refused these records, or how often something inside is fitted is not known.
+        When the search would be refused these records, or how often something inside asks is not known: a function
+        around a scorer, a search with its own way of searching, candidates that are drawn without a seed.
 
     Examples
     --------
@@ -62,76 +72,132 @@ def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None
     return _fitting(guard, search, X, y)
 
 
+class _Round(NamedTuple):
+    """Candidates of which so many are evaluated on every split, whichever they are."""
+
+    candidates: Sequence[dict[str, Any]]
+    evaluated: int
+
+
 def _fitting(guard: Thresholdout, estimator: Any, X: Any, y: Any) -> int:
     """Questions of fitting an estimator once."""
-    if hasattr(estimator, "count_queries") and hasattr(estimator, "guard"):
-        return int(estimator.count_queries(X, y)) if same(guard, estimator.guard) else 0
-    if _asks_nothing(guard, estimator):
+    if not reaches(guard, estimator):
         return 0
-    evaluations = _evaluations(estimator, X, y)
-    if evaluations is not None:
-        return _searching(guard, estimator, evaluations, X, y)
+    if hasattr(estimator, "count_queries") and hasattr(estimator, "guard"):
+        own = int(estimator.count_queries(X, y)) if same(guard, estimator.guard) else 0
+        return own + _before_asking(guard, estimator, X, y)
+    rounds = _rounds(estimator, X, y)
+    if rounds is not None:
+        return _searching(guard, estimator, rounds, X, y)
     parts = _parts(estimator)
     if parts is None:
         raise InputError(
             "search",
-            f"a {type(estimator).__name__} with a guarded search inside",
-            "a grid, randomized or halving search, or a pipeline: how often others fit what is inside is not known",
+            f"a {type(estimator).__name__} with a guard inside",
+            "a grid, randomized or halving search of scikit-learn, or a pipeline: how often others fit and score what "
+            "is inside is not known",
         )
     return sum(_fitting(guard, part, X, y) for part in parts)
 
 
-def _searching(guard: Thresholdout, search: Any, evaluations: list[tuple[dict[str, Any], int]], X: Any, y: Any) -> int:
-    """Questions of fitting a search; ``evaluations`` are its candidates, and how often each is evaluated on a split."""
-    from sklearn.base import clone, is_classifier
+def _before_asking(guard: Thresholdout, guarded: Any, X: Any, y: Any) -> int:
+    """Questions of what a guarded search fits before it asks by itself: its search, and then every candidate."""
+    search = getattr(guarded, "search", None)
+    if search is None or not reaches(guard, search):
+        return 0
+    rounds = _rounds(search, X, y)
+    if rounds is None or not isinstance(guarded.guard, Thresholdout | None):
+        seen = f"a {type(guarded).__name__} over a {type(search).__name__} with a guard inside"
+        raise InputError("search", seen, "a search of scikit-learn and a Thresholdout")
+    first = rounds[0]
+    fits = sorted(_fitting(guard, _built(search, one), X, y) for one in first.candidates)
+    return _searching(guard, search, rounds, X, y, refit=False) + sum(fits[len(fits) - first.evaluated :])
+
+
+def _searching(
+    guard: Thresholdout, search: Any, rounds: list[_Round], X: Any, y: Any, refit: bool | None = None
+) -> int:
+    """Questions of fitting a search."""
+    from sklearn.base import is_classifier
     from sklearn.model_selection import check_cv
     from sklearn.utils import _safe_indexing
 
-    times = sum(count for _, count in evaluations)
-    asked = _questions_of(guard, search.estimator if search.scoring is None else search.scoring)
-    varying = [candidate for candidate, _ in evaluations if any(hasattr(v, "fit") for v in candidate.values())]
-    inside = not _asks_nothing(guard, search.estimator) or any(
-        not _asks_nothing(guard, value) for candidate in varying for value in candidate.values()
-    )
+    if hasattr(search.cv, "__next__"):
+        raise InputError("cv", "an iterator, which counting would use up", "a list of splits, or a splitter")
+    inside = reaches(guard, search.estimator) or any(reaches(guard, list(one.candidates)) for one in rounds)
+    if inside and any(_drawn(search, value) for one in rounds for value in one.candidates):
+        seen = f"{type(search).__name__} with candidates that are drawn without a seed, and a guard inside"
+        raise InputError("search", seen, "random_state=0, or another integer")
+    models = [[_built(search, one) for one in part.candidates] if inside else [search.estimator] for part in rounds]
+    asks = [
+        [_questions_of(guard, model if search.scoring is None else search.scoring) for model in part] for part in models
+    ]
 
-    def fits(rows: Any, labels: Any) -> list[int]:
-        if not inside:
-            return [0] * len(evaluations)
-        if not varying:
-            return [_fitting(guard, search.estimator, rows, labels)] * len(evaluations)
-        return [
-            _fitting(guard, clone(search.estimator).set_params(**clone(candidate, safe=False)), rows, labels)
-            for candidate, _ in evaluations
-        ]
+    def part_of(rows: Any) -> tuple[Any, Any]:
+        return _safe_indexing(X, rows), None if y is None else _safe_indexing(y, rows)
+
+    def fits(records: tuple[Any, Any]) -> list[list[int]]:
+        return [[_fitting(guard, model, *records) if inside else 0 for model in part] for part in models]
 
     total = 0
-    hashes = row_hashes(X)
     for train, test in check_cv(search.cv, y, classifier=is_classifier(search.estimator)).split(X, y):
-        if asked and is_question(guard, hashes[test]):
-            total += times * asked
-        if inside:
-            part = fits(_safe_indexing(X, train), None if y is None else _safe_indexing(y, train))
-            total += sum(count * each for (_, count), each in zip(evaluations, part, strict=True))
-    return total + (max(fits(X, y)) if search.refit else 0)
+        sides = [test, train] if search.return_train_score else [test]
+        looks = sum(stands_for(guard, *part_of(side)) != "train" for side in sides) if np.any(np.hstack(asks)) else 0
+        for part, asked, fitted in zip(rounds, asks, fits(part_of(train)) if inside else asks, strict=True):
+            costs = [looks * a + (f if inside else 0) for a, f in zip(asked, fitted, strict=True)]
+            total += sum(sorted(costs)[-part.evaluated :]) if inside else part.evaluated * costs[0]
+    last = fits((X, y)) if inside and (search.refit if refit is None else refit) else [[0]]
+    return total + max(max(part) for part in last)
 
 
-def _evaluations(search: Any, X: Any, y: Any) -> list[tuple[dict[str, Any], int]] | None:
-    """Return a search's candidates, and how often each is evaluated at most; None for what is no known search."""
-    from sklearn.model_selection import GridSearchCV, ParameterGrid, ParameterSampler, RandomizedSearchCV
+def _built(search: Any, candidate: dict[str, Any]) -> Any:
+    """Return the estimator of a candidate."""
+    from sklearn.base import clone
 
+    return clone(search.estimator).set_params(**clone(candidate, safe=False))
+
+
+def _rounds(search: Any, X: Any, y: Any) -> list[_Round] | None:
+    """Return what a search evaluates at most; None for what is no known search."""
+    from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV
+
+    if not _of_sklearn(search, "fit", "_run_search"):
+        return None
     if any(kind.__name__ == "BaseSuccessiveHalving" for kind in type(search).__mro__):
         return _halving(search, X, y)
     if isinstance(search, GridSearchCV):
-        return [(candidate, 1) for candidate in ParameterGrid(search.param_grid)]
+        grid = list(ParameterGrid(search.param_grid))
+        return [_Round(grid, len(grid))]
     if isinstance(search, RandomizedSearchCV):
-        seed = search.random_state if isinstance(search.random_state, int) else 0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that there are fewer candidates than n_iter
-            return [(c, 1) for c in ParameterSampler(search.param_distributions, search.n_iter, random_state=seed)]
+        return [_sampled(search, int(search.n_iter))]
     return None
 
 
-def _halving(search: Any, X: Any, y: Any) -> list[tuple[dict[str, Any], int]]:
+def _sampled(search: Any, size: int) -> _Round:
+    """Return so many candidates of a randomized search: those of its seed, or all that there may be."""
+    from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+    spaces = search.param_distributions
+    spaces = [spaces] if isinstance(spaces, Mapping) else list(spaces)
+    listed = not any(hasattr(values, "rvs") for space in spaces for values in space.values())
+    if listed and len(ParameterGrid(spaces)) <= size:
+        grid = list(ParameterGrid(spaces))
+        return _Round(grid, len(grid))
+    if isinstance(search.random_state, (int, np.integer)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there are fewer candidates than n_iter
+            drawn = list(ParameterSampler(search.param_distributions, size, random_state=search.random_state))
+        return _Round(drawn, len(drawn))
+    if listed and len(ParameterGrid(spaces)) <= _MOST_LISTED:
+        return _Round(list(ParameterGrid(spaces)), size)
+    return _Round([{_DRAWN: True}], size)
+
+
+def _drawn(search: Any, candidate: dict[str, Any]) -> bool:
+    return _DRAWN in candidate
+
+
+def _halving(search: Any, X: Any, y: Any) -> list[_Round]:
     """Run the schedule of a halving search with an estimator that does nothing.
 
     How many candidates a round keeps does not depend on their scores; only which ones does.
@@ -141,6 +207,7 @@ def _halving(search: Any, X: Any, y: Any) -> list[tuple[dict[str, Any], int]]:
 
     settings = search.get_params(deep=False)
     n_splits = check_cv(search.cv, y, classifier=is_classifier(search.estimator)).get_n_splits(X, y)
+    seeded = isinstance(search.random_state, (int, np.integer))
     settings |= {
         "estimator": _idle(search.estimator),
         "scoring": lambda estimator, X, y: 0.0,
@@ -149,10 +216,19 @@ def _halving(search: Any, X: Any, y: Any) -> list[tuple[dict[str, Any], int]]:
         "n_jobs": None,
         "verbose": 0,
         "error_score": "raise",
-        "random_state": search.random_state if isinstance(search.random_state, int) else 0,
+        "return_train_score": False,
+        "random_state": search.random_state if seeded else 0,
     }
     schedule = type(search)(**settings).fit(np.zeros((rows_of(X), 1)), y)
-    return [(candidate, 1) for candidate in schedule.cv_results_["params"]]
+    results = schedule.cv_results_
+    first = [one for one, number in zip(results["params"], results["iter"], strict=True) if number == 0]
+    if hasattr(search, "param_distributions") and not seeded:
+        first = list(_sampled(search, len(first)).candidates)
+    rounds = []
+    for resources, kept in zip(schedule.n_resources_, schedule.n_candidates_, strict=True):
+        given = {} if search.resource == "n_samples" else {search.resource: int(resources)}
+        rounds.append(_Round([{**one, **given} for one in first], int(kept)))
+    return rounds
 
 
 class _Alike:
@@ -194,22 +270,37 @@ def _idle(original: Any) -> Any:
     return Idle()
 
 
+def _of_sklearn(estimator: Any, *methods: str) -> bool:
+    """Whether methods that decide how often something is fitted are scikit-learn's own."""
+    found = [getattr(type(estimator), name, None) for name in methods]
+    return all(str(getattr(method, "__module__", "")).startswith("sklearn.") for method in found)
+
+
 def _parts(estimator: Any) -> list[Any] | None:
     """Return what an estimator fits once each, when that is known of it."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import FeatureUnion, Pipeline
 
+    if not _of_sklearn(estimator, "fit"):
+        return None
     if isinstance(estimator, Pipeline):
         return [step for _, step in estimator.steps if hasattr(step, "fit")]
     if isinstance(estimator, FeatureUnion):
         return [part for _, part in estimator.transformer_list if hasattr(part, "fit")]
     if isinstance(estimator, ColumnTransformer):
-        return [part for _, part, _ in estimator.transformers if hasattr(part, "fit")]
+        parts = [*(part for _, part, _ in estimator.transformers), estimator.remainder]
+        return [part for part in parts if hasattr(part, "fit")]
     return None
 
 
 def _questions_of(guard: Thresholdout, scoring: Any) -> int:
-    """Questions of scoring one estimator once where the guard is asked; ``scoring`` may be the estimator itself."""
+    """Questions of scoring one estimator once where the guard is asked; ``scoring`` may be the estimator itself.
+
+    Raises
+    ------
+    InputError
+        When it is a function that asks the guard in its own way.
+    """
     if isinstance(scoring, GuardScorer):
         return len(scoring.metrics) if same(guard, scoring.guard) else 0
     if isinstance(scoring, Mapping):
@@ -218,22 +309,11 @@ def _questions_of(guard: Thresholdout, scoring: Any) -> int:
         return sum(_questions_of(guard, one) for one in scoring)
     if hasattr(scoring, "steps"):
         return _questions_of(guard, scoring.steps[-1][1])
+    if hasattr(scoring, "search"):  # a guarded search scores as the search inside of it
+        return _questions_of(guard, scoring.search)
     if hasattr(scoring, "scoring"):  # a search scores by what it searches with
         return _questions_of(guard, scoring.estimator if scoring.scoring is None else scoring.scoring)
+    if not hasattr(scoring, "fit") and reaches(guard, scoring):
+        seen = f"{getattr(scoring, '__name__', type(scoring).__name__)!r}, a function with a guard inside"
+        raise InputError("scoring", seen, "guard.scorer() itself, or a mapping with it; what others ask is not known")
     return 0
-
-
-def _asks_nothing(guard: Thresholdout, thing: Any) -> bool:
-    """Whether nothing in an estimator, or in a value of a parameter, asks this guard."""
-    if isinstance(thing, GuardScorer):
-        return not same(guard, thing.guard)
-    if hasattr(thing, "count_queries") and hasattr(thing, "guard"):
-        return not same(guard, thing.guard)
-    values: Iterable[Any] = ()
-    if isinstance(thing, Mapping):
-        values = thing.values()
-    elif isinstance(thing, (list, tuple, set)):
-        values = thing
-    elif hasattr(thing, "get_params") and not isinstance(thing, type):
-        values = thing.get_params(deep=False).values()
-    return all(_asks_nothing(guard, value) for value in values)

@@ -59,10 +59,6 @@ class HeldOut:
         self._held = (some(X, held), some(y, held))
         self._groups = None if groups is None else some(groups, held)
 
-    def check(self, model: Any) -> None:
-        """Show the error of records that the estimator can't predict, before there is a guard."""
-        model.predict(self._held[0])
-
     def guard(self, owner: GuardedSearchCV, questions: int) -> Thresholdout:
         """Make the guard, for a known number of questions."""
         from graphs import Groups

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+import weakref
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from thresholdout.answer import Answer
-from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
+from thresholdout.fingerprint import handed_out
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric, get_metric
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.remote import known
+from thresholdout.sharing import Elsewhere
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -137,11 +141,11 @@ def _threads(params: dict[str, Any]) -> dict[str, Any]:
 class LightGBMEval:
     """A function for ``lightgbm.train(feval=...)`` that asks a guard every so many rounds.
 
-    Give it ``valid_sets=[train, holdout]``, or ``[train, validation, holdout]`` with a part cut from the training
-    records. The holdout is known by its labels, in its order. Every other set is free: its value is the plain metric,
-    and that of the last free set before the holdout is the training value of the question. LightGBM's own early
-    stopping then works on the answers. `LightGBMCallback` serves the same purpose with fewer questions, and needs no
-    holdout in ``valid_sets``.
+    Its method `holdout` makes the set that stands for the holdout in ``valid_sets``: ``[train, holdout]``, or ``[train,
+    validation, holdout]`` with a part cut from the training records. Every other set is free: its value is the plain
+    metric, and that of the last free set before the holdout is the training value of the question. LightGBM's own early
+    stopping then works on the answers, with ``"metric": "none"`` in the parameters. `LightGBMCallback` serves the same
+    purpose with fewer questions, and needs no holdout in ``valid_sets``.
 
     Parameters
     ----------
@@ -171,14 +175,22 @@ class LightGBMEval:
     -----
     With a custom objective LightGBM passes raw scores. They are refused when they do not look like probabilities.
 
+    A set of one's own that has the labels of the holdout, in whatever order, or that has its records, is refused: its
+    plain metric would be an answer that nobody has charged. A training set whose labels happen to be the same is let
+    through when it still has its data, ``lightgbm.Dataset(..., free_raw_data=False)``.
+
     Examples
     --------
-    ::
-
-        function = LightGBMEval(guard, "accuracy", every=5)
-        lightgbm.train(params, train, valid_sets=[train, holdout], feval=function,
-                       callbacks=[lightgbm.early_stopping(20)])
-        function.answers
+    >>> import lightgbm
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from thresholdout import Thresholdout
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5)
+    >>> train, function = lightgbm.Dataset(X[:300], y[:300]), LightGBMEval(guard, "accuracy", every=5)
+    >>> booster = lightgbm.train({"objective": "binary", "metric": "none", "verbose": -1}, train, 10,
+    ...                          valid_sets=[train, function.holdout(train)], feval=function)
+    >>> sorted(function.answers), function.asked
+    ([0, 5], 2)
     """
 
     def __init__(
@@ -196,11 +208,16 @@ class LightGBMEval:
         self._policy = check_exhausted(exhausted)
         if self._policy == "stop":
             raise InputError("exhausted", "'stop'", "'raise', 'train' or 'nan'; or LightGBMCallback, which can stop")
+        if isinstance(guard, Elsewhere):
+            raise SharingError(
+                "LightGBMEval needs the holdout, which is in another process; LightGBMCallback works here"
+            )
         self._guard = guard
-        train, holdout = guard._records.labelled()
+        train, _ = guard._records.labelled()
         self._kind: Kind = "probabilities" if classifies(self.metric) else "values"
         self._classes = np.unique(np.asarray(train[1])) if classes is None else np.asarray(classes)
-        self._holdout = np.asarray(holdout[1])
+        self._own: Any = None
+        self._free_sets: weakref.WeakSet[Any] = weakref.WeakSet()
         self._key = key
         self._round = 0
         self._free: float | None = None
@@ -209,22 +226,54 @@ class LightGBMEval:
         self.asked = self.spent = self.replaced = 0
         self.exhausted: str | None = None
 
+    def holdout(self, reference: Any, **settings: Any) -> Any:
+        """Return the set that stands for the holdout.
+
+        Parameters
+        ----------
+        reference : lightgbm.Dataset
+            The training set.
+        **settings
+            Others of ``lightgbm.Dataset``, such as ``categorical_feature``.
+
+        Returns
+        -------
+        lightgbm.Dataset
+            It has the holdout's features, and the same label everywhere: LightGBM's own metrics see no other. It can't
+            be pickled.
+        """
+        import lightgbm
+
+        class Holdout(lightgbm.Dataset):
+            def __reduce__(self) -> NoReturn:
+                raise SharingError("a set with the records of a holdout cannot be pickled")
+
+        if self._own is not None:
+            raise InputError("holdout", "a second call of LightGBMEval.holdout", "a new LightGBMEval for each fit")
+        train, protected = self._guard._records.labelled()
+        label = 0.0 if self._kind == "probabilities" else float(np.asarray(train[1])[0])
+        X = handed_out(protected)[0]
+        self._own = Holdout(X, np.full(self._guard.n, label), reference=reference, **settings)
+        return self._own
+
     def __call__(self, preds: Any, data: Any) -> tuple[str, float, bool]:
         """Return the metric of one set; LightGBM calls this.
 
         Raises
         ------
         InputError
-            When no free set came before the holdout in this round, or the predictions are raw scores.
+            When no free set came before the holdout in this round, a set could be the holdout, or the predictions are
+            raw scores.
         BudgetExhausted
             When the guard answers no more, and ``exhausted="raise"``.
         """
-        labels = self._labels(np.asarray(data.get_label()))
-        model = predictor(lambda X: X, self._kind, self._classes)
-        if self._is_holdout(labels):
-            shown = self._on_holdout(model, preds)
+        model = predictor(lambda X: np.asarray(preds), self._kind, self._classes)
+        if data is self._own:
+            shown = self._on_holdout(model)
         else:
-            shown = self._free = float(np.mean(self.metric.of(model, np.asarray(preds), labels)))
+            labels = self._labels(np.asarray(data.get_label()))
+            self._check_free(data, labels)
+            shown = self._free = float(np.mean(self.metric.of(model, None, labels)))
         return self.metric.name, shown, self.metric.greater_is_better
 
     def _labels(self, given: NDArray[Any]) -> NDArray[Any]:
@@ -238,12 +287,32 @@ class LightGBMEval:
         known: NDArray[Any] = self._classes[codes]
         return known
 
-    def _is_holdout(self, labels: NDArray[Any]) -> bool:
-        """Compare labels; LightGBM keeps numbers in single precision."""
-        expected = self._holdout.astype(np.float32) if self._kind == "values" else self._holdout
-        return bool(np.array_equal(labels, expected))
+    def _check_free(self, data: Any, labels: NDArray[Any]) -> None:
+        """Refuse a set that is, or may be, the holdout; once for each set."""
+        if data in self._free_sets:
+            return
+        records = data.data if hasattr(data.data, "shape") else None  # None when LightGBM has freed them
+        given = labels if self._kind == "probabilities" else None  # others are in single precision here
+        origin = None if records is None else self._guard.origin(records, given)
+        inside = origin in ("holdout", "mixed")
+        if inside or (origin != "train" and self._has_labels_of_the_holdout(labels)):
+            seen = "a set of your own with " + ("records" if inside else "the labels") + " of the holdout"
+            raise InputError(
+                "valid_sets",
+                seen,
+                "LightGBMEval.holdout(train) for the holdout; for training records with such labels, "
+                "free_raw_data=False",
+            )
+        self._free_sets.add(data)
 
-    def _on_holdout(self, model: Any, preds: Any) -> float:
+    def _has_labels_of_the_holdout(self, labels: NDArray[Any]) -> bool:
+        """Compare them whatever their order; LightGBM keeps numbers in single precision."""
+        expected = np.asarray(self._guard._records.labelled()[1][1])
+        if self._kind == "values":
+            expected = expected.astype(np.float32)
+        return labels.shape == expected.shape and bool(np.array_equal(np.sort(labels), np.sort(expected)))
+
+    def _on_holdout(self, model: Any) -> float:
         """Ask in this round, or repeat the last answer."""
         number, self._round = self._round, self._round + 1
         free, self._free = self._free, None
@@ -253,9 +322,8 @@ class LightGBMEval:
             seen = "a holdout with no free set before it"
             raise InputError("valid_sets", seen, "[train, holdout], or a part cut from the training records first")
         try:
-            values = self.metric.of(model, np.asarray(preds), self._holdout)
             key = None if self._key is None else f"{self._key}/round {number}"
-            answer = self._guard.ask(free, values, bounds=self.metric.bounds, name=self.metric.name, key=key)
+            answer = self._guard.score(model, known(self.metric, free), cv="known", key=key)
         except BudgetExhausted as error:
             if self._policy == "raise":
                 raise
@@ -270,3 +338,6 @@ class LightGBMEval:
         self.spent += not answer.repeated and answer.source == "holdout"
         self._shown = answer.value
         return self._shown
+
+    def __reduce__(self) -> NoReturn:
+        raise SharingError("an evaluation function cannot be pickled: its copy would lose the set that is the holdout")

@@ -5,18 +5,27 @@ from __future__ import annotations
 import math
 import os
 import threading
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self, cast
 
 import numpy as np
 
-from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SearchExhausted, SharingError
+from thresholdout.errors import (
+    BudgetExhausted,
+    InputError,
+    InputTypeError,
+    LedgerError,
+    SearchExhausted,
+    SearchFailed,
+    SharingError,
+)
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.model_selection.split import placeholder_size
 from thresholdout.remote import known
-from thresholdout.rows import row_hashes
+from thresholdout.rows import record_hashes, row_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 
@@ -26,7 +35,7 @@ if TYPE_CHECKING:
     from thresholdout.guard import Thresholdout
     from thresholdout.metrics import Metric
 
-__all__ = ["GuardScorer", "is_question"]
+__all__ = ["GuardScorer", "stands_for"]
 
 _ONE: Final = ""
 """Name of the metric of a scorer that has one only, and returns a number."""
@@ -76,7 +85,10 @@ class GuardScorer(Shared):
     -----
     With `sklearn.model_selection.PredefinedSplit` or another splitter that lets the holdout pass through the search,
     set ``refit=False``: otherwise the best estimator is fitted to the holdout, and whatever is asked of it afterwards
-    tells about memorised records. With ``cv=guard.split()`` this cannot happen.
+    tells about memorised records; a warning reminds of it once. With ``cv=guard.split()`` this cannot happen.
+
+    What an estimator says about a record must not depend on the records that it predicts at the same time, as ranks or
+    batch statistics do: a score is a mean of one value per record.
 
     In a halving search every candidate is scored on the whole holdout, whatever part of the training records it was
     fitted to.
@@ -85,6 +97,8 @@ class GuardScorer(Shared):
     served: ClassVar[frozenset[str]] = frozenset(
         {"_ask", "_declared", "_request", "asked", "exhausted", "replaced", "set_score_request"}
     )
+
+    _warned = False
 
     def __init__(
         self,
@@ -161,12 +175,25 @@ class GuardScorer(Shared):
             When the records are neither training records nor what stands for the holdout.
         SearchExhausted
             When the guard answers no more and the policy is "raise".
-        SharingError
-            When the process of the guard is gone.
+        SearchFailed
+            When the guard's ledger, or the process that holds the guard, can't be reached.
         """
+        try:
+            return self._scored(estimator, X, y, sample_weight)
+        except (LedgerError, SharingError) as error:
+            raise SearchFailed(error) from error
+
+    def _scored(self, estimator: Any, X: Any, y: Any, sample_weight: Any | None) -> Any:
+        """Return a guarded or a plain score, whichever the records are for."""
         declared = self._declared
-        hashes = row_hashes(X[:2] if _repeated(X) else X)
-        if is_question(declared.guard, hashes):
+        if _repeated(X, y):
+            X_seen, y_seen = X[:2], None if y is None else y[:2]
+        else:
+            X_seen, y_seen = X, y
+        stands = stands_for(declared.guard, X_seen, y_seen)
+        if stands == "holdout":
+            self._warn_of_refit()
+        if stands != "train":
             if sample_weight is not None and not declared.weighted:
                 seen = "weights from the search for a question about the holdout, whose records have none there"
                 raise InputError("sample_weight", seen, "guard.scorer(..., sample_weight=(train, holdout))")
@@ -177,6 +204,17 @@ class GuardScorer(Shared):
                 for name, metric in declared.metrics.items()
             }
         )
+
+    def _warn_of_refit(self) -> None:
+        """Say once in this process what a search that has the holdout must not do."""
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                "the holdout's records themselves came to the scorer of a guard: in a search that has them, refit must "
+                "be False, or the best estimator is fitted to the holdout. cv=guard.split() needs no holdout",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
         """Say whether a search should route ``sample_weight`` here; see scikit-learn's metadata routing.
@@ -336,20 +374,26 @@ def _metrics(metric: object) -> dict[str, Metric | Statistic]:
     return {_ONE: get_score(cast("str | Metric | Statistic", metric))}
 
 
-def is_question(guard: Thresholdout, hashes: NDArray[np.uint64]) -> bool:
-    """Tell what stands for the holdout from training records, by the hashes of their rows.
+def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "holdout", "train"]:
+    """Tell what stands for the holdout, or is the holdout, from training records, by content.
 
     Raises
     ------
     InputError
-        When they are neither.
+        When they are none of these.
     """
+    hashes = row_hashes(X)
+    records = None if y is None else record_hashes((X, y))
     size = len(hashes)
-    origin = guard._origin(hashes) if size else "other"
+    if size > 1 and _alike(hashes) and (records is None or _alike(records)):
+        first = guard._origin(hashes[:1], None if records is None else records[:1])
+        if first == "train":
+            return "placeholder"
+    origin = guard._origin(hashes, records) if size else "other"
     if origin == "holdout":
-        return True
+        return "holdout"
     if origin == "train" and size > 1:
-        return bool((hashes == hashes[0]).all())
+        return "train"
     if origin == "train" or not size:
         n = guard.split().n
         enough = math.ceil(2 * n / placeholder_size(n)) + 1
@@ -370,9 +414,15 @@ def is_question(guard: Thresholdout, hashes: NDArray[np.uint64]) -> bool:
     )
 
 
-def _repeated(X: Any) -> bool:
-    """Whether an array is one row many times over, so that hashing two of them is enough."""
-    return isinstance(X, np.ndarray) and len(X) > 2 and np.array_equal(X[0], X[1]) and bool((X[0] == X).all())
+def _alike(hashes: NDArray[np.uint64]) -> bool:
+    return bool((hashes == hashes[0]).all())
+
+
+def _repeated(X: Any, y: Any) -> bool:
+    """Whether arrays are one record many times over, so that hashing two of them is enough."""
+    if not isinstance(X, np.ndarray) or len(X) <= 2 or not (X[0] == X).all():
+        return False
+    return y is None or (isinstance(y, np.ndarray) and len(y) == len(X) and bool((y[0] == y).all()))
 
 
 def _plain(metric: Metric | Statistic, estimator: Any, X: Any, y: Any, sample_weight: Any | None) -> float:

@@ -16,6 +16,7 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, Ove
 from thresholdout.guard import Thresholdout
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.held_out import HeldOut
+from thresholdout.model_selection.keys import content_key
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.model_selection.refits import (
     estimator_parameters,
@@ -119,11 +120,12 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     *Keys.* The key of a question is a hash of the fitted estimator, the metric and the training value: of what the
-    question is a function of. If the same candidates are fitted again and come out the same, after a crash for
-    instance, the same ledger gives the same answers and charges nothing. An estimator that comes out differently
-    (without a fixed seed) is a new question. With a `KFoldGuard` the key is a hash of the estimator's parameters and
-    the metric, since nothing computed from the records may show: the answer is then about the models that were fitted
-    the first time.
+    question is a function of, with the code of classes and functions that are not of an installed package. If the same
+    candidates are fitted again and come out the same, after a crash for instance, the same ledger gives the same
+    answers and charges nothing. An estimator that comes out differently (without a fixed seed), or whose content can't
+    be hashed, is a new question. With a `KFoldGuard` the key is a hash of the estimator's parameters and the metric,
+    since nothing computed from the records may show: the answer is then about the models that were fitted the first
+    time, and the best estimator, which is fitted to all records, must not be asked for its score on them.
 
     Examples
     --------
@@ -212,7 +214,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             X, y, groups, fit_params = part.train
         elif not isinstance(self.guard, Thresholdout):
             raise InputTypeError("guard", f"a {type(self.guard).__name__}", "a Thresholdout, a KFoldGuard, or None")
-        elif self.guard.origin(X) in ("holdout", "mixed"):
+        elif self.guard.origin(X, y) in ("holdout", "mixed"):
             expected = "training records only; the guard has the holdout and needs no other copy"
             raise OverlapError("X", "records of the guard's holdout", expected)
         if groups is not None and wants_groups(self.search):
@@ -223,16 +225,14 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not order.size:
             fit_candidate(self.search.estimator, settings[0], X, y, routed)  # shows its own error, if that is why
             raise InputError("search", "no candidate with a finite cross-validated score", "at least one")
-        if part is not None:
-            part.check(fit_candidate(self.search.estimator, settings[order[0]], X, y, routed))
         guard = cast(Thresholdout, self.guard) if part is None else part.guard(self, len(order))
         values = scoring.training_values(search.cv_results_)
         models = self._fitted([settings[index] for index in order], X, y, routed)
 
         def ask(position: int, model: Any) -> Answer:
             value = float(values[order[position]])
-            metric, key = known(scoring.metric, value), _key(model, scoring.metric.name, value)
-            return guard.score(model, metric, cv=value, key=key)
+            key = content_key(model, scoring.metric, value)
+            return guard.score(model, known(scoring.metric, value), cv=value, key=key)
 
         self._ask_all(guard, order, models, ask, values, scoring, policy)
         self._finish(guard, dict(search.cv_results_), scoring)
@@ -263,7 +263,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if fit_params or groups is not None:
             given = ", ".join([*fit_params, *(["groups"] if groups is not None else [])])
             raise InputError("fit_params", given, "none with a KFoldGuard; groups are given to the guard")
-        if guard.origin(X) != "holdout":
+        if guard.origin(X, y) != "holdout":
             raise InputError("X", "other records than the guard's", "exactly the records of the KFoldGuard")
         settings = listed_candidates(self.search)
         models = [with_parameters(self.search.estimator, one) for one in settings]
@@ -271,7 +271,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.search_ = None
 
         def ask(position: int, model: Any) -> Answer:
-            key = _key(model, scoring.metric.name, "folds")
+            key = content_key(model, scoring.metric, "folds")
             return guard.score(model, scoring.metric, key=key, n_jobs=n_jobs)
 
         missing = np.full(len(settings), np.nan)
@@ -498,19 +498,6 @@ def _checked_labels(search: Any, y: Any) -> Any:
         else:
             y = array.astype(np.float64)
     return y
-
-
-def _key(model: Any, metric: str, value: float | str) -> str | None:
-    """Return a hash of what the question is a function of; none when the model can't be hashed."""
-    import pickle
-
-    import joblib
-
-    try:
-        digest = joblib.hash(model, hash_name="sha1")
-    except (pickle.PicklingError, TypeError, AttributeError):
-        return None
-    return f"{metric} {value if isinstance(value, str) else value.hex()} {digest}"
 
 
 def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int32]:

@@ -55,14 +55,14 @@ class TrainSplit:
         Raises
         ------
         InputError
-            When some row of ``X`` is not a training record.
+            When some record of ``(X, y)`` is no training record.
         """
-        origin = self.guard.origin(X)
+        origin = self.guard.origin(X, y)
         if origin != "train":
             seen = {
                 "holdout": "the holdout's records",
                 "mixed": "rows with holdout records among them",
-                "other": "rows that are not all in the guard's training part",
+                "other": "records that are not all in the guard's training part",
             }
             raise InputError("X", seen[origin], f"training records of the guard, which has {self.n}, or part of them")
         size = rows_of(X)

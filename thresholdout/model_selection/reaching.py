@@ -1,0 +1,84 @@
+"""Whether something asks a guard, or could: what can be reached from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from thresholdout.model_selection.keys import closed_over, is_installed, used_globals
+from thresholdout.model_selection.scorer import GuardScorer
+from thresholdout.model_selection.split import TrainSplit
+from thresholdout.sharing import Shared, same
+
+if TYPE_CHECKING:
+    from thresholdout.guard import Thresholdout
+
+__all__ = ["reaches"]
+
+_PLAIN: Final = (str, bytes, int, float, complex, type(None), ModuleType, TrainSplit)
+_OF_DATA: Final = ("numpy", "pandas", "scipy")
+
+
+def reaches(guard: Thresholdout, thing: Any) -> bool:
+    """Whether a guard, or a scorer that asks it, can be reached from an object.
+
+    Parameters
+    ----------
+    guard : Thresholdout
+        The guard.
+    thing : object
+        Of an estimator the parameters, of a container the items, of a function its closure, defaults and globals, of
+        anything else the attributes. A splitter of the guard asks nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> guard = Thresholdout(np.arange(100.0), queries=10, budget=2)
+    >>> reaches(guard, [{"a": lambda: guard}]), reaches(guard, [{"a": lambda: 1}])
+    (True, False)
+    """
+    seen: dict[int, Any] = {}
+    waiting = [thing]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, _PLAIN):
+            continue
+        seen[id(one)] = one  # kept, so that no other object gets its id
+        if isinstance(one, GuardScorer):
+            one = one.guard
+        if isinstance(one, Shared):
+            if same(guard, one):
+                return True
+            continue
+        waiting.extend(_next(one))
+    return False
+
+
+def _next(thing: Any) -> Iterator[Any]:
+    """Yield what an object holds or uses."""
+    if isinstance(thing, Mapping):
+        yield from thing.values()
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        yield from thing
+    elif isinstance(thing, partial):
+        yield from (thing.func, thing.args, thing.keywords)
+    elif isinstance(thing, MethodType):
+        yield from (thing.__self__, thing.__func__)
+    elif isinstance(thing, FunctionType):
+        yield from (thing.__defaults__, thing.__kwdefaults__, vars(thing))
+        for cell in thing.__closure__ or ():
+            yield from closed_over(cell)
+        if not is_installed(thing):
+            yield from (thing.__globals__[name] for name in used_globals(thing.__code__) if name in thing.__globals__)
+    elif isinstance(thing, type):
+        if not is_installed(thing):
+            yield from list(vars(thing).values())
+    elif type(thing).__module__.partition(".")[0] not in _OF_DATA:
+        yield type(thing)
+        if hasattr(thing, "get_params"):
+            yield thing.get_params(deep=False)
+        else:
+            yield getattr(thing, "__dict__", None)
