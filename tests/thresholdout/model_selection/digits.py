@@ -18,7 +18,7 @@ BACKENDS: Final = [("loky", 1), ("loky", 2), ("multiprocessing", 2), ("threading
 
 def make(**changes: Any) -> Thresholdout:
     """Return a guard; its parameters are given, since planning would take most of the time of these tests."""
-    given: dict[str, Any] = {"queries": 40, "budget": 20, "threshold": 0.1, "noise_scale": 0.01}
+    given: dict[str, Any] = {"queries": 40, "budget": 20, "threshold": 0.1, "noise_scale": 0.0005}
     return Thresholdout(HOLDOUT, train=TRAIN, **{"mechanism": "thresholdout", **given, **changes})
 
 

@@ -1,8 +1,12 @@
 import copy
+import os
 import pickle
+import signal
 import traceback
 import warnings
 from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -30,7 +34,7 @@ from tests.thresholdout.model_selection.digits import (
     tree,
 )
 from thresholdout import Thresholdout, metrics
-from thresholdout.errors import InputError, InputTypeError
+from thresholdout.errors import InputError, InputTypeError, LedgerRetired, LedgerUnusable, SearchFailed, SharingError
 
 RNG = np.random.default_rng(5)
 
@@ -55,7 +59,8 @@ def test_any_training_records_in_any_order_are_scored_for_free() -> None:
 def test_exactly_the_holdout_in_any_order_is_a_question() -> None:
     guard = make()
     model, order = tree(max_depth=3).fit(*TRAIN), RNG.permutation(len(HOLDOUT[1]))
-    score = guard.scorer("accuracy")(model, HOLDOUT[0][order], HOLDOUT[1][order])
+    with pytest.warns(UserWarning, match="refit must be False"):
+        score = guard.scorer("accuracy")(model, HOLDOUT[0][order], HOLDOUT[1][order])
     assert list(guard.history["value"]) == [score]
     assert list(guard.history["train"]) == pytest.approx(train_scores([3]))
 
@@ -102,7 +107,10 @@ def test_records_are_known_by_content_when_parts_share_rows() -> None:
 def test_a_predefined_split_of_all_records() -> None:
     guard = make()
     cv = PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)])
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=cv, refit=False, return_train_score=True).fit(X, Y)
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=cv, refit=False, return_train_score=True)
+    with pytest.warns(UserWarning, match="refit must be False") as caught:
+        search.fit(X, Y)
+    assert len(caught) == 1
     assert list(guard.history["value"]) == list(search.cv_results_["mean_test_score"])
     assert list(search.cv_results_["mean_train_score"]) == pytest.approx(train_scores([1, 3, 5]))
 
@@ -112,7 +120,8 @@ def test_answers_are_the_scores_within_their_half_widths() -> None:
     search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer("accuracy"), cv=guard.split()).fit(*TRAIN)
     assert list(search.cv_results_["mean_test_score"]) == list(guard.history["value"])
     assert (np.abs(np.subtract(holdout_scores([1, 3, 5]), guard.history["value"])) <= guard.history["half_width"]).all()
-    assert np.array_equal(search.best_estimator_.predict(X), tree(max_depth=5).fit(*TRAIN).predict(X))
+    best = [1, 3, 5][int(np.argmax(guard.history["value"]))]
+    assert np.array_equal(search.best_estimator_.predict(X), tree(max_depth=best).fit(*TRAIN).predict(X))
 
 
 def test_losses_are_negated() -> None:
@@ -341,3 +350,70 @@ def test_an_outer_cross_validation_is_free_and_the_inner_search_asks() -> None:
     ):
         hits = fitted.best_estimator_.predict(TRAIN[0][test]) == TRAIN[1][test]
         assert score == pytest.approx(np.mean(hits))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("policy", ["raise", "nan", "train", "stop"])
+def test_a_retired_guard_ends_the_search(tmp_path: Path, policy: Any, n_jobs: int) -> None:
+    guard = make(ledger=tmp_path / "guard.db")
+    search = GridSearchCV(
+        tree(), DEPTHS, scoring=guard.scorer(exhausted=policy), cv=guard.split(), n_jobs=n_jobs, error_score=np.nan
+    )
+    guard._ledger.retire(guard._id, "the study is over")
+    with pytest.raises(SearchFailed, match=r"the study is over. The search stops here") as caught:
+        search.fit(*TRAIN)
+    assert isinstance(caught.value.reason, LedgerRetired)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again.reason), str(again)) == (LedgerRetired, str(caught.value))
+
+
+class Moving(type(tree())):  # type: ignore[misc]
+    """A tree that moves the ledger's file away when it is fitted for the second time."""
+
+    ledger: Path
+
+    def fit(self, X: Any, y: Any) -> Any:
+        if self.max_depth == 3:
+            self.ledger.rename(self.ledger.with_name("elsewhere.db"))
+        return super().fit(X, y)
+
+
+def test_a_ledger_that_is_moved_ends_the_search(tmp_path: Path) -> None:
+    Moving.ledger = tmp_path / "guard.db"
+    guard = make(ledger=Moving.ledger)
+    search = GridSearchCV(Moving(), DEPTHS, scoring=guard.scorer(), cv=guard.split(), refit=False)
+    with pytest.raises(SearchFailed, match="moved, deleted or replaced") as caught:
+        search.fit(*TRAIN)
+    assert isinstance(caught.value.__cause__, LedgerUnusable)
+
+
+def hold(connection: Any) -> None:
+    """Send a guard's search, and stay until the process is killed."""
+    guard = make()
+    connection.send_bytes(
+        pickle.dumps(GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=[(np.arange(900), np.zeros(5, int))]))
+    )
+    signal.pause()
+
+
+def test_a_lost_owner_ends_the_search() -> None:
+    receiving, sending = get_context("fork").Pipe(duplex=False)
+    owner = get_context("fork").Process(target=hold, args=(sending,))
+    owner.start()
+    search = pickle.loads(receiving.recv_bytes())
+    assert owner.pid is not None
+    os.kill(owner.pid, signal.SIGKILL)
+    owner.join()
+    with pytest.raises(SearchFailed, match="has ended") as caught:
+        search.fit(*TRAIN)
+    assert isinstance(caught.value.reason, SharingError)
+
+
+def test_equal_rows_with_different_labels_are_no_placeholder() -> None:
+    rows, labels = np.ones((200, 2)), np.arange(200) % 2
+    guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=40, budget=4, mechanism="thresholdout")
+    scorer, model = guard.scorer(), GaussianNB().fit(TRAIN[0][:, :2], TRAIN[1])
+    assert scorer(model, rows, labels) == np.mean(model.predict(rows) == labels)
+    assert guard.history.empty
+    scorer(model, rows[:5], np.zeros(5, int))
+    assert len(guard.history) == 1
