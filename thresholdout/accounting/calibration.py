@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 Make = Callable[[Adjacency], Accountant]
-Method = Literal["best", "rdp", "pld"]
+Method = Literal["best", "rdp"]
 
 METHODS: dict[str, tuple[type[Accountant], ...]] = {
     "best": (RenyiAccountant,),
@@ -330,7 +330,7 @@ def calibrate_sigma(
         How batches are drawn.
     adjacency : {"replace_one", "add_remove"}
         What a neighbour is.
-    method : {"best", "rdp", "pld"}
+    method : {"best", "rdp"}
         Which accountants.
     tolerance : float
         How far above the smallest multiplier the result may be, relatively.

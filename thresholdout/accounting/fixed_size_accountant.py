@@ -95,8 +95,8 @@ class FixedSizeAccountant:
             In (0, 1).
         conversion : {"balle", "mironov"}
             From Renyi divergences.
-        method : {"best", "rdp", "pld"}
-            By Renyi divergences, by the privacy-loss distribution, or the smaller of both.
+        method : {"best", "rdp"}
+            By every accountant that knows the steps, or by Renyi divergences alone.
 
         Raises
         ------
