@@ -210,7 +210,7 @@ class Steps:
             half_width = outcome.half_width
             if failures:
                 half_width = self._after_failures(failures, outcome, question.spread, for_share)
-            elif half_width is None:
+            elif half_width is None or certificate.chosen is None:
                 half_width = _width(certificate, outcome, question.spread)
             after = state.to_text() if not failures else f"{_PREFIX}{failures}\n{state.to_text()}"
             return after, question.entry(outcome, half_width, self._mechanism.remaining(state))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from thresholdout import Thresholdout
 from thresholdout.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer
 from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
+from thresholdout.mechanisms import GuessAndCheckParameters, LadderParameters
 
 HOLDOUT = np.arange(10_000.0)
 
@@ -90,7 +90,7 @@ def test_looks_that_no_certificate_covers() -> None:
     assert guard.looks == Composed([])
     after = guard.record_look(GaussianAnswer(10.0), void=True)
     assert after.route == "none"
-    assert guard.ask(0.25, HOLDOUT < 2500).half_width == math.inf
+    assert guard.ask(0.25, HOLDOUT < 2500).half_width == 1.0
 
 
 def test_mechanisms_that_no_look_is_proved_for() -> None:
@@ -98,7 +98,15 @@ def test_mechanisms_that_no_look_is_proved_for() -> None:
     with pytest.raises(InputError, match="'gaussian'"):
         guard.record_look(BlackBox(0.01))
     guard.record_look(BlackBox(0.01), void=True)
-    assert guard.ask(0.25, HOLDOUT < 2500).half_width == math.inf
+    assert guard.ask(0.25, HOLDOUT < 2500).half_width == 1.0
+
+
+@pytest.mark.parametrize("parameters", [GuessAndCheckParameters(tolerance=0.1), LadderParameters(0.01)])
+def test_half_widths_that_mechanisms_state_are_not_believed_after_a_look(parameters: object) -> None:
+    guard = make(mechanism=parameters)
+    before = guard.ask(0.25, HOLDOUT < 2500).half_width
+    guard.record_look(BlackBox(0.01), void=True)
+    assert guard.ask(0.25, HOLDOUT < 2600).half_width == 1.0 > before
 
 
 def test_no_event() -> None:
