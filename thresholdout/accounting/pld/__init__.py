@@ -1,0 +1,1 @@
+"""Privacy-loss distributions with certified bounds on both sides. Proofs: ``PROOFS.md``."""

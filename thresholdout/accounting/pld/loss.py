@@ -1,0 +1,148 @@
+"""The privacy loss of one step: pieces on which it grows, and atoms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DominatingPair", "Floats", "Loss", "Piece", "log_ratio", "normal", "reach"]
+
+Floats = NDArray[np.float64]
+Function = Callable[[Floats], Floats]
+
+_ROOT = math.sqrt(2.0 * math.pi)
+_LARGE = 30.0  # exponents above are added in logarithms
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Outcomes of a step on which the privacy loss does not decrease.
+
+    Parameters
+    ----------
+    low, high : float
+        Range of the outcome t, finite.
+    loss : callable
+        Array of outcomes to array of losses ``log dP/dQ``, in nats.
+    density : callable
+        Array of outcomes to the density of P.
+    centre : float
+        All Gaussian components of the densities have means in [-centre, centre].
+    scale : float
+        Losses are computed with an absolute error of some units of 2**-53 times ``abs(loss) + scale``.
+    inverse : callable, optional
+        Array of losses to array of outcomes, about; no bound rests on it.
+    gaussian : bool
+        Whether densities are of Gaussian mixtures, or else one exponential.
+    """
+
+    low: float
+    high: float
+    loss: Function
+    density: Function
+    centre: float
+    scale: float
+    inverse: Function | None = None
+    gaussian: bool = True
+
+    def noise(self, t: Floats) -> Floats:
+        """Return the relative error of densities and integrals near outcomes (PROOFS.md, L3)."""
+        if not self.gaussian:
+            return np.full_like(t, 2.0**-53 * (32.0 + 2.0 * max(abs(self.low), abs(self.high))))
+        far = np.abs(t) + self.centre + 1.0
+        with np.errstate(under="ignore"):
+            found: Floats = 2.0**-53 * (16.0 + 2.0 * far**2) + 1e-16 * np.exp(np.minimum(far, 200.0) / 4.0)
+        return np.minimum(found, 0.5)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The privacy loss of one step under P, but for tails.
+
+    Parameters
+    ----------
+    pieces : tuple of Piece
+        Its continuous parts.
+    atoms : tuple of (float, float)
+        Losses with positive probability, and these probabilities.
+    below : tuple of (float, float)
+        Bounds on the losses of outcomes in no piece, and bounds on their probabilities.
+    infinite : float
+        At least the probability of outcomes left out, or of an infinite loss.
+    certain : float
+        At most the probability of an infinite loss.
+    """
+
+    pieces: tuple[Piece, ...] = ()
+    atoms: tuple[tuple[float, float], ...] = ()
+    below: tuple[tuple[float, float], ...] = ()
+    infinite: float = 0.0
+    certain: float = field(default=0.0)
+
+
+class DominatingPair(Protocol):
+    """Two distributions whose hockey-stick divergences are at least those of a step; hashable."""
+
+    def loss(self, tail: float) -> Loss:
+        """Return the privacy loss; `tail` is the probability that may be left out at each end."""
+
+    @property
+    def anchor(self) -> float | None:
+        """A loss that all atoms are multiples of, or None."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether domination is proved, rather than checked numerically."""
+
+
+def reach(tail: float) -> float:
+    """Return x with ``P(N(0, 1) > x) <= tail``.
+
+    Examples
+    --------
+    >>> 0.5 * math.erfc(reach(1e-9) / math.sqrt(2)) < 1e-9
+    True
+    """
+    return math.sqrt(-2.0 * math.log(tail))
+
+
+def normal(t: Floats, mean: float = 0.0) -> Floats:
+    """Return the density of N(mean, 1)."""
+    with np.errstate(under="ignore"):
+        found: Floats = np.exp(-0.5 * (t - mean) ** 2) / _ROOT
+    return found
+
+
+def log_ratio(t: Floats, shifts: Floats, weights: Floats) -> Floats:
+    """Return ``log(1 - sum w + sum w_i dN(shift_i, 1)/dN(0, 1)(t))``, accurate where it is small too.
+
+    Examples
+    --------
+    >>> float(log_ratio(np.array([1.0]), np.array([2.0]), np.array([0.5]))[0])
+    0.0
+    """
+    if weights.size == 1 and weights[0] == 1.0:
+        line: Floats = shifts[0] * t - 0.5 * shifts[0] ** 2
+        return line
+    total = np.zeros_like(t)
+    largest = np.full_like(t, -np.inf)
+    for shift, weight in zip(shifts.tolist(), weights.tolist(), strict=True):
+        exponent = shift * t - 0.5 * shift**2
+        np.maximum(largest, exponent, out=largest)
+        total += weight * np.expm1(np.minimum(exponent, _LARGE))
+    direct = (largest <= _LARGE) & (total > -0.5)
+    found: Floats = np.log1p(np.where(direct, total, 0.0))
+    if not direct.all():
+        rest = t[~direct]
+        zero = 1.0 - math.fsum(weights.tolist())
+        logs = np.full_like(rest, math.log1p(-math.fsum(weights.tolist())) if zero > 0 else -np.inf)
+        for shift, weight in zip(shifts.tolist(), weights.tolist(), strict=True):
+            if weight > 0:
+                logs = np.logaddexp(logs, math.log(weight) + shift * rest - 0.5 * shift**2)
+        found[~direct] = logs
+    return found
