@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import (
@@ -34,7 +36,7 @@ from sklearn.tree import DecisionTreeClassifier
 from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.cross_validation import KFoldGuard
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, PlanError, SharingError
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, PlanError
 from thresholdout.folds import fold_model, make_folds
 from thresholdout.metrics import brier_score, squared_error
 
@@ -206,6 +208,8 @@ def test_refusals_come_before_charges_and_failures_are_charged_without_their_mes
         (GaussianNB, "accuracy", {}, InputTypeError, "estimator"),
         (FrozenEstimator(GaussianNB().fit(X, Y)), "accuracy", {}, InputError, "frozen"),
         (make_pipeline(FrozenEstimator(GaussianNB().fit(X, Y))), "accuracy", {}, InputError, "frozen"),
+        (VotingClassifier([("a", FrozenEstimator(GaussianNB().fit(X, Y)))]), "accuracy", {}, InputError, "frozen"),
+        (Holding([{"b": FrozenEstimator(GaussianNB().fit(X, Y))}]), "accuracy", {}, InputError, "frozen"),
     ]
     for estimator, metric, changes, error, expected in refused:
         with pytest.raises(error, match=expected):
@@ -265,11 +269,10 @@ def test_folds_tell_nothing_about_labels() -> None:
     pd.testing.assert_frame_equal(make().folds, other.folds)
 
 
-def test_copies_are_the_guard_itself_and_pickles_are_refused() -> None:
+def test_copies_and_pickles_are_the_guard_itself() -> None:
     guard = make()
-    assert copy.copy(guard) is copy.deepcopy(guard) is guard
-    with pytest.raises(SharingError, match="n_jobs=2"):
-        pickle.dumps(guard)
+    assert copy.copy(guard) is copy.deepcopy(guard) is pickle.loads(pickle.dumps(guard)) is guard
+    assert X[3:9].tobytes() not in pickle.dumps(guard)
     assert repr(guard) == (
         "<KFoldGuard: 1797 out-of-fold values in 3 folds of 599, of independent records; "
         "4 answers from the records left>"
@@ -277,3 +280,44 @@ def test_copies_are_the_guard_itself_and_pickles_are_refused() -> None:
     with pytest.raises(InputError, match="mechanism"):
         make(mechanism="gaussian")
     assert guard.origin(X) == "holdout"
+
+
+class Holding(DummyClassifier):  # type: ignore[misc]
+    """Has an estimator somewhere in a parameter."""
+
+    def __init__(self, parts: Any = None) -> None:
+        super().__init__()
+        self.parts = parts
+
+
+class Chatty(GaussianNB):  # type: ignore[misc]
+    """Warns of a record."""
+
+    def predict(self, X: Any) -> Any:
+        warnings.warn(f"the first record is {X[0]}", UserWarning, stacklevel=2)
+        return super().predict(X)
+
+
+def test_warnings_that_could_show_records_are_silent() -> None:
+    guard = make()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert guard.score(Chatty()).query == 1
+    assert caught == []
+
+
+def elsewhere(guard: Any, smoothing: float) -> tuple[Any, ...]:
+    answer = guard.score(GaussianNB(var_smoothing=smoothing), key=f"smoothing {smoothing}")
+    return type(guard).__name__, answer, guard.origin(X, Y), guard.n, guard.exhausted, len(guard.folds), repr(guard)
+
+
+def test_other_processes_ask_the_one_guard() -> None:
+    guard = make()
+    found = Parallel(n_jobs=2)(delayed(elsewhere)(guard, s) for s in (1e-9, 1e-2, 1e-9, 1e-2))
+    assert {one[0] for one in found} == {"_RemoteKFoldGuard"}
+    assert len(guard.history) == 2
+    assert sorted({one[1].value for one in found}) == sorted({answer.value for answer in guard.answers})
+    assert {one[2:6] for one in found} == {("holdout", 1797, None, 3)}
+    assert all("; in process" in one[6] for one in found)
+    here, there = guard.score(GaussianNB(), key="smoothing 1e-09"), found[0][1]
+    assert (here.value, here.query) == (there.value, there.query)

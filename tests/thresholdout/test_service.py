@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
+from thresholdout import Thresholdout
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
+from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import SplittingParameters
 from thresholdout.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
 from thresholdout.service import PredictionGuard, read_table
@@ -342,3 +344,41 @@ def test_records_joined_through_a_training_record_are_one_group(tmp_path: Path) 
         tmp_path / "guard.db", table[:20], table[20:], label="y", edges=edges, queries=2, budget=1, confidence=0.5
     )
     assert sorted(np.bincount(service.guard.dependence.groups))[-2:] == [1, 2]  # type: ignore[attr-defined]
+
+
+def test_many_services_share_a_server() -> None:
+    """A ledger that is open stands for a server here; the tests of PostgreSQL have one."""
+    ledger = MemoryLedger()
+    services = {}
+    for name, labels in {"first": [0, 1] * 50, "second": [0, 0, 1, 1] * 25}.items():
+        train, holdout = tables(labels, labels)
+        holdout["id"] = train["id"] = [f"{name} {i}" for i in range(len(train))]
+        holdout["id"] += " held"
+        settings: dict[str, Any] = {"label": "y", "queries": 9, "budget": 2, "allow_equal_rows": True}
+        services[name] = PredictionGuard.create(ledger, train, holdout, **settings)
+        again = PredictionGuard.create(ledger, train, holdout, **settings)
+        assert again.identity == services[name].identity
+        with pytest.raises(LedgerMismatch, match="another training part"):
+            PredictionGuard.create(ledger, train[1:], holdout, **settings)
+    assert len(ledger.guards()) == 2
+    Thresholdout(np.arange(100.0), queries=9, budget=2, ledger=ledger)
+    for name, service in services.items():
+        found = PredictionGuard.open(ledger, service.identity[:8])
+        assert (found.identity, found.queries) == (service.identity, 9)
+        assert found._document["train"]["ids"][3] == f"{name} 3"
+    with pytest.raises(InputError, match=r"guard: none, and 2 guards with labels; expected: the first characters"):
+        PredictionGuard.open(ledger)
+    with pytest.raises(InputError, match="'x', with which no guards with labels start"):
+        PredictionGuard.open(ledger, "x")
+
+
+def test_a_guard_without_labels_is_refused_and_left_as_it_is() -> None:
+    ledger = MemoryLedger()
+    train, holdout = tables([0, 1] * 20, [1, 0] * 20)
+    records = [(np.asarray(t["id"].astype(str)), np.asarray(t["y"])) for t in (holdout, train)]
+    Thresholdout(records[0], train=records[1], queries=9, budget=2, ledger=ledger)
+    with pytest.raises(LedgerMismatch, match="made without labels"):
+        PredictionGuard.create(ledger, train, holdout, label="y", queries=9, budget=2, allow_equal_rows=True)
+    with pytest.raises(LedgerUnusable, match="holds no labels"):
+        PredictionGuard.open(ledger)
+    assert [ledger.documents(identity) for identity in ledger.guards()] == [[]]

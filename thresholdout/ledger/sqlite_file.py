@@ -134,6 +134,7 @@ class SQLiteFile(Database):
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
         # Uses no name of a module: at the interpreter's exit they may be gone.
         connection = getattr(self, "_connection", None)
+        self._connection = None
         if connection is not None and getpid() == self._process:
             self._cursor.close()
             connection.close()

@@ -14,6 +14,7 @@ import pytest
 
 from tests.thresholdout.cli.running import N, create, run
 from thresholdout.ledger import open_ledger
+from thresholdout.service import PredictionGuard
 
 
 def test_from_create_to_history(folder: Path) -> None:
@@ -266,3 +267,23 @@ def test_what_is_no_ledger_is_refused(folder: Path) -> None:
     os.chmod("train.csv", 0o600)
     assert "train.csv" in run("status", "train.csv", code=1).output
     assert Path("train.csv").read_bytes() == before
+
+
+def test_one_of_several_guards_is_named(folder: Path) -> None:
+    """As on a server, which holds the guards of many services; here one ledger that is open stands for it."""
+    create()
+    train, other = pd.read_csv("train.csv"), pd.read_csv("holdout.csv").iloc[:-1]
+    with open_ledger("guard.db") as ledger:
+        (first,) = ledger.guards()
+        second = PredictionGuard.create(ledger, train, other, label="y", queries=50, budget=1).identity
+    refused = run("ask", "guard.db", "right.csv", code=1).output
+    assert "2 guards with labels" in refused
+    assert first[:12] in refused
+    assert second[:12] in refused
+    answer = json.loads(run("ask", "guard.db", "right.csv", "--guard", first[:12], "--json").output)
+    assert answer["value"] == 1.0
+    status = run("status", "guard.db").output
+    assert "1 of 100 questions asked" in status
+    assert "0 of 50 questions asked" in status
+    assert f"guard {second[:12]}, <Thresholdout" in status
+    assert f"ask it with --guard {first[:12]}" in create().output

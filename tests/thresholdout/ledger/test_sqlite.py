@@ -20,6 +20,7 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism,
 from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import Entry, Ledger, MemoryLedger, SQLLedger, open_ledger
 from thresholdout.ledger.schema import APPLICATION_ID
+from thresholdout.ledger.sqlite_file import SQLiteFile
 
 NOBODY = 65534
 
@@ -534,3 +535,15 @@ def test_a_log_without_its_file_is_not_taken_over(tmp_path: Path) -> None:
         assert not path.exists()
         left_over.unlink()
     open_ledger(path).close()
+
+
+def test_a_ledger_that_is_left_open_is_closed_without_modules(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the exit of the interpreter, when names of modules may be gone already."""
+    opened = SQLiteFile(str(file), must_exist=True, timeout=1.0)
+    with opened.reading():
+        connection = opened._connection
+    assert connection is not None
+    monkeypatch.setattr("thresholdout.ledger.sqlite_file.os", None)
+    opened.__del__()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")

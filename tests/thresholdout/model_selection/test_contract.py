@@ -160,7 +160,8 @@ def test_refit_may_be_a_function() -> None:
 def test_a_predefined_split_and_the_splitter_ask_the_same() -> None:
     guard, other = make(), make()
     whole = PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)])
-    grid(guard.scorer(), whole, refit=False).fit(X, Y)
+    with pytest.warns(UserWarning, match="refit must be False"):
+        grid(guard.scorer(), whole, refit=False).fit(X, Y)
     search = grid(other.scorer(), other.split()).fit(*TRAIN)
     assert list(guard.history["train"]) == list(other.history["train"])
     assert search.best_estimator_.tree_.n_node_samples[0] == 900  # the holdout is not in the refit

@@ -1,3 +1,4 @@
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -5,6 +6,7 @@ import pytest
 from scipy.stats import randint
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFECV
 from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
@@ -18,6 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tests.thresholdout.model_selection.digits import DEPTHS, TRAIN, X, Y, make, tree
+from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.model_selection import GuardedSearchCV
 
@@ -70,6 +73,40 @@ SEARCHES: dict[str, Any] = {
     ),
     "nothing": lambda g: tree(),
     "guarded-search": lambda g: GuardedSearchCV(GridSearchCV(tree(), DEPTHS, cv=2), g, candidates=2),
+    "grids-differ": lambda g: GridSearchCV(
+        inner(g), {"param_grid": [{"max_depth": [1]}, {"max_depth": [1, 2, 3, 4]}]}, cv=KFold(2), refit=False
+    ),
+    "samples-differ": lambda g: GridSearchCV(
+        guarded(g, RandomizedSearchCV, grid={"max_depth": range(1, 30)}, n_iter=2),
+        {"n_iter": [1, 5]},
+        cv=KFold(2),
+        refit=False,
+    ),
+    "scorers-differ": lambda g: GridSearchCV(
+        inner(g, refit=False),
+        {"scoring": ["accuracy", g.scorer(["accuracy", "brier_score"])]},
+        cv=KFold(2),
+        refit=False,
+        scoring=lambda *records: 0.0,
+    ),
+    "splitters-differ": lambda g: GridSearchCV(inner(g), {"cv": [2, g.split()]}, cv=KFold(2), refit=False),
+    "only-a-candidate-asks": lambda g: GridSearchCV(
+        GridSearchCV(tree(), DEPTHS, cv=2), {"scoring": [g.scorer()], "cv": [g.split()]}, cv=KFold(2), refit=False
+    ),
+    "halving-outside": lambda g: HalvingGridSearchCV(
+        inner(g), {"estimator__min_samples_leaf": [1, 2, 3, 4]}, cv=KFold(2), min_resources=300, refit=False
+    ),
+    "train-scores": lambda g: guarded(g, return_train_score=True),
+    "guarded-search-over-one-that-asks": lambda g: GuardedSearchCV(
+        GridSearchCV(inner(g), {"refit": [True]}, scoring="accuracy", cv=KFold(2)), g
+    ),
+    "candidates-of-a-guarded-search": lambda g: GridSearchCV(
+        GuardedSearchCV(GridSearchCV(tree(), DEPTHS, cv=2), g, candidates=1),
+        [{"candidates": [None]}, {"candidates": [2], "search__estimator__min_samples_leaf": [5]}],
+        cv=KFold(2),
+        scoring="accuracy",
+        refit=False,
+    ),
 }
 
 
@@ -108,6 +145,15 @@ def test_expected_numbers() -> None:
         "searches-as-candidates": 2 * (3 + 1 + 0),
         "nothing": 0,
         "guarded-search": 2,
+        "grids-differ": 2 * (1 + 4),
+        "samples-differ": 2 * (1 + 5),
+        "scorers-differ": 2 * (0 + 2 * 3),
+        "splitters-differ": 2 * (0 + 3),
+        "only-a-candidate-asks": 2 * 3,
+        "halving-outside": 2 * 3 * (4 + 2),
+        "train-scores": 3,
+        "guarded-search-over-one-that-asks": 3 * 2 + 3 + 1,
+        "candidates-of-a-guarded-search": 2 * (3 + 2),
     }
 
 
@@ -131,7 +177,7 @@ def test_questions_to_another_guard_do_not_count() -> None:
 
 def test_what_cannot_be_counted_says_so() -> None:
     guard = make()
-    with pytest.raises(InputError, match="BaggingClassifier with a guarded search inside"):
+    with pytest.raises(InputError, match="BaggingClassifier with a guard inside"):
         guard.count_queries(BaggingClassifier(inner(guard)))
     with pytest.raises(InputTypeError, match="search: a str"):
         guard.count_queries("search")
@@ -157,3 +203,70 @@ def test_sampled_candidates_are_those_of_the_seed() -> None:
         drawn = list(ParameterSampler(search.param_distributions, 3, random_state=seed))
         expected = 2 * 3 * sum(candidate["model"] is choices["model"][0] for candidate in drawn)
         assert guard.count_queries(search) == expected
+
+
+class Twice(GridSearchCV):  # type: ignore[misc]
+    """Searches in its own way."""
+
+    def _run_search(self, evaluate_candidates: Any) -> None:
+        evaluate_candidates([{"max_depth": 1}])
+        evaluate_candidates([{"max_depth": 1}])
+
+
+def around(scorer: Any) -> Any:
+    return lambda estimator, X, y: scorer(estimator, X, y)
+
+
+def test_what_asks_in_its_own_way_is_refused() -> None:
+    guard = make()
+    scorer = guard.scorer()
+    refused: list[tuple[Any, str]] = [
+        (guarded(guard, Twice), "a Twice with a guard inside"),
+        (guarded(guard, scoring=around(scorer)), "'<lambda>', a function with a guard inside"),
+        (guarded(guard, scoring=partial(around(scorer), y=None)), "'partial', a function with a guard inside"),
+        (guarded(guard, scoring={"a": around(guard)}, refit=False), "a function with a guard inside"),
+        (guarded(guard, cv=iter([(np.arange(5), np.arange(5))])), "an iterator"),
+        (RFECV(tree(), scoring=scorer, cv=guard.split()), "a RFECV with a guard inside"),
+        (
+            RandomizedSearchCV(guarded(guard, RandomizedSearchCV, n_iter=2), {"n_iter": randint(1, 9)}, n_iter=2),
+            "drawn without a seed",
+        ),
+    ]
+    for search, message in refused:
+        with pytest.raises(InputError, match=message):
+            guard.count_queries(search)
+    assert guard.count_queries(guarded(guard, scoring=lambda estimator, X, y: 0.0)) == 0
+    assert guard.count_queries(guarded(guard, scoring=around(make().scorer()))) == 0
+
+
+def test_a_guard_among_the_globals_of_a_function_is_found() -> None:
+    guard = make()
+    names: dict[str, Any] = {"__name__": "__main__", "scorer": guard.scorer()}
+    exec("def score(estimator, X, y):\n    return scorer(estimator, X, y)", names)
+    with pytest.raises(InputError, match="'score', a function with a guard inside"):
+        guard.count_queries(guarded(guard, scoring=names["score"]))
+
+
+def test_candidates_that_chance_chooses_count_as_those_that_ask_most() -> None:
+    guard = make()
+    search = RandomizedSearchCV(
+        inner(guard), {"param_grid": [{"max_depth": [1]}, {"max_depth": [1, 2, 3]}, {"max_depth": [1, 2]}]}, n_iter=2,
+        cv=KFold(2), scoring="accuracy", refit=False,
+    )  # fmt: skip
+    assert guard.count_queries(search) == 2 * (3 + 2)
+    search.fit(*TRAIN)
+    assert len(guard.history) <= 10
+
+
+def test_training_records_that_are_all_equal_cannot_be_told_from_the_placeholder() -> None:
+    """So their plain scores are questions, too, and are counted."""
+    rows, labels = np.ones((100, 2)), np.zeros(100)
+    guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=50, budget=5, mechanism="thresholdout")
+    search = guarded(guard, grid={"max_depth": [1, 2]}, return_train_score=True)
+    assert guard.count_queries(search) == 4
+    search.fit(rows, labels)
+    assert len(guard.history) == 4
+    other = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=KFold(2))
+    assert guard.count_queries(other) == 6
+    other.fit(rows, labels)
+    assert len(guard.history) == 10

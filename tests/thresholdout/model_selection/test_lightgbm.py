@@ -1,3 +1,4 @@
+import pickle
 from typing import Any
 
 import lightgbm
@@ -6,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from thresholdout import BudgetExhausted, Thresholdout
-from thresholdout.errors import GuardExhaustedWarning, InputError
+from thresholdout.errors import GuardExhaustedWarning, InputError, SharingError
 from thresholdout.metrics import squared_error
 from thresholdout.model_selection import GuardedStopping, LightGBMCallback, LightGBMEval
 
@@ -197,10 +198,11 @@ def test_other_misuse_is_refused() -> None:
         fit(DIGITS, rows, CASES[0][2], 2, callbacks=[few])
 
 
-def datasets(data: Any, *rows: slice) -> tuple[Any, list[Any]]:
+def datasets(data: Any, function: LightGBMEval, *rows: slice) -> tuple[Any, list[Any]]:
+    """Return sets of these records, the first for training, and after them the one that stands for the holdout."""
     X, y = data
     first, *others = [lightgbm.Dataset(X[part], y[part]) for part in rows]
-    return first, [first, *others]
+    return first, [first, *others, function.holdout(first)]
 
 
 @pytest.mark.parametrize(("data", "metric", "params"), CASES, ids=["digits", "cancer", "diabetes"])
@@ -208,7 +210,7 @@ def test_the_evaluation_function_asks_every_so_many_rounds(data: Any, metric: An
     guard, fitted, valid, held = make(data)
     function = LightGBMEval(guard, metric, every=4)
     shown: dict[str, Any] = {}
-    first, sets = datasets(data, fitted, valid, held)
+    first, sets = datasets(data, function, fitted, valid)
     booster = lightgbm.train(
         QUIET | {"metric": "none"} | params,
         first,
@@ -235,9 +237,9 @@ def test_the_evaluation_function_asks_every_so_many_rounds(data: Any, metric: An
 
 
 def test_lightgbms_own_early_stopping_works_on_the_answers() -> None:
-    guard, fitted, valid, held = make(CANCER)
+    guard, fitted, valid, _ = make(CANCER)
     function = LightGBMEval(guard, "accuracy", every=1)
-    first, sets = datasets(CANCER, fitted, valid, held)
+    first, sets = datasets(CANCER, function, fitted, valid)
     names = ["train", "valid", "held"]
     shown: dict[str, Any] = {}
     booster = lightgbm.train(
@@ -256,10 +258,10 @@ def test_lightgbms_own_early_stopping_works_on_the_answers() -> None:
 
 @pytest.mark.parametrize("policy", ["train", "nan"])
 def test_exhaustion_of_the_evaluation_function(policy: Any) -> None:
-    guard, fitted, _, held = make(CANCER, queries=2)
+    guard, fitted, _, _ = make(CANCER, queries=2)
     function = LightGBMEval(guard, "accuracy", every=2, exhausted=policy)
     shown: dict[str, Any] = {}
-    first, sets = datasets(CANCER, fitted, held)
+    first, sets = datasets(CANCER, function, fitted)
     with pytest.warns(GuardExhaustedWarning) as caught:
         lightgbm.train(
             QUIET | {"metric": "none", "objective": "binary"},
@@ -281,15 +283,99 @@ def test_exhaustion_of_the_evaluation_function(policy: Any) -> None:
 
 
 def test_the_evaluation_function_refuses_what_it_cannot_do() -> None:
-    guard, fitted, _, held = make(CANCER, queries=1)
+    guard, fitted, _, _ = make(CANCER, queries=1)
     with pytest.raises(InputError, match="LightGBMCallback, which can stop"):
         LightGBMEval(guard, exhausted="stop")
+    function = LightGBMEval(guard)
+    first, sets = datasets(CANCER, function, fitted)
     with pytest.raises(InputError, match="no free set before it"):
-        fit(CANCER, fitted, CASES[1][2], 2, valid_sets=datasets(CANCER, held)[1], feval=LightGBMEval(guard))
-    first, sets = datasets(CANCER, fitted, held)
+        lightgbm.train(QUIET | CASES[1][2], first, 2, valid_sets=sets[1:], feval=function)
+    with pytest.raises(InputError, match="a second call of"):
+        function.holdout(first)
+    function = LightGBMEval(guard)
+    first, sets = datasets(CANCER, function, fitted)
     with pytest.raises(InputError, match="raw scores"):
-        lightgbm.train(QUIET | {"objective": objective}, first, 9, valid_sets=sets, feval=LightGBMEval(guard))
+        lightgbm.train(QUIET | {"objective": objective}, first, 9, valid_sets=sets, feval=function)
     assert guard.history.empty
-    first, sets = datasets(CANCER, fitted, held)
+    function = LightGBMEval(guard, every=1)
+    first, sets = datasets(CANCER, function, fitted)
     with pytest.raises(BudgetExhausted):
-        lightgbm.train(QUIET | CASES[1][2], first, 9, valid_sets=sets, feval=LightGBMEval(guard, every=1))
+        lightgbm.train(QUIET | CASES[1][2], first, 9, valid_sets=sets, feval=function)
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["with-data", "freed"])
+@pytest.mark.parametrize("data", [CANCER, DIABETES], ids=["cancer", "diabetes"])
+def test_a_holdout_of_ones_own_is_refused_in_any_order(data: Any, keep: bool) -> None:
+    X, y = data
+    guard, fitted, _, held = make(data)
+    metric: Any = "accuracy" if data is CANCER else squared_error(25_000.0)
+    params = CASES[1][2] if data is CANCER else CASES[2][2]
+    order = np.random.default_rng(0).permutation(len(y[held]))
+    for rows in (np.arange(len(order)), order):
+        first = lightgbm.Dataset(X[fitted], y[fitted])
+        own = lightgbm.Dataset(X[held][rows], y[held][rows], reference=first, free_raw_data=not keep)
+        with pytest.raises(InputError, match=("records" if keep else "the labels") + " of the holdout"):
+            lightgbm.train(
+                QUIET | params, first, 3, valid_sets=[first, own], feval=LightGBMEval(guard, metric, every=1)
+            )
+    part = lightgbm.Dataset(X[held][:50], y[held][:50], free_raw_data=False)
+    with pytest.raises(InputError, match="records of the holdout"):
+        lightgbm.train(QUIET | params, first, 3, valid_sets=[first, part], feval=LightGBMEval(guard, metric))
+    assert guard.history.empty
+
+
+def test_training_records_with_the_labels_of_the_holdout_are_free_when_they_can_be_seen() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 3)), np.tile(np.repeat([0, 1], 150), 2)
+    guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=9, budget=5, mechanism="thresholdout")
+    params = QUIET | {"metric": "none", "objective": "binary", "min_data_in_leaf": 5}
+    shown: dict[str, Any] = {}
+    for keep in (False, True):
+        function = LightGBMEval(guard, every=2)
+        first = lightgbm.Dataset(X[:300], y[:300], free_raw_data=not keep)
+        options: dict[str, Any] = {"valid_sets": [first, function.holdout(first)], "feval": function}
+        if not keep:
+            with pytest.raises(InputError, match="free_raw_data=False"):
+                lightgbm.train(params, first, 3, **options)
+            continue
+        options |= {"callbacks": [lightgbm.record_evaluation(shown)], "valid_names": ["train", "held"]}
+        booster = lightgbm.train(params, first, 3, **options)
+        free = [np.mean((np.asarray(booster.predict(X[:300], num_iteration=k)) > 0.5) == y[:300]) for k in (1, 2, 3)]
+        assert shown["train"]["accuracy"] == pytest.approx(free)
+        assert list(guard.history["train"]) == pytest.approx(free[::2])
+
+
+def test_lightgbms_own_metrics_see_no_label_of_the_holdout() -> None:
+    X = CANCER[0]
+    guard, fitted, _, held = make(CANCER)
+    function = LightGBMEval(guard, every=100)
+    first, sets = datasets(CANCER, function, fitted)
+    shown: dict[str, Any] = {}
+    params = QUIET | {"metric": "binary_error", "objective": "binary"}
+    options: dict[str, Any] = {"callbacks": [lightgbm.record_evaluation(shown)], "valid_names": ["train", "held"]}
+    booster = lightgbm.train(params, first, 2, valid_sets=sets, feval=function, **options)
+    output = np.asarray(booster.predict(X[held])) > 0.5
+    assert shown["held"]["binary_error"][1] == pytest.approx(output.mean())  # as if every label were 0
+    assert np.ptp(sets[1].get_label()) == 0.0
+
+
+def test_neither_the_function_nor_its_set_can_be_pickled() -> None:
+    guard, fitted, _, _ = make(CANCER)
+    function = LightGBMEval(guard)
+    for secret in (function, datasets(CANCER, function, fitted)[1][1]):
+        with pytest.raises(SharingError, match="cannot be pickled"):
+            pickle.dumps(secret)
+    assert len(pickle.dumps(guard)) < 1000
+
+
+def test_a_failure_on_the_holdout_is_charged_and_hidden() -> None:
+    guard, fitted, _, held = make(CANCER)
+    function = LightGBMEval(guard, "log_loss", every=1)
+    first, (_, own) = datasets(CANCER, function, fitted)
+    first.construct()
+    own.construct()
+    size = len(CANCER[1][fitted])
+    assert function(np.full(size, 0.5), first)[1] == pytest.approx(np.log(2.0))
+    with pytest.raises(InputError, match="on the holdout, though not on the training part"):
+        function(np.full(len(CANCER[1][held]), 7.0), own)
+    assert list(guard.history["source"]) == ["failed"]

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from joblib import Parallel, delayed
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_diabetes, load_digits
@@ -23,11 +25,12 @@ from sklearn.model_selection import (
     HalvingGridSearchCV,
     HalvingRandomSearchCV,
     RandomizedSearchCV,
+    ShuffleSplit,
     cross_val_score,
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -35,8 +38,10 @@ from graphs import Groups
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError, OverlapError
-from thresholdout.metrics import squared_error, zero_one_loss
+from thresholdout.ledger import open_ledger
+from thresholdout.metrics import Metric, accuracy, squared_error, zero_one_loss
 from thresholdout.model_selection import GuardedSearchCV
+from thresholdout.remote import known
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, HOLDOUT = (X[:600], Y[:600]), (X[600:], Y[600:])
@@ -317,6 +322,56 @@ def test_failing_candidates_are_left_out_and_failing_estimators_show_why() -> No
             GuardedSearchCV(GridSearchCV(tree(), {"max_depth": [-1]}, cv=3), guard).fit(*TRAIN)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, object])
+def test_holdout_records_of_another_type_are_refused(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+    guard = Thresholdout((rows[200:], labels[200:]), train=(rows[:200], labels[:200]), queries=9, budget=2)
+    for part in (slice(None), slice(150, 250)):
+        with pytest.raises(OverlapError, match="training records only"):
+            GuardedSearchCV(grid(), guard).fit(rows[part].astype(dtype), labels[part])
+    assert guard.history.empty
+    GuardedSearchCV(grid(), guard).fit(rows[:200].astype(dtype), labels[:200])
+    assert len(guard.history) == 3
+
+
+def test_few_different_rows_do_not_let_the_holdout_in() -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 3, (400, 2)), rng.integers(0, 2, 400)
+    parts: dict[str, Any] = {"train": (rows[200:], labels[200:]), "allow_equal_rows": True}
+    guard = Thresholdout((rows[:200], labels[:200]), queries=9, budget=2, **parts)
+    for part in (slice(None), slice(0, 199)):
+        with pytest.raises(OverlapError, match="training records only"):
+            GuardedSearchCV(grid(), guard).fit(rows[part], labels[part])
+    GuardedSearchCV(grid(), guard).fit(rows[200:], labels[200:])
+    assert len(guard.history) == 3
+
+
+def fixed(estimator: Any, X: Any, y: Any) -> Any:
+    return np.full(len(y), 0.25)
+
+
+class Fixed(Metric):
+    """A metric that does not use its function."""
+
+    def of(self, estimator: Any, X: Any, y: Any) -> Any:
+        return fixed(estimator, X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_metric_with_its_own_way_keeps_it(n_jobs: int) -> None:
+    metric = Fixed("fixed", "predict", accuracy().values, (0.0, 1.0), True)
+    assert np.array_equal(known(metric, 0.5).of(None, X[:3], Y[:3]), [0.25] * 3)
+    assert known(metric, 0.5).cross_validated(None, X, Y, 3) == 0.5
+    guard = make(threshold=0.05, noise_scale=0.001)
+    search = GridSearchCV(tree(), {"max_depth": [2]}, cv=2, scoring="accuracy", n_jobs=n_jobs)
+    guarded = GuardedSearchCV(search, guard, metric=metric).fit(*TRAIN)
+    assert (guarded.answers_[0].name, guarded.answers_[0].value) == ("fixed", 0.25)
+    (answer,) = Parallel(n_jobs=n_jobs)([delayed(guard.score)(GaussianNB().fit(*TRAIN), metric, cv=2)])
+    # Its own way is not used where folds are predicted, so the training value is another one than the holdout's.
+    assert abs(answer.value - 0.25) < 0.05
+
+
 class TestHeldOutByItself:
     def search(self, **changes: Any) -> GuardedSearchCV:
         return GuardedSearchCV(grid(), random_state=0, noise=SeededNoise(0), **changes)
@@ -366,6 +421,20 @@ class TestHeldOutByItself:
             assert np.array_equal(other.predict(X), guarded.predict(X))
             assert other.answers_ == guarded.answers_
             assert not hasattr(other, "guard_")
+
+    def test_an_error_about_records_that_are_held_out_is_charged_and_hidden(self, tmp_path: Path) -> None:
+        rows, labels = np.array([["a"], ["b"]] * 200, dtype=object), np.arange(400) // 2 % 2
+        _, held = next(ShuffleSplit(1, test_size=0.25, random_state=0).split(np.zeros((400, 1))))
+        rows[held[7], 0] = "a patient"
+        search = GridSearchCV(make_pipeline(OneHotEncoder(), tree()), {"decisiontreeclassifier__max_depth": [1]}, cv=2)
+        ledger = str(tmp_path / "guard.db")
+        guarded = GuardedSearchCV(search, random_state=0, ledger=ledger)
+        with pytest.raises(InputError, match="ValueError on the holdout") as caught:
+            guarded.fit(rows, labels)
+        assert "patient" not in "".join(traceback.format_exception(caught.value))
+        with open_ledger(ledger) as opened:
+            (identity,) = opened.guards()
+            assert [entry.source for entry in opened.entries(identity)] == ["failed"]
 
     def test_labels_are_needed(self) -> None:
         with pytest.raises(ValueError, match="requires y to be passed"):

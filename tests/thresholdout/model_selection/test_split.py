@@ -33,7 +33,7 @@ def test_a_placeholder_has_at_most_4096_rows() -> None:
         (HOLDOUT[0], "the holdout's records; expected: training records of the guard, which has 900"),
         (HOLDOUT[0][:10], "rows with holdout records among them"),
         (X, "rows with holdout records among them"),
-        (TRAIN[0] + 1.0, "rows that are not all in the guard's training part"),
+        (TRAIN[0] + 1.0, "records that are not all in the guard's training part"),
     ],
     ids=["holdout", "part", "all", "other"],
 )
@@ -69,3 +69,24 @@ def test_a_search_on_a_part_of_the_training_records() -> None:
     assert np.array_equal(
         search.best_estimator_.predict(X), tree(**search.best_params_).fit(X[:300], Y[:300]).predict(X)
     )
+
+
+def test_rows_of_the_training_part_with_other_labels_are_not_split() -> None:
+    guard = make()
+    assert [len(fit) for fit, _ in guard.split().split(TRAIN[0], TRAIN[1])] == [900]
+    other = TRAIN[1].copy()
+    other[3] += 1
+    with pytest.raises(InputError, match="records that are not all in the guard's training part"):
+        list(guard.split().split(TRAIN[0], other))
+
+
+def test_few_different_rows_are_told_apart_by_their_labels_and_numbers() -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 2, (400, 2)), rng.integers(0, 2, 400)
+    guard = Thresholdout(
+        (rows[:200], labels[:200]), train=(rows[200:], labels[200:]), queries=9, budget=2, allow_equal_rows=True
+    )
+    assert [len(fit) for fit, _ in guard.split().split(rows[250:], labels[250:])] == [150]
+    for part in (slice(None), slice(0, 300)):  # every row of the holdout is a row of the training part, too
+        with pytest.raises(InputError, match="holdout records among them"):
+            list(guard.split().split(rows[part], labels[part]))
