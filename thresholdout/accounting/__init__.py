@@ -52,6 +52,9 @@ if TYPE_CHECKING:
         rdp_to_epsilon,
         refine_epsilon,
     )
+    from thresholdout.accounting.distributions import (
+        DistributionAccountant,
+    )
     from thresholdout.accounting.divergences import (
         approx_max_divergence,
         azuma_tail,
@@ -184,6 +187,7 @@ _HOMES = {
     "Calibration": "thresholdout.accounting.calibration",
     "Composed": "thresholdout.accounting.events",
     "Composition": "thresholdout.accounting.results",
+    "DistributionAccountant": "thresholdout.accounting.distributions",
     "E_tilde": "thresholdout.accounting.fixed_size.replace_one",
     "EdgeOrderWarning": "thresholdout.accounting.conversion",
     "Event": "thresholdout.accounting.events",
@@ -298,6 +302,7 @@ __all__ = [
     "Calibration",
     "Composed",
     "Composition",
+    "DistributionAccountant",
     "E_tilde",
     "EdgeOrderWarning",
     "Event",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from thresholdout.accounting.accountant import Accountant
 from thresholdout.accounting.arguments import chosen, count, open_unit, positive, probability
 from thresholdout.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
+from thresholdout.accounting.distributions import DistributionAccountant
 from thresholdout.accounting.events import (
     Adjacency,
     Composed,
@@ -46,11 +47,12 @@ __all__ = [
 ]
 
 Make = Callable[[Adjacency], Accountant]
-Method = Literal["best", "rdp"]
+Method = Literal["best", "rdp", "pld"]
 
 METHODS: dict[str, tuple[type[Accountant], ...]] = {
-    "best": (RenyiAccountant,),
+    "best": (RenyiAccountant, DistributionAccountant),
     "rdp": (RenyiAccountant,),
+    "pld": (DistributionAccountant,),
 }
 """Accountants of the steps of DP-SGD."""
 
@@ -87,7 +89,7 @@ class BestEpsilon:
 
 def all_accountants() -> tuple[Make, ...]:
     """Return every kind of accountant."""
-    return (PureAccountant, OptimalAccountant, RenyiAccountant)
+    return (PureAccountant, OptimalAccountant, RenyiAccountant, DistributionAccountant)
 
 
 def composed_accountants(
@@ -183,6 +185,13 @@ def best_delta(
         return min((accountant.delta(epsilon) for accountant in taken), default=1.0)
 
 
+def _smallest_epsilon(taken: Iterable[Accountant], delta: float) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdgeOrderWarning)
+        warnings.simplefilter("ignore", NoFiniteOrderWarning)
+        return min((accountant.epsilon(delta) for accountant in taken), default=math.inf)
+
+
 @dataclass(frozen=True)
 class Calibration:
     """A parameter that meets a target.
@@ -265,7 +274,7 @@ def calibrate(
     makers = tuple(all_accountants() if accountants is None else accountants)
 
     def cost(value: float) -> float:
-        return best_epsilon(make_event(value), delta, adjacency=adjacency, accountants=makers).epsilon
+        return _smallest_epsilon(composed_accountants(make_event(value), adjacency, makers)[0], delta)
 
     while (epsilon := cost(high)) > target:
         if high >= most:
@@ -330,8 +339,8 @@ def calibrate_sigma(
         How batches are drawn.
     adjacency : {"replace_one", "add_remove"}
         What a neighbour is.
-    method : {"best", "rdp"}
-        Which accountants.
+    method : {"best", "rdp", "pld"}
+        Which accountants: all, Renyi divergences, or privacy-loss distributions.
     tolerance : float
         How far above the smallest multiplier the result may be, relatively.
 

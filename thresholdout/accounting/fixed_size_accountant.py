@@ -14,6 +14,7 @@ from thresholdout.accounting.arguments import chosen, open_unit
 from thresholdout.accounting.arguments import count as check_count
 from thresholdout.accounting.calibration import METHODS, step_of
 from thresholdout.accounting.conversion import EdgeOrderWarning
+from thresholdout.accounting.distributions import DistributionAccountant
 from thresholdout.accounting.events import Adjacency, Event
 from thresholdout.accounting.fixed_size.arguments import batch
 from thresholdout.accounting.renyi import RenyiAccountant
@@ -51,7 +52,7 @@ class FixedSizeAccountant:
         self.sampling = chosen(sampling, "sampling", ("wor", "wr", "poisson"))
         self.batch_size, self.dataset_size = batch(batch_size, dataset_size)
         self._renyi = RenyiAccountant(adjacency, orders=orders)
-        self._all: tuple[Accountant, ...] = (self._renyi,)
+        self._all: tuple[Accountant, ...] = (self._renyi, DistributionAccountant(adjacency))
         self._steps: dict[Event, int] = {}
 
     @property
@@ -95,8 +96,8 @@ class FixedSizeAccountant:
             In (0, 1).
         conversion : {"balle", "mironov"}
             From Renyi divergences.
-        method : {"best", "rdp"}
-            By every accountant that knows the steps, or by Renyi divergences alone.
+        method : {"best", "rdp", "pld"}
+            By every accountant that knows the steps, by Renyi divergences, or by privacy-loss distributions alone.
 
         Raises
         ------

@@ -136,7 +136,7 @@ def _from_options(
 @_minibatches
 @click.option("--epsilon", type=float, required=True, help="The target.")
 @click.option("--steps", type=click.IntRange(min=1), required=True, help="Steps in all.")
-@click.option("--method", type=click.Choice(["best", "rdp"]), default="best", show_default=True)
+@click.option("--method", type=click.Choice(["best", "rdp", "pld"]), default="best", show_default=True)
 def calibrate(
     sampling: str,
     batch_size: int | None,

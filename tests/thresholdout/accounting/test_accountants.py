@@ -15,6 +15,7 @@ from tests.thresholdout.accounting.suite import AccountantSuite, noises
 from thresholdout.accounting import (
     BlackBox,
     Composed,
+    DistributionAccountant,
     FederatedRound,
     GaussianAnswer,
     LaplaceAnswer,
@@ -33,7 +34,9 @@ from thresholdout.accounting import (
     rdp_fswor,
     rdp_to_epsilon,
 )
+from thresholdout.accounting.events import Adjacency
 from thresholdout.accounting.renyi_curves import laplace_divergence, pure_divergence
+from thresholdout.errors import InputError
 
 WOR = WithoutReplacementGaussianStep(6, 120, 50_000)
 
@@ -156,6 +159,103 @@ class TestRenyiReplaceOne(RenyiSuite):
         value = self.make(*events).epsilon(1e-5)
         rho = math.fsum(0.5 / event.std**2 for event in events)
         assert value == pytest.approx(self.make(GaussianAnswer(1 / math.sqrt(2 * rho))).epsilon(1e-5), rel=1e-3)
+
+
+class Rough(DistributionAccountant):
+    """Fast, with bounds further apart."""
+
+    def __init__(self, adjacency: Adjacency = "replace_one") -> None:
+        super().__init__(adjacency, accuracy=0.01)
+
+
+class DistributionSuite(AccountantSuite):
+    kind = Rough
+    schedule = [WithoutReplacementGaussianStep(value, 120, 50_000) for value in noises(6, 12)]  # noqa: RUF012
+
+    def test_bounds_enclose_those_of_divergences(self) -> None:
+        """No lower bound is above a guarantee of another accountant."""
+        for event in self.taken:
+            renyi = RenyiAccountant(self.adjacency)
+            if renyi.supports(event):
+                many = SelfComposed(event, 30)
+                low = [each.value for each in self.make(many).epsilon_statements(1e-6) if each.bound == "lower"]
+                assert all(value <= renyi.compose(many).epsilon(1e-6) for value in low)
+
+    def test_more_steps_than_distributions_are_kept_for(self) -> None:
+        accountant = self.make(SelfComposed(self.taken[0], 10**306))
+        assert accountant.epsilon(0.1) == math.inf
+        assert accountant.delta(1.0) == 1.0
+        assert self.make(self.taken[0]).epsilon(0.0) == math.inf
+
+    def test_accuracy_is_checked(self) -> None:
+        with pytest.raises(InputError, match="accuracy"):
+            DistributionAccountant(accuracy=0.0)
+
+
+class TestDistributionAddRemove(DistributionSuite):
+    adjacency = "add_remove"
+    taken = [  # noqa: RUF012
+        WOR,
+        PoissonGaussianStep(3, 0.01),
+        WithReplacementGaussianStep(6, 3, 50),
+        GaussianAnswer(20, 1, "add_remove"),
+        BlackBox(0.1, adjacency="add_remove"),
+    ]
+    refused = [GaussianAnswer(2), ThresholdoutInteraction(100, 0.1, 1)]  # noqa: RUF012
+
+    def test_the_published_learner(self) -> None:
+        found = DistributionAccountant("add_remove").compose(WOR, 104_000).table(1e-5).set_index("bound")["epsilon"]
+        assert found["lower"] <= 0.99087 <= found["upper"] <= 0.991
+        assert found["upper"] < RenyiAccountant("add_remove").compose(WOR, 104_000).epsilon(1e-5)
+
+    @pytest.mark.parametrize(
+        ("sigma", "size", "records", "steps", "true"),
+        [(2, 64, 10_000, 1000, 1.12814), (1, 10, 1000, 100, 6.47621), (1, 256, 60_000, 1, 1.76790)],
+    )
+    def test_worked_values(self, sigma: float, size: int, records: int, steps: int, true: float) -> None:
+        event = SelfComposed(WithoutReplacementGaussianStep(sigma, size, records), steps)
+        found = DistributionAccountant("add_remove", accuracy=1e-3).compose(event).table(1e-5)
+        found = found.set_index("bound")["epsilon"]
+        assert found["lower"] <= true * (1 + 2e-5)
+        assert true * (1 - 2e-5) <= found["upper"] <= true * 1.002
+
+    def test_with_replacement(self) -> None:
+        event = SelfComposed(WithReplacementGaussianStep(6, 120, 50_000), 104_000)
+        assert self.make(event).epsilon(1e-5) == pytest.approx(0.9911, rel=0.01)
+
+
+class TestDistributionReplaceOne(DistributionSuite):
+    taken = [WOR, GaussianAnswer(20), BlackBox(0.1), BlackBox(0.1, 1e-9)]  # noqa: RUF012
+    refused = [BlackBox(800.0), BlackBox(800.0, 1e-9, "add_remove")]  # noqa: RUF012
+
+    def test_the_published_learner(self) -> None:
+        found = DistributionAccountant(accuracy=3e-4).compose(WOR, 104_000).table(1e-5).set_index("bound")["epsilon"]
+        assert found["lower"] <= 0.99087
+        assert 1.1232 <= found["upper"] <= 1.1234
+
+    def test_a_gaussian_answer_exactly(self) -> None:
+        assert self.make(GaussianAnswer(1.0)).epsilon(1e-5) == pytest.approx(4.3771779, rel=0.01)
+
+    def test_batches_with_replacement(self) -> None:
+        """Replacing costs at least what one record more or less does, and a few draws of one record hardly matter."""
+        step = WithReplacementGaussianStep(6, 2, 1000)
+        found = self.make(SelfComposed(step, 100)).epsilon(1e-5)
+        assert found >= Rough("add_remove").compose(step, 100).epsilon(1e-5) * 0.99
+        once = self.make(SelfComposed(WithoutReplacementGaussianStep(6, 2, 1000), 100)).epsilon(1e-5)
+        assert once * 0.98 <= found <= 1.1 * once
+
+    def test_lower_bounds_of_boxes(self) -> None:
+        """Nothing is attained by an interaction; a box about added records is not known to cost twice as much."""
+        assert [
+            each.bound for each in self.make(ThresholdoutInteraction(10_000, 0.01, 2)).epsilon_statements(1e-5)
+        ] == ["upper"]
+        found = self.make(BlackBox(0.5, adjacency="add_remove")).table(1e-9).set_index("bound")["epsilon"]
+        assert found["lower"] == pytest.approx(0.5, rel=0.01)
+        assert found["upper"] == pytest.approx(1.0, rel=0.01)
+
+    def test_epsilons_that_are_far_apart(self) -> None:
+        assert self.make(BlackBox(1.0), BlackBox(1e-9), BlackBox(0.0)).epsilon(1e-9) == pytest.approx(1.0, rel=0.01)
+        assert self.make(BlackBox(0.0)).delta(0.0) == 0.0
 
 
 def test_replaced_records_say_nothing_about_added_ones() -> None:

@@ -1,0 +1,126 @@
+"""Privacy-loss distributions of events: often the closest accountant, with bounds on both sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from thresholdout.accounting.accountant import Accountant, Stated
+from thresholdout.accounting.arguments import open_unit, positive, probability
+from thresholdout.accounting.event_pairs import Both, attained_pairs, pair_refusal, pairs_of
+from thresholdout.accounting.events import Adjacency, Event
+from thresholdout.accounting.pld.distribution import Interval, PrivacyLossDistribution, worst_delta, worst_epsilon
+from thresholdout.accounting.pld.loss import DominatingPair
+from thresholdout.accounting.pld.pairs import Discrete
+
+__all__ = ["DistributionAccountant"]
+
+_DOMINATING = "privacy-loss distributions of dominating pairs"
+_ATTAINED = "privacy-loss distributions of neighbours that the events allow"
+_SMALLEST = 1e-250  # delta
+_MOST = 10**15  # steps; rounding errors of more are not bounded well enough to be of use
+_FAR = 1e4  # ratio of epsilons from which on their common lattice would be too fine
+
+Ways = list[PrivacyLossDistribution]
+
+
+class DistributionAccountant(Accountant):
+    """Adds up privacy losses of dominating pairs, as distributions.
+
+    Parameters
+    ----------
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    accuracy : float
+        Wanted relative distance between an epsilon and the smallest one that its dominating pairs have, in (0, 1).
+
+    Notes
+    -----
+    Upper bounds are guarantees (pld/PROOFS.md). Steps on batches under "add_remove", Gaussian and Laplace answers, and
+    black boxes are dominated exactly; with replaced records there is a pair for each step that none does better than,
+    but that one mechanism attains in all steps at once is not known. Lower bounds are of neighbours that the
+    events allow, so that no accountant can be below them.
+
+    Examples
+    --------
+    >>> from thresholdout.accounting.events import WithoutReplacementGaussianStep
+    >>> accountant = DistributionAccountant("add_remove", accuracy=1e-3)
+    >>> round(accountant.compose(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000).epsilon(1e-5), 2)
+    0.99
+    """
+
+    name = "distribution"
+
+    def __init__(self, adjacency: Adjacency = "replace_one", *, accuracy: float = 1e-4) -> None:
+        super().__init__(adjacency)
+        self._accuracy = open_unit(accuracy, "accuracy")
+
+    def _why_not(self, leaf: Event) -> str:
+        return pair_refusal(leaf, self.adjacency)
+
+    def _ways(self, choose: Callable[[Event, Adjacency], Both | None]) -> Ways:
+        """Return the losses from data sets to their neighbours, and back when these differ."""
+        ways: tuple[dict[DominatingPair, int], dict[DominatingPair, int]] = ({}, {})
+        for event, times in sorted(self.counts.items(), key=lambda item: repr(item[0])):
+            for way, pair in zip(ways, choose(event, self.adjacency) or (), strict=False):
+                way[pair] = way.get(pair, 0) + times
+        known = [_without_far_anchors(way) for way in (ways[:1] if ways[0] == ways[1] else ways) if way]
+        return [PrivacyLossDistribution(way) for way in known]
+
+    def epsilon(self, delta: float) -> float:
+        """Return a guaranteed epsilon at a delta in [0, 1), nats; ``inf`` when none is known there."""
+        found = probability(delta, "delta")
+        if not self.counts:
+            return super().epsilon(found)
+        return math.inf if self._silent(found) else self._smallest(self._ways(pairs_of), found).upper
+
+    def delta(self, epsilon: float) -> float:
+        """Return a guaranteed delta, in [0, 1], at an epsilon of 0 or more."""
+        found = positive(epsilon, "epsilon", zero=True)
+        if not self.counts:
+            return super().delta(found)
+        return 1.0 if self.total > _MOST else self._largest(self._ways(pairs_of), found).upper
+
+    def _silent(self, delta: float) -> bool:
+        return delta < _SMALLEST or self.total > _MOST
+
+    def _smallest(self, ways: Ways, delta: float) -> Interval:
+        return Interval(0.0, 0.0, 0.0) if not ways else worst_epsilon(ways, delta, self._accuracy)
+
+    def _largest(self, ways: Ways, epsilon: float) -> Interval:
+        return Interval(0.0, 0.0, 0.0) if not ways else worst_delta(ways, epsilon, max(self._accuracy, 1e-3))
+
+    def _epsilon(self, delta: float) -> list[Stated]:
+        if self._silent(delta):
+            return [Stated(math.inf, "upper", f"distributions say nothing about {self.total} steps at delta {delta:g}")]
+        return self._stated(lambda ways: self._smallest(ways, delta))
+
+    def _delta(self, epsilon: float) -> list[Stated]:
+        if self.total > _MOST:
+            return [Stated(1.0, "upper", f"distributions say nothing about {self.total} steps")]
+        return self._stated(lambda ways: self._largest(ways, epsilon))
+
+    def _stated(self, bounds: Callable[[Ways], Interval]) -> list[Stated]:
+        dominating, attained = self._ways(pairs_of), self._ways(attained_pairs)
+        if not dominating:
+            return [Stated(0.0, "exact", "nothing leaks")]
+        found = bounds(dominating)
+        stated = [Stated(found.upper, "upper", _DOMINATING)]
+        if attained:
+            same = [way.steps for way in attained] == [way.steps for way in dominating]
+            low = found.lower if same else bounds(attained).lower
+            stated.append(Stated(min(low, found.upper), "lower", _ATTAINED))
+        return stated
+
+
+def _without_far_anchors(steps: dict[DominatingPair, int]) -> dict[DominatingPair, int]:
+    """Return steps whose finite losses ask for no lattice that is much finer than the largest of them."""
+    bases = [pair.base for pair in steps if isinstance(pair, Discrete) and pair.base is not None]
+    if not bases or max(bases) <= _FAR * min(bases):
+        return steps
+    found: dict[DominatingPair, int] = {}
+    for pair, times in steps.items():
+        free = replace(pair, base=None) if isinstance(pair, Discrete) else pair
+        found[free] = found.get(free, 0) + times
+    return found
