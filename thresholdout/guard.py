@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Thresholdout"]
 
 
-class Thresholdout(LooksRecorded, Shared):
+class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can turn it into a RemoteGuard
     """A holdout that can be asked many adaptive questions.
 
     A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. By the mechanism
