@@ -18,6 +18,7 @@ from thresholdout.accounting import (
     Accountant,
     BlackBox,
     Composed,
+    DistributionAccountant,
     Event,
     OptimalAccountant,
     PoissonGaussianStep,
@@ -132,7 +133,7 @@ def print_learner() -> None:
     print("| who | neighbours | route | epsilon | what it is | s |\n|---|---|---|---|---|---|")
     both: tuple[Adjacency, Adjacency] = ("add_remove", "replace_one")
     for adjacency in both:
-        for kind in (RenyiAccountant,):
+        for kind in (RenyiAccountant, DistributionAccountant):
             table, seconds = timed(lambda: ours(kind, adjacency, event))  # noqa: B023
             for row in table.itertuples():
                 print(f"| here | {adjacency} | {row.accountant} | {row.epsilon:.6f} | {row.bound} | {seconds:.3f} |")
@@ -155,11 +156,11 @@ def tried(call: Callable[[], float], what: str) -> str:
 
 
 def print_poisson() -> None:
-    """Print the Renyi route for Poisson batches, beside the peers' distributions."""
+    """Print the distribution route for Poisson batches, beside the peers'."""
     event = SelfComposed(PoissonGaussianStep(SIGMA, RATE), STEPS)
     print("Poisson batches, one record more or less, the same learner otherwise:\n")
     print("| who | epsilon | what it is | s |\n|---|---|---|---|")
-    table, seconds = timed(lambda: ours(RenyiAccountant, "add_remove", event))
+    table, seconds = timed(lambda: ours(DistributionAccountant, "add_remove", event))
     for row in table.itertuples():
         print(f"| here | {row.epsilon:.7f} | {row.bound} | {seconds:.3f} |")
     for cells in (1e-3, 1e-4, 1e-5):
@@ -181,6 +182,7 @@ def print_times() -> None:
     schedules: tuple[tuple[str, Callable[[Adjacency], Accountant], Adjacency, Event], ...] = (
         ("renyi", RenyiAccountant, "add_remove", schedule),
         ("renyi", RenyiAccountant, "replace_one", schedule),
+        ("distribution", DistributionAccountant, "add_remove", schedule),
         ("optimal", OptimalAccountant, "replace_one", boxes),
         ("pure", PureAccountant, "replace_one", pure),
     )
@@ -191,7 +193,7 @@ def print_times() -> None:
         light = SelfComposed(WithoutReplacementGaussianStep(1e4, BATCH, RECORDS), count)
         _, seconds = timed(lambda: RenyiAccountant().compose(light).epsilon(DELTA))  # noqa: B023
         print(f"| {count:,} equal steps, renyi | {seconds:.4f} |")
-    for method in ("rdp",):
+    for method in ("rdp", "pld"):
         sigma, seconds = timed(
             lambda: calibrate_sigma(1.0, DELTA, STEPS, batch_size=BATCH, dataset_size=RECORDS, method=method),  # noqa: B023
             repeat=1,

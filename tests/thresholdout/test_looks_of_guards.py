@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 
@@ -53,6 +56,25 @@ def test_looks_last_and_reach_every_process(tmp_path: Path) -> None:
     assert one.certificate.tolerance == two.certificate.tolerance > plain
     assert one.ask(0.25, HOLDOUT < 2500).half_width > plain / 2
     assert make(ledger=path).certificate.tolerance == one.certificate.tolerance
+
+
+def seen_elsewhere(guard: Any) -> tuple[int, float, Composed, float, Composed]:
+    """Use what a guard says about looks, and say in which process."""
+    planned = guard.certificate_with([BlackBox(0.02)]).tolerance
+    before = guard.looks
+    recorded = guard.record_look(BlackBox(0.02)).tolerance
+    return os.getpid(), planned, before, recorded, guard.looks
+
+
+def test_looks_from_another_process() -> None:
+    guard = make()
+    plain = guard.certificate.tolerance
+    with joblib.parallel_config("loky", n_jobs=2):
+        process, planned, before, recorded, after = joblib.Parallel()([joblib.delayed(seen_elsewhere)(guard)])[0]
+    assert process != os.getpid()
+    assert planned == recorded == guard.certificate.tolerance > plain
+    assert (before, after) == (Composed([]), Composed([BlackBox(0.02)]))
+    assert guard.looks == after
 
 
 def test_two_processes_that_record_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from thresholdout.accounting import (
     BlackBox,
     Composed,
+    DistributionAccountant,
     FixedSizeAccountant,
     GaussianAnswer,
     LaplaceAnswer,
@@ -23,7 +25,7 @@ from thresholdout.accounting import (
     calibrate_sigma,
 )
 from thresholdout.accounting.calibration import step_of
-from thresholdout.accounting.events import PoissonGaussianStep
+from thresholdout.accounting.events import Adjacency, PoissonGaussianStep
 from thresholdout.errors import InputError
 
 
@@ -123,3 +125,30 @@ def test_fixed_size_accountant_refuses() -> None:
         accountant.rdp()
     with pytest.raises(InputError, match="method"):
         accountant.epsilon(1e-5, method="other")
+
+
+@pytest.mark.parametrize(("adjacency", "winner"), [("add_remove", "distribution"), ("replace_one", "renyi")])
+def test_best_of_the_published_learner(adjacency: Adjacency, winner: str) -> None:
+    """Distributions win where their pair is exact; with replaced records Renyi's binomial sum does."""
+    rough = partial(DistributionAccountant, accuracy=1e-3)
+    event = SelfComposed(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000)
+    found = best_epsilon(event, 1e-5, adjacency=adjacency, accountants=[RenyiAccountant, rough])
+    sound = found.table[found.table["bound"] != "lower"].set_index("accountant")["epsilon"]
+    assert found.accountant == winner
+    assert found.epsilon == sound.min() == sound[winner]
+    assert found.table[found.table["bound"] == "lower"]["epsilon"].max() <= found.epsilon
+
+
+def test_calibration_by_distributions() -> None:
+    sizes: dict[str, Any] = {"batch_size": 64, "dataset_size": 10_000, "adjacency": "add_remove"}
+    sigma = calibrate_sigma(1.12814, 1e-5, 1000, method="pld", tolerance=1e-3, **sizes)
+    assert 2.0 <= sigma < 2.004
+    assert sigma < calibrate_sigma(1.12814, 1e-5, 1000, method="rdp", tolerance=1e-3, **sizes)
+
+
+def test_distributions_know_batches_with_replacement_and_replaced_records() -> None:
+    accountant = FixedSizeAccountant("wr", "replace_one", 2, 1000)
+    accountant.step(6.0, 10)
+    assert 0 < accountant.epsilon(1e-5, method="pld") == accountant.epsilon(1e-5)
+    with pytest.raises(InputError, match="method"):
+        accountant.epsilon(1e-5, method="rdp")

@@ -70,3 +70,10 @@ def test_calibrate() -> None:
     run("calibrate", "--epsilon", "1.1", code=2)
     run("calibrate", "--epsilon", "1.1", "--steps", "3", code=2)
     run("calibrate", "--epsilon", "-1", *LEARNER, code=1)
+
+
+def test_calibrate_by_distributions() -> None:
+    sizes = ("--batch-size", "2", "--records", "1000", "--steps", "10", "--adjacency", "add-remove")
+    shown = run("calibrate", "--epsilon", "1", *sizes, "--method", "pld").output
+    assert "by the distribution accountant" in shown
+    assert _epsilon(shown) <= 1
