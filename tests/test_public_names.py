@@ -7,6 +7,7 @@ import pytest
 
 import graphs
 import thresholdout
+import thresholdout.accounting
 import thresholdout.ledger
 import thresholdout.model_selection
 
@@ -19,7 +20,7 @@ def indexed(package: str) -> set[str]:
     return {name for row in re.findall(r"^\| (`.*?) \|", section, re.M) for name in re.findall(r"`(\w+)", row)}
 
 
-PACKAGES = [graphs, thresholdout, thresholdout.model_selection, thresholdout.ledger]
+PACKAGES = [graphs, thresholdout, thresholdout.model_selection, thresholdout.ledger, thresholdout.accounting]
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
