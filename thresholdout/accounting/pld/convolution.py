@@ -20,7 +20,7 @@ _FFT = 14.0 * _UNIT  # relative error of a transform for each doubling of its si
 _OUTSIDE = 26.0  # the tilted probability outside of the window is exp(-26) at each end
 _NEGLIGIBLE = -46.0  # logarithm of a spectrum's value that is left out
 _SAMPLED = 64  # different steps whose whole spectra are found, when there are more
-_WORK = 2e10  # multiplications that are spent on low frequencies, at most
+_WORK = 1e9  # multiplications that are spent on low frequencies, at most
 
 
 def log_moment(losses: Floats, weights: Floats, tilt: float) -> tuple[float, float, float]:
@@ -111,7 +111,8 @@ class Composed:
         for (lattice, count), moment in zip(self._steps, self._moments, strict=True):
             exponents = self.tilt * lattice.losses - moment[0]
             with np.errstate(under="ignore", over="ignore", invalid="ignore"):
-                mass = np.where(lattice.mass > 0, lattice.mass * np.exp(exponents), 0.0)
+                half = np.exp(0.5 * exponents)
+                mass = np.where(lattice.mass > 0, lattice.mass * half * half, 0.0)
             found.append(mass)
             roundoff = 6.0 + 4.0 * np.abs(exponents) + 4.0 * abs(moment[0])
             growth += count * _UNIT * float(np.where(mass > 0, mass * roundoff, 0.0).sum())
@@ -131,8 +132,7 @@ class Composed:
             self._add(spectrum, doubt, count, log_size, phase, upper)
         bound = upper.copy()
         complete = len(order) <= _SAMPLED
-        with np.errstate(under="ignore"):
-            error = np.exp(np.minimum(upper, 700.0)) * -np.expm1(np.minimum(log_size - upper, 0.0))
+        error = _difference(upper, log_size)
         needed = np.flatnonzero(bound > _NEGLIGIBLE)
         kept = int(needed[-1]) + 1 if needed.size else 1
         work = 4.0 * kept * sum(mass.size for mass in masses)
@@ -141,12 +141,13 @@ class Composed:
             log_size, phase = np.full(half, -np.inf), np.zeros(half)
             log_size[:kept], phase[:kept] = low, phase_low
             upper = bound
-            upper[:kept] = np.minimum(upper_low, upper[:kept]) if complete else upper_low
-            with np.errstate(under="ignore"):
-                error = np.exp(np.minimum(upper, 700.0)) * -np.expm1(np.minimum(log_size - upper, 0.0))
-        self._spectral = 2.0 * float(error.sum()) / n
+            upper[:kept] = upper_low
+            error = _difference(upper, log_size)
         with np.errstate(under="ignore"):
-            product = np.exp(np.minimum(log_size, 700.0)) * np.exp(1j * phase)
+            size = np.exp(np.minimum(log_size, 700.0))
+            product = size * np.exp(1j * phase)
+        rounded = _UNIT * (128.0 + 32.0 * len(self._steps)) * float(size.sum())
+        self._spectral = 2.02 * (float(error.sum()) + rounded) / n
         circle = np.fft.irfft(product, n)
         self._mass = np.roll(circle, -(self._base % n))
         self._transform = _FFT * math.log2(n) * (float(np.linalg.norm(circle)) + 1e-300)
@@ -160,7 +161,8 @@ class Composed:
         padded[start : start + mass.size] = mass
         circle = padded.reshape(-1, n).sum(axis=0)
         norm = float(np.linalg.norm(circle))
-        return np.fft.rfft(circle), (_FFT * math.log2(n) * math.sqrt(n) + 40 * _UNIT) * norm + 40 * _UNIT
+        folds = 40.0 + padded.size / n
+        return np.fft.rfft(circle), (_FFT * math.log2(n) * math.sqrt(n) + 40 * _UNIT) * norm + folds * _UNIT
 
     @staticmethod
     def _add(
@@ -172,6 +174,7 @@ class Composed:
             logs = np.log(size)
         log_size += count * logs
         phase += np.remainder(count * angle, 2.0 * math.pi)
+        np.remainder(phase, 2.0 * math.pi, out=phase)
         slack = 8 * _UNIT * (np.abs(angle) + np.where(np.isfinite(logs), np.abs(logs), 0.0) + 1.0)
         upper += count * np.log(size + error + slack * size)
 
@@ -201,14 +204,19 @@ class Composed:
             real += excess
             indices = np.abs((block + first + np.arange(rows)) * width)
             span = float(sums @ indices) + 2.0 * width
-            error = 8.0 * _UNIT * (width + rows + 16.0) * np.minimum(frequency * span, 2.0) + 4 * _UNIT
-            logs = 0.5 * np.log1p(np.maximum(2.0 * real + real**2 + imaginary**2, -1.0 + 1e-300))
+            error = 8.0 * _UNIT * ((width + rows + 16.0) * np.minimum(frequency * span, 2.0) + frequency * span + 1.0)
+            size = np.maximum(np.hypot(1.0 + real, imaginary), 1e-300)
+            square = np.where(size > 0.5, 2.0 * real + real**2 + imaginary**2, 0.0)
+            logs = np.where(size > 0.5, 0.5 * np.log1p(square), np.log(size))
             angle = np.arctan2(imaginary, 1.0 + real)
             log_size += count * logs
             phase += np.remainder(count * angle, 2.0 * math.pi)
-            size = np.exp(logs)
+            np.remainder(phase, 2.0 * math.pi, out=phase)
             slack = 8 * _UNIT * (np.abs(angle) + np.abs(logs))
-            upper += count * (logs + np.log1p((error + slack * size) / size))
+            with np.errstate(over="ignore"):
+                upper += count * np.where(
+                    size > 0.5, logs + np.log1p((error + slack * size) / size), np.log(size + error + slack * size)
+                )
         return log_size, phase, upper
 
     def delta(self, epsilon: float) -> tuple[float, float]:
@@ -233,16 +241,20 @@ class Composed:
             with np.errstate(under="ignore"):
                 value = float(np.exp(-self.tilt * gap) * -np.expm1(-gap) @ self._mass[index:stop])
         room = min(float(self.size), 1.0 / -math.expm1(-max(self.tilt * self.step, 1e-300)) + 1.0)
-        error = self._spectral * room + self._transform * math.sqrt(room) + self._rounding + 2.0 * math.exp(-_OUTSIDE)
+        error = self._spectral * room + self._transform * math.sqrt(room) + self._rounding + 3.0 * math.exp(-_OUTSIDE)
+        error += 16 * _UNIT * (abs(epsilon) + abs(shifted)) + 1e-290
         if self.wide:
             error += 2.0
         exponent = self.log_scale - self.tilt * shifted
         if exponent > 690.0:
             return self.infinite, 1.0
-        relative = 1e-12 + 16 * _UNIT * (abs(self.log_scale) + (1.0 + self.tilt) * (abs(shifted) + abs(self.centre)))
+        relative = 1e-12 + 16 * _UNIT * (
+            abs(self.log_scale) + (1.0 + self.tilt) * (abs(epsilon) + abs(shifted) + abs(self.centre))
+        )
         factor = math.exp(exponent)
-        low = factor * (value * (1.0 - relative) - error)
-        high = factor * (value * (1.0 + relative) + error) * (1.0 + relative)
+        error += abs(value) * relative
+        low = factor * (value - error)
+        high = factor * (value + error) * (1.0 + relative)
         return max(0.0, low) + self.infinite * (1.0 - 1e-12), min(1.0, high + self.infinite * (1.0 + 1e-12))
 
 
@@ -254,6 +266,13 @@ def _any(chances: Iterable[tuple[float, int]]) -> float:
             return 1.0
         exponent += count * math.log1p(-chance)
     return -math.expm1(exponent)
+
+
+def _difference(upper: Floats, log_size: Floats) -> Floats:
+    """Return ``exp(upper) - exp(log_size)``."""
+    with np.errstate(under="ignore"):
+        found: Floats = np.exp(np.minimum(upper, 700.0)) * -np.expm1(np.minimum(log_size - upper, 0.0))
+    return found
 
 
 def _minus_one(angles: Floats) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,9 @@ from thresholdout.errors import InputError
 
 __all__ = ["Interval", "PrivacyLossDistribution", "worst_delta", "worst_epsilon"]
 
-_CELLS = 1 << 22
+_CELLS = 1 << 21
+_LATTICE = 1 << 19  # points of all steps' lattices together, at most
+_BUDGET = 6e6  # points of lattices and windows that one search may use up, some seconds
 _ROUNDS = 8
 _TINY = 1e-280
 
@@ -185,7 +187,8 @@ class PrivacyLossDistribution:
             In [1e-250, 1).
         accuracy : float
             Wanted relative distance of the bounds, in (0, 1). They may stay further apart for steps whose lattice
-            would need more than 4 million points.
+            would need more than 500,000 points, or sums that would need more than 2 million; the work of a
+            search is bounded by some seconds.
 
         Returns
         -------
@@ -203,11 +206,14 @@ class PrivacyLossDistribution:
         >>> round(PrivacyLossDistribution([randomised_response(1.0)]).epsilon(1e-9).upper, 6)
         1.0
         """
-        target, wanted = _delta(delta), open_unit(accuracy, "accuracy")
-        search = _Search(self._steps, max(_TINY, 1e-9 * target / self.count))
+        return self._epsilon(_delta(delta), open_unit(accuracy, "accuracy"), 0.0)
+
+    def _epsilon(self, target: float, wanted: float, floor: float) -> Interval:
+        """Return bounds; they need not be close when the upper one is at most `floor`."""
+        search = _Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count))
         tilt = search.rough.tilt_of_delta(target)
         guess = search.rough.moments(tilt)[1]
-        step = search.step(math.sqrt(8.0 * wanted * max(guess, 1e-300) / (self.count * (1.0 + tilt))), tilt)
+        step = search.step(math.sqrt(8.0 * wanted * max(guess, floor, 1e-300) / (self.count * (1.0 + tilt))), tilt)
         best = (0.0, math.inf)
         for _ in range(_ROUNDS):
             for _ in range(3):
@@ -222,11 +228,11 @@ class PrivacyLossDistribution:
                     break
                 tilt, guess = again, (best[1] if best[1] < math.inf else guess)
             gap = best[1] - best[0]
-            if gap <= wanted * best[1] or search.sharp or best[1] == math.inf:
+            if gap <= wanted * best[1] or search.sharp or best[1] == math.inf or best[1] <= floor:
                 break
             guess = best[1]
             finer = search.step(step / min(max(1.15 * math.sqrt(gap / (wanted * best[1])), 1.3), 12.0), tilt)
-            if finer >= step * 0.95:
+            if finer >= step * 0.95 or not search.affords(finer):
                 break
             step = finer
         return _interval(best[0], best[1], self.proved)
@@ -258,7 +264,10 @@ class PrivacyLossDistribution:
         >>> lower <= 0.22119921692859512 <= upper
         True
         """
-        target, wanted = positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy")
+        return self._delta(positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), 0.0)
+
+    def _delta(self, target: float, wanted: float, floor: float) -> Interval:
+        """Return bounds; they need not be close when the upper one is at most `floor`."""
         search = _Search(self._steps, 1e-30 / self.count)
         tilt = search.rough.tilt_of_epsilon(target)
         likely = search.rough.log_delta(tilt)
@@ -273,10 +282,10 @@ class PrivacyLossDistribution:
             upper, lower = search.composed(step, tilt)
             best = max(best[0], lower.delta(target)[0]), min(best[1], upper.delta(target)[1])
             gap = best[1] - best[0]
-            if gap <= wanted * best[1] or search.sharp or best[1] < 1e-290:
+            if gap <= wanted * best[1] or search.sharp or best[1] < 1e-290 or best[1] <= floor:
                 break
             finer = search.step(step / min(max(1.15 * math.sqrt(gap / (wanted * best[1])), 1.3), 12.0), tilt)
-            if finer >= step * 0.95:
+            if finer >= step * 0.95 or not search.affords(finer):
                 break
             step = finer
         return _interval(best[0], best[1], self.proved)
@@ -290,6 +299,13 @@ class _Search:
         self.rough = _Rough(self._losses)
         anchors = [pair.anchor for pair in steps if pair.anchor is not None]
         self._anchor = min(anchors) if anchors else None
+        self._length = 0.0
+        for loss, _ in self._losses:
+            terms = max((piece.terms for piece in loss.pieces), default=1)
+            self._length += terms * _span(loss)
+        self._built, self._spent, self._last = 0.0, 0.0, 0.0
+        self._high: list[tuple[Lattice, int]] = []
+        self._low: list[tuple[Lattice, int]] = []
         self.sharp = self._anchor is not None and all(
             not loss.pieces and all(_divides(self._anchor, atom[0]) for atom in loss.atoms) for loss, _ in self._losses
         )
@@ -299,7 +315,7 @@ class _Search:
         if self.sharp and self._anchor is not None:
             return self._anchor
         widest = 20.0 * self.rough.moments(tilt)[2]
-        least = max(widest, 2.0 * self.rough.largest) / (0.9 * _CELLS)
+        least = max(widest / (0.9 * _CELLS), self._length / _LATTICE)
         if self.rough.largest > 0:
             wanted = min(wanted, 0.5 * self.rough.largest)
         found = max(wanted, least, 1e-300)
@@ -309,13 +325,28 @@ class _Search:
 
     def composed(self, step: float, tilt: float) -> tuple[Composed, Composed]:
         """Return the sums of losses on a lattice with larger, and with smaller divergences."""
-        high: list[tuple[Lattice, int]] = []
-        low: list[tuple[Lattice, int]] = []
-        for loss, times in self._losses:
-            upper = pessimistic(loss, step)
-            high.append((upper, times))
-            low.append((optimistic(loss, upper), times))
-        return Composed(high, tilt, _CELLS), Composed(low, tilt, _CELLS)
+        if step != self._built:
+            self._high, self._low = [], []
+            for loss, times in self._losses:
+                upper = pessimistic(loss, step)
+                self._high.append((upper, times))
+                self._low.append((optimistic(loss, upper), times))
+            self._built = step
+            self._spent += 2.0 * self._length / step
+        found = Composed(self._high, tilt, _CELLS), Composed(self._low, tilt, _CELLS)
+        self._last = self._length / step + sum(0.0 if each.empty else each.size for each in found)
+        self._spent += self._last
+        return found
+
+    def affords(self, finer: float) -> bool:
+        """Whether there is work left for a finer lattice."""
+        return self._spent + self._last * self._built / finer <= _BUDGET
+
+
+def _span(loss: Loss) -> float:
+    """Return the length of the range of all losses of a step's pieces together."""
+    ends = [piece.loss(np.array([piece.low, piece.high])) for piece in loss.pieces]
+    return float(sum(end[1] - end[0] for end in ends)) + 1e-3 * max((abs(atom[0]) for atom in loss.atoms), default=0.0)
 
 
 def _divides(anchor: float, value: float) -> bool:
@@ -417,7 +448,8 @@ def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float
     >>> worst_epsilon([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1e-5).upper < 4.4
     True
     """
-    return _worst([each.epsilon for each in distributions], delta, accuracy)
+    calls = [each._epsilon for each in distributions]
+    return _worst(calls, _delta(delta), open_unit(accuracy, "accuracy"))
 
 
 def worst_delta(distributions: Iterable[PrivacyLossDistribution], epsilon: float, accuracy: float = 1e-3) -> Interval:
@@ -429,19 +461,17 @@ def worst_delta(distributions: Iterable[PrivacyLossDistribution], epsilon: float
     >>> worst_delta([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1.0).upper < 0.128
     True
     """
-    return _worst([each.delta for each in distributions], epsilon, accuracy)
+    calls = [each._delta for each in distributions]
+    return _worst(calls, positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"))
 
 
-def _worst(calls: list[Callable[[float, float], Interval]], value: float, accuracy: float) -> Interval:
+def _worst(calls: Sequence[Callable[[float, float, float], Interval]], value: float, accuracy: float) -> Interval:
     """Return the largest interval; the others are found only as well as it takes to see that they are smaller."""
     if not calls:
         raise InputError("distributions", "none", "at least one")
-    rough = [call(value, max(accuracy, 1e-3)) for call in calls]
-    least = max(found.lower for found in rough)
-    if accuracy < 1e-3:
-        rough = [
-            call(value, accuracy) if found.upper >= least else found for call, found in zip(calls, rough, strict=True)
-        ]
-    low, high = (max(getattr(found, name) for found in rough) for name in ("lower", "upper"))
-    estimate = max(found.estimate for found in rough)
-    return Interval(low, min(max(estimate, low), high), high, all(found.proved for found in rough))
+    found: list[Interval] = []
+    for call in calls:
+        found.append(call(value, accuracy, max((each.lower for each in found), default=0.0)))
+    low, high = max(each.lower for each in found), max(each.upper for each in found)
+    certain = [each.estimate for each in found if each.upper > low] or [low]
+    return Interval(low, min(max(*certain, low), high), high, all(each.proved for each in found))

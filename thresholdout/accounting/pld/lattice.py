@@ -15,6 +15,7 @@ _PANEL = 1.0 / 48.0
 _NARROW = 1.0 / 1024.0
 _CHUNK = 1 << 17
 _UNIT = 2.0**-53
+_UNDERFLOW = 1e-290  # more than all densities together that are too small for floats
 _RULES = {order: np.polynomial.legendre.leggauss(order) for order in (3, 5)}
 
 
@@ -126,12 +127,13 @@ def _extremes(loss: Loss) -> tuple[float, float]:
 
 def _spread(mass: Floats, first: int, step: float, losses: Floats, masses: Floats, noise: Floats) -> None:
     """Add masses at any losses, split between neighbouring points of the lattice, or a little higher."""
-    index = np.floor(losses / step)
-    share = np.expm1(index * step - losses) / math.expm1(-step) + noise / -math.expm1(-step)
-    share = np.clip(share, 0.0, 1.0)
+    raised = losses + noise
+    index = np.floor(raised / step)
+    share = np.clip(np.expm1(index * step - raised) / math.expm1(-step), 0.0, 1.0)
     place = index.astype(np.int64) - first
-    mass += np.bincount(place, masses * (1.0 - share), minlength=mass.size)[: mass.size]
-    mass += np.bincount(place + 1, masses * share, minlength=mass.size)[: mass.size]
+    most = 1.0 + _UNIT * (2.0 * float(np.bincount(place).max(initial=0)) + 8.0)
+    mass += np.bincount(place, masses * (1.0 - share), minlength=mass.size)[: mass.size] * most
+    mass += np.bincount(place + 1, masses * share, minlength=mass.size)[: mass.size] * most
 
 
 def pessimistic(loss: Loss, step: float) -> Lattice:
@@ -163,7 +165,7 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
     """
     low, high = _extremes(loss)
     first = math.floor(low / step) - 2
-    mass = np.zeros(math.ceil(high / step) - first + 4)
+    mass = np.zeros(math.ceil((high + loss.slack) / step) - first + 6)
     wanted = (first + np.arange(mass.size, dtype=np.float64)) * step
     for piece in loss.pieces:
         edges = np.union1d(_panels(piece.low, piece.high), _invert(piece, wanted))
@@ -180,11 +182,12 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
         at = np.zeros(edges.size)
         at[1:] += up * growth
         at[:-1] += (cells - up) * growth
-        _spread(mass, first, step, losses, at, unsure)
+        _spread(mass, first, step, losses, at, unsure + loss.slack)
     for value, chance in (*loss.atoms, *loss.below):
         one = np.array([value])
-        _spread(mass, first, step, one, np.array([chance * (1.0 + 64 * _UNIT)]), 8 * _UNIT * np.abs(one))
-    return Lattice(mass, first, step, 0.0, loss.infinite * (1.0 + 64 * _UNIT))
+        _spread(mass, first, step, one, np.array([chance * (1.0 + 64 * _UNIT)]), 8 * _UNIT * np.abs(one) + loss.slack)
+    lost = _UNDERFLOW if loss.pieces else 0.0
+    return Lattice(mass, first, step, 0.0, loss.infinite * (1.0 + 64 * _UNIT) + lost)
 
 
 def optimistic(loss: Loss, upper: Lattice) -> Lattice:
@@ -204,8 +207,8 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
 
     Notes
     -----
-    All outcomes of a bin are taken for one, which no divergence survives larger; then some of P's mass is dropped to
-    bring the bin's loss onto the lattice. PROOFS.md, L4.
+    All outcomes of a bin are taken for one, which makes no divergence larger; then the bin's loss is lowered onto the
+    lattice. PROOFS.md, L4.
 
     Examples
     --------
@@ -217,23 +220,29 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
     """
     step, first, size = upper.step, upper.first, upper.mass.size
     points = (first + np.arange(size, dtype=np.float64)) * step
-    ends = points[:-1] + 0.5 * step - _skew(upper.mass, step)
+    smooth = upper.mass.copy()
+    for value, _ in loss.atoms:
+        j = round(value / step) - first
+        smooth[j] = math.sqrt(smooth[j - 1] * smooth[j + 1])
+    ends = points[:-1] + 0.5 * step - _skew(smooth, step)
     mass, gain, unsure = np.zeros(size), np.zeros(size), np.zeros(size)
     for piece in loss.pieces:
         edges = np.union1d(_panels(piece.low, piece.high), _invert(piece, ends))
-        middle = piece.loss(0.5 * (edges[1:] + edges[:-1]))
-        bins = np.clip(np.searchsorted(ends, middle), 0, size - 1)
-        cells, gains = _integrals(piece, edges, points[bins])
-        noise = np.maximum(piece.noise(edges[1:]), piece.noise(edges[:-1]))
+        losses = piece.loss(edges)
+        bins = np.clip(np.searchsorted(ends, 0.5 * (losses[1:] + losses[:-1])), 0, size - 1)
+        reference = points[bins]
+        apart = np.maximum(np.abs(reference - losses[1:]), np.abs(reference - losses[:-1]))
+        cells, gains = _integrals(piece, edges, reference)
+        noise = np.maximum(piece.noise(edges[1:]), piece.noise(edges[:-1])) + _UNIT * float(np.bincount(bins).max())
         mass += np.bincount(bins, cells * (1.0 - 2.0 * noise), minlength=size)
         gain += np.bincount(bins, gains, minlength=size)
-        doubt = 4.0 * noise * (np.abs(points[bins]) + np.abs(middle) + piece.scale)
-        unsure += np.bincount(bins, (doubt + np.abs(points[bins] - middle) * 2.0 * noise) * cells, minlength=size)
+        doubt = 4.0 * noise * (np.abs(reference) + apart + piece.scale + np.expm1(np.minimum(apart, 50.0)))
+        unsure += np.bincount(bins, doubt * cells, minlength=size)
     for value, chance in loss.atoms:
         j = int(np.clip(np.searchsorted(ends, value), 0, size - 1))
         mass[j] += chance * (1.0 - 64 * _UNIT)
         gain[j] += -math.expm1(points[j] - value) * chance
-        unsure[j] += 16 * _UNIT * (abs(value) + abs(float(points[j]))) * chance
+        unsure[j] += 64 * _UNIT * (abs(value) + abs(float(points[j]))) * chance
     return _lowered(upper, mass, gain - 2.0 * unsure, loss.certain * (1.0 - 64 * _UNIT))
 
 
@@ -260,9 +269,8 @@ def _lowered(upper: Lattice, mass: Floats, gain: Floats, certain: float) -> Latt
     offset = float(sorted_above[np.argmin(step * before - sorted_above)])
     offset -= 4 * _UNIT * abs(offset)
     down = np.maximum(np.ceil((offset - above) / step), 0.0)
-    lost = np.maximum(above + down * step - offset, 0.0)
     place = held - down.astype(np.int64)
     extra = max(0, -int(place.min()))
-    kept = mass[held] * np.exp(-lost) * (1.0 - 8 * _UNIT)
+    kept = mass[held] * (1.0 - 8 * _UNIT)
     found: Floats = np.bincount(place + extra, kept, minlength=mass.size + extra).astype(np.float64)
     return Lattice(found, upper.first - extra, step, offset, certain)

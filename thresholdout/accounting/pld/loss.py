@@ -39,6 +39,8 @@ class Piece:
         Array of losses to array of outcomes, about; no bound rests on it.
     gaussian : bool
         Whether densities are of Gaussian mixtures, or else one exponential.
+    terms : int
+        Number of components that are added up.
     """
 
     low: float
@@ -49,6 +51,7 @@ class Piece:
     scale: float
     inverse: Function | None = None
     gaussian: bool = True
+    terms: int = 1
 
     def noise(self, t: Floats) -> Floats:
         """Return the relative error of densities and integrals near outcomes (PROOFS.md, L3)."""
@@ -56,7 +59,9 @@ class Piece:
             return np.full_like(t, 2.0**-53 * (32.0 + 2.0 * max(abs(self.low), abs(self.high))))
         far = np.abs(t) + self.centre + 1.0
         with np.errstate(under="ignore"):
-            found: Floats = 2.0**-53 * (16.0 + 2.0 * far**2) + 1e-16 * np.exp(np.minimum(far, 200.0) / 4.0)
+            found: Floats = 2.0**-53 * (16.0 + 2.0 * self.terms + 2.0 * far**2) + 1e-16 * np.exp(
+                np.minimum(far, 200.0) / 4.0
+            )
         return np.minimum(found, 0.5)
 
 
@@ -76,6 +81,8 @@ class Loss:
         At least the probability of outcomes left out, or of an infinite loss.
     certain : float
         At most the probability of an infinite loss.
+    slack : float
+        Losses may be larger by this much.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -83,6 +90,7 @@ class Loss:
     below: tuple[tuple[float, float], ...] = ()
     infinite: float = 0.0
     certain: float = field(default=0.0)
+    slack: float = 0.0
 
 
 class DominatingPair(Protocol):
@@ -139,8 +147,9 @@ def log_ratio(t: Floats, shifts: Floats, weights: Floats) -> Floats:
     found: Floats = np.log1p(np.where(direct, total, 0.0))
     if not direct.all():
         rest = t[~direct]
-        zero = 1.0 - math.fsum(weights.tolist())
-        logs = np.full_like(rest, math.log1p(-math.fsum(weights.tolist())) if zero > 0 else -np.inf)
+        zero = math.fsum([1.0, *(-weights).tolist()])
+        start = math.log1p(-math.fsum(weights.tolist())) if zero > 0.5 else math.log(zero) if zero > 0 else -math.inf
+        logs = np.full_like(rest, start)
         for shift, weight in zip(shifts.tolist(), weights.tolist(), strict=True):
             if weight > 0:
                 logs = np.logaddexp(logs, math.log(weight) + shift * rest - 0.5 * shift**2)

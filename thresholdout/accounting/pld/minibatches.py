@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from thresholdout.accounting.arguments import chosen, count
+from thresholdout.accounting.arguments import chosen, count, open_unit
 from thresholdout.accounting.fixed_size.arguments import batch, rate, sigma_of
 from thresholdout.accounting.pld.distribution import Interval, PrivacyLossDistribution, worst_epsilon
 from thresholdout.accounting.pld.loss import DominatingPair
@@ -117,9 +117,10 @@ def draws(batch_size: int, dataset_size: int, omitted: float = _OMITTED) -> tupl
     """
     size, n = batch(batch_size, dataset_size)
     found = []
+    chance = math.exp(size * math.log1p(-1.0 / n))
     for k in range(1, size + 1):
-        log = math.lgamma(size + 1) - math.lgamma(k + 1) - math.lgamma(size - k + 1)
-        found.append(math.exp(log - k * math.log(n) + (size - k) * math.log1p(-1.0 / n)))
+        chance *= (size - k + 1) / (k * (n - 1))
+        found.append(chance * (1.0 + 2.0**-53 * (32.0 + 8.0 * k)))
         # Each further one is at most a share of the one before.
         share = (size - k) / ((k + 1) * (n - 1))
         if share < 0.5 and 2.0 * found[-1] * share < omitted:
@@ -128,7 +129,7 @@ def draws(batch_size: int, dataset_size: int, omitted: float = _OMITTED) -> tupl
 
 
 def fswr_pairs(
-    sigma: float, batch_size: int, dataset_size: int, adjacency: str = "add_remove"
+    sigma: float, batch_size: int, dataset_size: int, adjacency: str = "add_remove", omitted: float = _OMITTED
 ) -> tuple[DominatingPair, ...]:
     """Return the dominating pairs, one for each direction, of a step on a batch drawn with replacement.
 
@@ -140,6 +141,8 @@ def fswr_pairs(
         Number of draws, and of records in the larger data set.
     adjacency : {"add_remove", "replace_one"}
         Which data sets are neighbours.
+    omitted : float
+        Bound on the probability of numbers of draws that are left out; it is charged to delta for each step.
 
     Returns
     -------
@@ -157,13 +160,15 @@ def fswr_pairs(
     2
     """
     shift = 2.0 / sigma_of(sigma)
-    weights = draws(batch_size, dataset_size)
+    weights = draws(batch_size, dataset_size, omitted)
+    left = omitted if len(weights) < batch_size else 0.0
     shifts = tuple(_up(shift * n) for n in range(1, len(weights) + 1))
     if chosen(adjacency, "adjacency", ADJACENCIES) == "add_remove":
-        return tuple(GaussianMixture(shifts, weights, added, 0.0 if added else _OMITTED) for added in (False, True))
-    total = min(1.0, math.fsum(weights) * (1.0 + 1e-14))
-    known = tuple(weight / total for weight in weights)
-    return (Symmetrised(shifts, known, total, max(_OMITTED, 1e-300)),)
+        return tuple(GaussianMixture(shifts, weights, added, left) for added in (False, True))
+    # Rounded so that neither the labels nor the rate are too small: masses above 1 are bounds all the same.
+    total = math.fsum(weights) * (1.0 + 1e-15)
+    known = tuple(weight / math.fsum(weights) * (1.0 + 2.0**-50) for weight in weights)
+    return (Symmetrised(shifts, known, total, left / total),)
 
 
 Noise = float | Sequence[float] | np.ndarray[Any, Any]
@@ -295,9 +300,10 @@ def pld_fswr(
     >>> round(pld_fswr(6.0, 1000, 1e-5, batch_size=120, dataset_size=50_000, accuracy=1e-3).upper, 2) < 0.2
     True
     """
-    pairs = [
-        (fswr_pairs(value, batch_size, dataset_size, adjacency), times) for value, times in _schedule(sigma, steps)
-    ]
+    schedule = _schedule(sigma, steps)
+    wanted = min(1e-6, 0.01 * open_unit(accuracy, "accuracy")) * open_unit(delta, "delta")
+    omitted = max(wanted / sum(times for _, times in schedule), 1e-290)
+    pairs = [(fswr_pairs(value, batch_size, dataset_size, adjacency, omitted), times) for value, times in schedule]
     return _epsilon(_directions(pairs), delta, accuracy)
 
 

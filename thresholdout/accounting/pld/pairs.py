@@ -14,14 +14,14 @@ from thresholdout.errors import InputError
 __all__ = ["Discrete", "GaussianMixture", "Laplace", "OppositeShifts", "Symmetrised", "gaussian", "randomised_response"]
 
 
-def _checked(shifts: tuple[float, ...], weights: tuple[float, ...]) -> None:
+def _checked(shifts: tuple[float, ...], weights: tuple[float, ...], room: float = 0.0) -> None:
     if not weights or len(shifts) != len(weights):
         raise InputError("weights", f"{len(weights)} weights of {len(shifts)} shifts", "one weight for each shift")
     for shift in shifts:
         positive(shift, "shifts")
     for weight in weights:
         positive(weight, "weights")
-    if math.fsum(weights) > 1.0:
+    if math.fsum(weights) > 1.0 + room:
         raise InputError("weights", f"a sum of {math.fsum(weights)!r}", "a sum of at most 1")
 
 
@@ -42,7 +42,7 @@ class GaussianMixture:
     added : bool
         False for the mixture against N(0, 1) (the record is removed), True for N(0, 1) against the mixture.
     omitted : float
-        Probability of shifts that were left out.
+        Probability of shifts that were left out; their mass is at 0 instead.
 
     Raises
     ------
@@ -62,6 +62,8 @@ class GaussianMixture:
 
     def __post_init__(self) -> None:
         _checked(self.shifts, self.weights)
+        if self.added and probability(self.omitted, "omitted") > 0 and self.omitted >= 1.0 - math.fsum(self.weights):
+            raise InputError("omitted", repr(self.omitted), "less than the probability of no shift")
         probability(self.omitted, "omitted")
 
     @property
@@ -79,7 +81,8 @@ class GaussianMixture:
         far, most = reach(tail), max(self.shifts)
         shifts, weights = np.array(self.shifts), np.array(self.weights)
         scale = math.fsum(self.weights)
-        zero = 1.0 - scale
+        zero = math.fsum([1.0, *(-weight for weight in self.weights)])
+        terms = len(self.shifts)
 
         def ratio(t: Floats) -> Floats:
             return log_ratio(t, shifts, weights)
@@ -101,12 +104,23 @@ class GaussianMixture:
         single = outcome if len(self.shifts) == 1 else None
         if self.added:
             inverse = None if single is None else lambda value: -single(-value)
-            piece = Piece(-far, far, lambda t: -ratio(-t), normal, most, scale, inverse)
+            piece = Piece(-far, far, lambda t: -ratio(-t), normal, most, scale, inverse, terms=terms)
             lowest = float(piece.loss(np.array([-far]))[0])
-            return Loss((piece,), below=((lowest, tail),), infinite=tail)
-        piece = Piece(-far, most + far, ratio, mixture, most, scale, single)
+            slack = -math.log1p(-self.omitted / zero) if self.omitted > 0 else 0.0
+            return Loss((piece,), below=((lowest, tail),), infinite=tail, slack=slack * (1.0 + 1e-12))
+        piece = Piece(-far, _top(self.shifts, self.weights, tail), ratio, mixture, most, scale, single, terms=terms)
         lowest = float(ratio(np.array([-far]))[0])
         return Loss((piece,), below=((lowest, tail),), infinite=tail + self.omitted)
+
+
+def _top(shifts: tuple[float, ...], weights: tuple[float, ...], tail: float) -> float:
+    """Return an outcome above which the mixture's probability is at most `tail`."""
+    rest = 0.5 * tail / len(shifts)
+    found = reach(0.5 * tail)
+    for shift, weight in zip(shifts, weights, strict=True):
+        if weight > rest:
+            found = max(found, shift + reach(rest / weight))
+    return found
 
 
 def gaussian(shift: float) -> GaussianMixture:
@@ -152,7 +166,7 @@ class Symmetrised:
     omitted: float = 0.0
 
     def __post_init__(self) -> None:
-        _checked(self.shifts, self.weights)
+        _checked(self.shifts, self.weights, 1e-14)
         if not 0 < positive(self.rate, "rate") <= 1:
             raise InputError("rate", repr(self.rate), "a number in (0, 1]")
 
@@ -171,15 +185,20 @@ class Symmetrised:
         far, q = reach(tail), self.rate
         pieces: list[Piece] = []
         atoms: list[tuple[float, float]] = []
+        left_out = [0.0]
         for a, b in zip(self.shifts, self.weights, strict=True):
-            pieces += _two_sides(a, b, q, far)
+            if b <= 0.5 * tail / len(self.shifts):
+                left_out.append(b)
+                continue
+            pieces += _two_sides(a, b, q, far, min(far, reach(min(0.5, 0.5 * tail / (len(self.shifts) * b)))))
             inside = math.erf(a / math.sqrt(8.0))
             if q < 1.0:
                 atoms.append((0.0, b * (1.0 - q) * inside))
-        return Loss(tuple(pieces), tuple(atoms), below=((0.0, tail),), infinite=tail + self.omitted)
+        infinite = 2.0 * tail + math.fsum(left_out) + self.omitted
+        return Loss(tuple(pieces), tuple(atoms), below=((0.0, tail),), infinite=infinite)
 
 
-def _two_sides(a: float, b: float, q: float, far: float) -> list[Piece]:
+def _two_sides(a: float, b: float, q: float, far: float, above: float) -> list[Piece]:
     """Return the pieces of positive and negative loss of one shift."""
     shift, weight = np.array([a]), np.array([q])
 
@@ -194,7 +213,7 @@ def _two_sides(a: float, b: float, q: float, far: float) -> list[Piece]:
     found = [
         Piece(
             0.5 * a,
-            a + far,
+            a + above,
             lambda t: np.maximum(log_ratio(t, shift, weight), 0.0),
             lambda t: b * ((1.0 - q) * normal(t) + q * normal(t, a)),
             a,
@@ -378,13 +397,25 @@ class Discrete:
         certain = 0.0
         for one, other in zip(self.p, self.q, strict=True):
             if one > 0 and other > 0:
-                value = math.log(one) - math.log(other)
-                if self.base is not None and abs(value - round(value / self.base) * self.base) < 1e-14 * abs(value):
+                value = _log_quotient(one, other)
+                if self.base is not None and _near_multiple(value, self.base):
                     value = round(value / self.base) * self.base
                 atoms[value] = atoms.get(value, 0.0) + one
             elif one > 0:
                 certain += one
         return Loss(atoms=tuple(sorted(atoms.items())), infinite=certain, certain=certain)
+
+
+def _log_quotient(one: float, other: float) -> float:
+    """Return ``log(one / other)`` with a small relative error."""
+    if 0.5 * other <= one <= 2.0 * other:
+        return math.log1p((one - other) / other)
+    quotient = one / other if other > 1e-300 else math.inf
+    return math.log(quotient) if 0.0 < quotient < math.inf else math.log(one) - math.log(other)
+
+
+def _near_multiple(value: float, base: float) -> bool:
+    return abs(value - round(value / base) * base) <= 1e-14 * abs(value) + 1e-15
 
 
 def randomised_response(epsilon: float, delta: float = 0.0) -> Discrete:
