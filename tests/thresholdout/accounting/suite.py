@@ -36,6 +36,7 @@ class AccountantSuite:
     schedule: ClassVar[list[Event]]
     """A thousand different events."""
     delta: ClassVar[float] = 1e-5
+    epsilons: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.05, 0.3, 2.0)
 
     def make(self, *events: Event) -> Accountant:
         accountant = self.kind(self.adjacency)
@@ -120,7 +121,7 @@ class AccountantSuite:
             accountant = self.make(SelfComposed(event, 3))
             epsilons = [accountant.epsilon(delta) for delta in (1e-3, 1e-4, 1e-6, 1e-9)]
             assert epsilons == sorted(epsilons)
-            deltas = [accountant.delta(epsilon) for epsilon in (0.0, 0.01, 0.3, 2.0)]
+            deltas = [accountant.delta(epsilon) for epsilon in self.epsilons]
             assert deltas == sorted(deltas, reverse=True)
             assert all(0.0 <= delta <= 1.0 for delta in deltas)
 
@@ -192,7 +193,7 @@ class AccountantSuite:
         """Randomised responses and Gaussian answers have known smallest epsilons."""
         for event in self.taken:
             accountant = self.make(event)
-            for epsilon in (0.0, 0.05, 0.2, 1.0):
+            for epsilon in self.epsilons:
                 true = true_delta(event)
                 if true is not None:
                     assert accountant.delta(epsilon) >= true(epsilon) * (1 - 1e-12), (event, epsilon)
