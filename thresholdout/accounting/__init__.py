@@ -154,6 +154,15 @@ if TYPE_CHECKING:
         plot_kl,
         plot_on_average,
     )
+    from thresholdout.accounting.pld.distribution import (
+        Interval,
+        PrivacyLossDistribution,
+    )
+    from thresholdout.accounting.pld.minibatches import (
+        pld_fswor,
+        pld_fswr,
+        pld_poisson,
+    )
     from thresholdout.accounting.pure import (
         PureAccountant,
     )
@@ -197,11 +206,13 @@ _HOMES = {
     "GaussianAnswer": "thresholdout.accounting.events",
     "GeneralizationBound": "thresholdout.accounting.results",
     "H_taylor": "thresholdout.accounting.fixed_size.without_replacement",
+    "Interval": "thresholdout.accounting.pld.distribution",
     "LaplaceAnswer": "thresholdout.accounting.events",
     "NoFiniteOrderWarning": "thresholdout.accounting.conversion",
     "OptimalAccountant": "thresholdout.accounting.optimal_accountant",
     "PacPlan": "thresholdout.accounting.generalization",
     "PoissonGaussianStep": "thresholdout.accounting.events",
+    "PrivacyLossDistribution": "thresholdout.accounting.pld.distribution",
     "PrivacyParams": "thresholdout.accounting.results",
     "PureAccountant": "thresholdout.accounting.pure",
     "RenyiAccountant": "thresholdout.accounting.renyi",
@@ -265,6 +276,9 @@ _HOMES = {
     "optimal_epsilon_bounds": "thresholdout.accounting.optimal",
     "pac_guarantee": "thresholdout.accounting.generalization",
     "pac_plan": "thresholdout.accounting.generalization",
+    "pld_fswor": "thresholdout.accounting.pld.minibatches",
+    "pld_fswr": "thresholdout.accounting.pld.minibatches",
+    "pld_poisson": "thresholdout.accounting.pld.minibatches",
     "plot_composition": "thresholdout.accounting.pictures",
     "plot_high_probability": "thresholdout.accounting.pictures",
     "plot_kl": "thresholdout.accounting.pictures",
@@ -312,11 +326,13 @@ __all__ = [
     "GaussianAnswer",
     "GeneralizationBound",
     "H_taylor",
+    "Interval",
     "LaplaceAnswer",
     "NoFiniteOrderWarning",
     "OptimalAccountant",
     "PacPlan",
     "PoissonGaussianStep",
+    "PrivacyLossDistribution",
     "PrivacyParams",
     "PureAccountant",
     "RenyiAccountant",
@@ -380,6 +396,9 @@ __all__ = [
     "optimal_epsilon_bounds",
     "pac_guarantee",
     "pac_plan",
+    "pld_fswor",
+    "pld_fswr",
+    "pld_poisson",
     "plot_composition",
     "plot_high_probability",
     "plot_kl",

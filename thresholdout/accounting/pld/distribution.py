@@ -346,7 +346,7 @@ class _Search:
 def _span(loss: Loss) -> float:
     """Return the length of the range of all losses of a step's pieces together."""
     ends = [piece.loss(np.array([piece.low, piece.high])) for piece in loss.pieces]
-    return float(sum(end[1] - end[0] for end in ends)) + 1e-3 * max((abs(atom[0]) for atom in loss.atoms), default=0.0)
+    return float(sum(end[1] - end[0] for end in ends)) + 2.0 * max((abs(atom[0]) for atom in loss.atoms), default=0.0)
 
 
 def _divides(anchor: float, value: float) -> bool:
