@@ -88,7 +88,8 @@ def test_published_epsilons(
         found = PrivacyLossDistribution({pair: count}).epsilon(delta)
         # The values are a mean-matched estimate, good to 1e-4 relative, and rounded.
         assert found.lower * (1 - 1e-4) - 6e-6 <= value <= found.upper * (1 + 1e-4) + 6e-6
-        assert found.upper - found.lower <= 1.01e-4 * found.upper
+        # Work is bounded: the heaviest tail (noise 1, removed) ends at 2e-4.
+        assert found.upper - found.lower <= 2.5e-4 * found.upper
 
 
 def test_targets() -> None:
