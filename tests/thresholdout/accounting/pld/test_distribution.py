@@ -88,8 +88,8 @@ def test_published_epsilons(
         found = PrivacyLossDistribution({pair: count}).epsilon(delta)
         # The values are a mean-matched estimate, good to 1e-4 relative, and rounded.
         assert found.lower * (1 - 1e-4) - 6e-6 <= value <= found.upper * (1 + 1e-4) + 6e-6
-        # Work is bounded: the heaviest tail (noise 1, removed) ends at 2e-4.
-        assert found.upper - found.lower <= 2.5e-4 * found.upper
+        heaviest = which == "remove" and (sigma, count) == (1, 100)  # work is bounded, so its gap ends at 2e-4
+        assert found.upper - found.lower <= (2.5e-4 if heaviest else 1.01e-4) * found.upper
 
 
 def test_targets() -> None:
