@@ -54,6 +54,7 @@ EXCEPTIONS = {
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
 HEAVY_ALLOWED = {
     "thresholdout.model_selection.search": {"sklearn"},
+    "thresholdout.model_selection.keys": {"joblib"},
     "thresholdout.accounting": {"scipy"},
     "thresholdout.cli": {"click"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
