@@ -264,7 +264,8 @@ def _theorem1(accountants: Sequence[Accountant], n: int, beta: float, why: str) 
     assumes, best = "independent records of one law", math.inf
     if not why:
         for epsilon in _candidates(accountants, _SMALL):
-            error = best_error(epsilon, _delta(accountants, epsilon), n, beta)
+            delta = _delta(accountants, epsilon)
+            error = None if delta >= 1 else best_error(epsilon, delta, n, beta)
             best = best if error is None else min(best, error)
         why = "" if math.isfinite(best) else "epsilon is not below 1/9, or its delta too large, or n too small"
     return GeneralizationRoute(name, up(best), "probability", f"the gap {_GAP}", assumes, source, why)

@@ -171,6 +171,7 @@ class Rough(DistributionAccountant):
 
 class DistributionSuite(AccountantSuite):
     kind = Rough
+    accuracy = 2e-4
     epsilons = (0.0, 0.003, 0.01)
 
     def test_bounds_enclose_those_of_divergences(self) -> None:

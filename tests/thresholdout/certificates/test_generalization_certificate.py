@@ -66,7 +66,7 @@ def test_nothing_is_known() -> None:
     assert found.average == 1.0
     assert found.route == "none"
     assert found.statement.startswith("No bound below 1")
-    assert "no accountant" in why_not(found, "on average")
+    assert "no epsilon has a delta below 1" in why_not(found, "on average")
 
 
 def test_dependent_records() -> None:

@@ -125,15 +125,25 @@ def _extremes(loss: Loss) -> tuple[float, float]:
     return (min(ends), max(ends)) if ends else (0.0, 0.0)
 
 
-def _spread(mass: Floats, first: int, step: float, losses: Floats, masses: Floats, noise: Floats) -> None:
-    """Add masses at any losses, split between neighbouring points of the lattice, or a little higher."""
+def _spread(mass: Floats, first: int, step: float, losses: Floats, masses: Floats, noise: Floats) -> float:
+    """Add masses at any losses, split between neighbouring points of the lattice, or a little higher.
+
+    Returns
+    -------
+    float
+        At least the mass that belongs above the lattice, where losses are known too badly to be inside.
+    """
     raised = losses + noise
     index = np.floor(raised / step)
     share = np.clip(np.expm1(index * step - raised) / math.expm1(-step), 0.0, 1.0)
-    place = index.astype(np.int64) - first
+    above = index - first > mass.size - 2
+    over = float(masses[above].sum()) * (1.0 + _UNIT * (masses.size + 8.0))
+    place = np.where(above, 0.0, index - first).astype(np.int64)
+    masses = np.where(above, 0.0, masses)
     most = 1.0 + _UNIT * (2.0 * float(np.bincount(place).max(initial=0)) + 8.0)
-    mass += np.bincount(place, masses * (1.0 - share), minlength=mass.size)[: mass.size] * most
-    mass += np.bincount(place + 1, masses * share, minlength=mass.size)[: mass.size] * most
+    mass += np.bincount(place, masses * (1.0 - share), minlength=mass.size) * most
+    mass += np.bincount(place + 1, masses * share, minlength=mass.size) * most
+    return over
 
 
 def pessimistic(loss: Loss, step: float) -> Lattice:
@@ -166,6 +176,7 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
     low, high = _extremes(loss)
     first = math.floor(low / step) - 2
     mass = np.zeros(math.ceil((high + loss.slack) / step) - first + 6)
+    over = 0.0
     wanted = (first + np.arange(mass.size, dtype=np.float64)) * step
     for piece in loss.pieces:
         edges = np.union1d(_panels(piece.low, piece.high), _invert(piece, wanted))
@@ -182,11 +193,12 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
         at = np.zeros(edges.size)
         at[1:] += up * growth
         at[:-1] += (cells - up) * growth
-        _spread(mass, first, step, losses, at, unsure + loss.slack)
+        over += _spread(mass, first, step, losses, at, unsure + loss.slack)
     for value, chance in (*loss.atoms, *loss.below):
         one = np.array([value])
-        _spread(mass, first, step, one, np.array([chance * (1.0 + 64 * _UNIT)]), 8 * _UNIT * np.abs(one) + loss.slack)
-    lost = _UNDERFLOW if loss.pieces else 0.0
+        raised = np.array([chance * (1.0 + 64 * _UNIT)])
+        over += _spread(mass, first, step, one, raised, 8 * _UNIT * np.abs(one) + loss.slack)
+    lost = over * (1.0 + 64 * _UNIT) + (_UNDERFLOW if loss.pieces else 0.0)
     return Lattice(mass, first, step, 0.0, loss.infinite * (1.0 + 64 * _UNIT) + lost)
 
 

@@ -191,3 +191,12 @@ def test_bad_arguments() -> None:
         PrivacyLossDistribution([gaussian(1.0)]).epsilon(0.0)
     with pytest.raises(InputError, match="q"):
         pld_fswor(1.0, 10, 1e-5)
+
+
+@pytest.mark.parametrize("shift", [40.0, 80.0, 100.0, 1000.0])
+def test_hardly_any_noise_is_hardly_any_privacy(shift: float) -> None:
+    """Losses that are known too badly for the lattice count as infinite; they must not get lost."""
+    assert PrivacyLossDistribution({gaussian(shift): 1}).delta(0.0).upper >= gaussian_delta(shift, 0.0) * (1 - 1e-12)
+    rare = PrivacyLossDistribution({GaussianMixture((1.0, shift), (0.1, 1e-3)): 1})
+    assert rare.delta(30.0).upper >= 0.999e-3
+    assert rare.epsilon(5e-4).upper >= 30.0
