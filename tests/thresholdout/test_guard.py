@@ -4,8 +4,6 @@ import math
 import os
 import pickle
 import traceback
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,21 +12,19 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
+from tests.thresholdout.guards import N, data, make
 from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
 from thresholdout.errors import (
     InputError,
     InputTypeError,
     LedgerMismatch,
-    LedgerRetired,
     OverlapError,
     PlanError,
     SharingError,
 )
-from thresholdout.ledger import MemoryLedger, export_history, import_history
+from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import (
     GaussianParameters,
     GuessAndCheckParameters,
@@ -37,18 +33,6 @@ from thresholdout.mechanisms import (
 )
 from thresholdout.metrics import log_loss, squared_error
 from thresholdout.noise import SeededNoise
-
-N = 2000
-
-
-def data(seed: int = 0, n: int = N) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, 3)), rng.integers(0, 2, size=n)
-
-
-def make(**changes: object) -> Thresholdout:
-    settings: dict[str, object] = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout", **changes}
-    return Thresholdout(data(0), **settings)  # type: ignore[arg-type]
 
 
 def test_agreement_is_answered_from_training_and_costs_nothing() -> None:
@@ -635,262 +619,3 @@ def test_statistics_that_are_no_means() -> None:
     with pytest.raises(InputError, match="mechanism='thresholdout'"):
         noisy.score(model, "roc_auc")
     assert noisy.history.empty
-
-
-def test_the_same_records_in_another_order_and_another_container_share_the_budget(tmp_path: Path) -> None:
-    (X, y), turn = data(0), np.random.default_rng(5).permutation(N)
-    file = tmp_path / "guard.db"
-    guard = make(ledger=file)
-    guard.ask(1.0, y == 1)
-    frame = pd.DataFrame(X[turn], columns=["a", "b", "c"])
-    settings = {"train": (pd.DataFrame(data(1)[0], columns=["a", "b", "c"]), data(1)[1]), "queries": 50, "budget": 3}
-    again = Thresholdout(
-        (frame, pd.Series(y[turn]).astype(float)),
-        mechanism="thresholdout",
-        ledger=file,
-        **settings,  # type: ignore[arg-type]
-    )
-    assert again.remaining == 2
-    again.ask(1.0, y[turn] == 1)
-    assert guard.remaining == 1
-
-
-@pytest.mark.parametrize(
-    "changes", [{"dependence": Groups(np.arange(N) // 4)}, {"mechanism": "splitting", "queries": 9}]
-)
-def test_another_order_is_refused_where_the_order_matters(tmp_path: Path, changes: dict[str, object]) -> None:
-    (X, y), file = data(0), tmp_path / "guard.db"
-    make(ledger=file, **changes).ask(1.0, np.zeros(N))
-    settings: dict[str, object] = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout", **changes}
-    with pytest.raises(LedgerMismatch, match="in the order of the first time"):
-        Thresholdout((X[::-1], y[::-1]), ledger=file, **settings)  # type: ignore[arg-type]
-    assert make(ledger=file, **changes).history.shape[0] == 1
-
-
-def test_rows_are_known_by_their_content() -> None:
-    guard = make()
-    X, train = data(0)[0], data(1)[0]
-    assert guard.origin(train) == guard.origin(train[::-1][:7]) == guard.origin(train[:1].tolist()) == "train"
-    assert guard.origin(X) == guard.origin(X[::-1]) == guard.origin(pd.DataFrame(X)) == "holdout"
-    assert guard.origin(X[:-1]) == guard.origin(np.vstack([train, X[:1]])) == guard.origin(X[:1]) == "mixed"
-    assert guard.origin(X + 1) == guard.origin(np.vstack([train, X[:1] + 1])) == guard.origin(X[:0]) == "other"
-    y, labels = data(0)[1], data(1)[1]
-    assert guard.origin(train, labels) == guard.origin(train[:9], labels[:9]) == "train"
-    assert guard.origin(train[:9], 1 - labels[:9]) == guard.origin(train[[0, 0, 1]], labels[[0, 0, 1]]) == "other"
-    assert guard.origin(X, y) == guard.origin(X, 1 - y) == "holdout"  # labels of the holdout are not told
-    assert guard.origin(X[:1].astype(np.float32)) == guard.origin(X[:5].astype(object)) == "mixed"
-    assert guard.origin(train[:5].astype(object), labels[:5]) == "train"
-    with pytest.raises(InputError, match="no pairs"):  # rows that contain labels would tell them
-        Thresholdout(X, queries=5, budget=1).origin(train)
-
-
-def test_records_of_few_different_rows_are_told_apart_by_labels_and_numbers() -> None:
-    rng = np.random.default_rng(4)
-    X, y = rng.integers(0, 2, size=(2 * N, 2)), rng.normal(size=2 * N)
-    guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=50, budget=3, mechanism="thresholdout")
-    assert guard.origin(X[N:], y[N:]) == "train"
-    assert guard.origin(X, y) == guard.origin(X) == "mixed"
-
-
-def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_training_weight() -> None:
-    rng = np.random.default_rng(3)
-    weights = rng.uniform(0.5, 2.0, size=N), rng.uniform(0.5, 3.0, size=N)
-    model = LogisticRegression().fit(*data(1))
-    guard = make(mechanism="splitting", queries=1)
-    answer = guard.score(model, "accuracy", sample_weight=weights)
-    correct = model.predict(data(0)[0]) == data(0)[1]
-    most = weights[0].max()
-    assert answer.value == pytest.approx((np.minimum(weights[1], most) * correct).mean() / weights[0].mean(), abs=1e-6)
-    assert answer.lower == 0.0
-    assert answer.upper == pytest.approx(most / weights[0].mean())
-    plain = make(mechanism="splitting", queries=1).score(model, "accuracy")
-    assert answer.half_width == pytest.approx(plain.half_width * answer.upper)
-    on_train = make().score(model, "accuracy", sample_weight=(weights[0], rng.uniform(0.5, 2.0, size=N)))
-    trained = np.average(model.predict(data(1)[0]) == data(1)[1], weights=weights[0])
-    assert on_train.source == "train"
-    assert on_train.value == pytest.approx(trained)
-
-
-@pytest.mark.parametrize(
-    ("weights", "error", "message"),
-    [
-        (np.ones(N), InputTypeError, "train weights, holdout weights"),
-        ((np.ones(N), np.ones(3)), InputError, "holdout weights of shape"),
-        ((np.zeros(N), np.ones(N)), InputError, "all zero"),
-        ((np.full(N, 1e308), np.ones(N)), InputError, "too different sizes"),
-        ((np.ones(N), -np.ones(N)), InputError, "negative"),
-        ((np.ones(N), np.full(N, "a")), InputTypeError, "not numbers"),
-    ],
-)
-def test_weights_that_cannot_be_used_are_refused(weights: object, error: type[Exception], message: str) -> None:
-    guard = make()
-    model = LogisticRegression().fit(*data(1))
-    with pytest.raises(error, match=message):
-        guard.score(model, sample_weight=weights)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="a metric that is a mean"):
-        guard.score(model, "roc_auc", sample_weight=(np.ones(N), np.ones(N)))
-    assert guard.history.empty
-
-
-def test_a_retired_guard_shows_its_history_and_says_that_it_is_retired(tmp_path: Path) -> None:
-    ledger = MemoryLedger()
-    guard = make(ledger=ledger)
-    guard.ask(lambda X, y: np.asarray(y), key="first")
-    [identity] = ledger.guards()
-    export_history(ledger, identity, tmp_path / "history.jsonl")
-    audited = MemoryLedger()
-    import_history(audited, tmp_path / "history.jsonl")
-    copy_of_it = make(ledger=audited)
-    assert copy_of_it.history.equals(guard.history)
-    assert "retired" in repr(copy_of_it)
-    for use in (lambda: copy_of_it.remaining, lambda: copy_of_it.ask(lambda X, y: np.asarray(y))):
-        with pytest.raises(LedgerRetired):
-            use()
-    ledger.retire(identity, "moved for the test")
-    assert "moved for the test" in repr(guard)
-    with pytest.raises(LedgerRetired, match="moved for the test"):
-        guard.ask(0.5, np.full(N, 0.5))
-
-
-def test_a_stored_answer_is_told_before_anything_is_computed_on_the_holdout() -> None:
-    """A key that is known would otherwise make failures free, and with them all labels."""
-    guard = make()
-    first = guard.ask(lambda X, y: np.full(len(y), 0.5), key="k")
-    holdout, seen = data(0)[0][0, 0], []
-
-    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        seen.append(X[0, 0])
-        if X[0, 0] == holdout:
-            raise RuntimeError
-        return np.full(len(y), 0.5)
-
-    again = guard.ask(query, key="k")
-    assert again.repeated
-    assert again.value == first.value
-    assert holdout not in seen
-    model = LogisticRegression().fit(*data(1))
-    scored = guard.score(model, key="s")
-    assert guard.score(model, key="s").value == scored.value
-    assert len(guard.history) == 2
-
-
-def fail_on_the_holdout(guard: Thresholdout, error: type[BaseException] = RuntimeError) -> None:
-    first = data(0)[0][0, 0]
-
-    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if X[0, 0] == first:
-            raise error(f"the label is {y[0]}")
-        return np.asarray(y)
-
-    with pytest.raises(InputError, match=f"{error.__name__} on the holdout") as caught:
-        guard.ask(query)
-    assert "the label is" not in "".join(traceback.format_exception(caught.value))
-
-
-def test_failures_widen_the_half_widths_that_follow() -> None:
-    """One arrangement of f failures among m questions has the share 2^-20 (2m)^-f of beta."""
-    guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
-    before = guard.ask(lambda X, y: np.asarray(y)).half_width
-    fail_on_the_holdout(guard)
-    after = guard.ask(lambda X, y: np.asarray(y)).half_width
-    beta = 0.05 * 2.0**-20 / (2 * 50)
-    expected = certify(
-        Independent(N), threshold=0.05, noise_scale=0.001, budget=3, queries=50, confidence=1 - beta, grid=1 / 128
-    )
-    assert after == pytest.approx(expected.half_width(3, 1, "train"), rel=1e-4)
-    assert after > 1.5 * before
-    plain = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
-    for _ in range(3):
-        unharmed = plain.ask(lambda X, y: np.asarray(y)).half_width
-    assert unharmed < after
-
-
-@pytest.mark.parametrize("mechanism", ["gaussian", "splitting", "ladder"])
-def test_bits_that_failures_tell_are_not_certified(mechanism: str) -> None:
-    """Questions that fail where a label is 1 spell the labels; a table of them has a truth of one half."""
-    guard = make(mechanism=mechanism, queries=60)
-    (X, y), known = data(0), {}
-    for i in range(40):
-        key = X[i, 0]
-
-        def query(X: np.ndarray, y: np.ndarray, key: float = key) -> np.ndarray:
-            if (y[X[:, 0] == key] == 1).any():
-                raise RuntimeError
-            return np.full(len(y), 0.5)
-
-        try:
-            guard.ask(query)
-            known[key] = 0
-        except InputError:
-            known[key] = 1
-    assert [known[X[i, 0]] for i in range(40)] == y[:40].tolist()
-    answer = guard.ask(lambda X, y: np.asarray([known.get(x, 0) for x in X[:, 0]]) == y)
-    assert answer.half_width == 1.0
-
-
-@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, type("Panic", (BaseException,), {})])
-def test_exits_and_panics_on_the_holdout_are_failures_too(error: type[BaseException]) -> None:
-    guard = make()
-    fail_on_the_holdout(guard, error)
-    assert guard.remaining == 2
-
-
-def test_an_interrupt_says_nothing_and_costs_nothing() -> None:
-    guard = make()
-    first = data(0)[0][0, 0]
-
-    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if X[0, 0] == first:
-            raise KeyboardInterrupt(f"the label is {y[0]}")
-        return np.asarray(y)
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        guard.ask(query)
-    assert "the label is" not in "".join(traceback.format_exception(caught.value))
-    assert guard.history.empty
-
-
-def test_warnings_about_the_holdout_are_not_shown(recwarn: pytest.WarningsRecorder) -> None:
-    guard = make()
-    first = data(0)[0][0, 0]
-
-    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-        if X[0, 0] == first:
-            warnings.warn(f"unknown category {y[0]}", UserWarning, stacklevel=1)
-        return np.asarray(y)
-
-    guard.ask(query)
-    assert not recwarn.list
-
-
-def test_the_training_part_is_handed_out_read_only() -> None:
-    guard = make()
-    model = make_pipeline(StandardScaler(copy=False), LogisticRegression()).fit(*data(1))
-    before = guard.train[0].copy()
-    first, second = guard.score(model), guard.score(model)
-    assert (first.query, second.query) == (1, 2)
-    assert guard.history["train"].nunique() == 1
-    assert np.array_equal(guard.train[0], before)
-    assert guard.origin(*data(1)) == "train"
-
-
-@pytest.mark.parametrize("retyped", [lambda X, y: (X.astype(object), y), lambda X, y: (X, y.astype(object))])
-def test_a_retyped_holdout_is_the_same_holdout(retyped: Callable[..., tuple[object, object]]) -> None:
-    ledger = MemoryLedger()
-    make(ledger=ledger).ask(1.0, np.zeros(N))
-    settings = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout"}
-    assert Thresholdout(retyped(*data(0)), ledger=ledger, **settings).remaining == 2  # type: ignore[arg-type]
-
-
-def test_another_holdout_beside_a_guard_of_the_first_version_is_refused() -> None:
-    """That guard knows its holdout in one order only, so this may be the same one in another order."""
-    ledger = MemoryLedger()
-    guard = make()
-    [made] = guard._ledger.guards()
-    parameters = {k: v for k, v in guard._ledger.parameters(made).items() if k != "order"}
-    ledger.create(guard._records.first_fingerprint(), parameters, guard._ledger.state(made))
-    assert make(ledger=ledger).remaining == 3
-    X, y = data(0)
-    settings = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout"}
-    with pytest.raises(LedgerMismatch, match="first version"):
-        Thresholdout((X[::-1], y[::-1]), ledger=ledger, **settings)  # type: ignore[arg-type]

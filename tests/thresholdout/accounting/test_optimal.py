@@ -172,7 +172,6 @@ def test_binomial_probabilities_in_many_digits(T: int, log_eps: float, place: fl
 
 def test_agreement_with_privacy_loss_distributions_of_a_peer() -> None:
     """dp-accounting agrees where its grid divides every epsilon; for many steps its epsilon is a little too small."""
-    pytest.importorskip("dp_accounting")
     from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as pld
 
