@@ -139,7 +139,8 @@ def test_the_log_tells_everything(story: Story) -> None:
 def test_power_loss_at_every_moment(story: Story, tmp_path: Path) -> None:
     story.tell()
     missing = lost(story, tmp_path, losses)
-    assert missing["moments"] > 10 * 2 * QUESTIONS * (PROCESSES + 1)
+    fewest_commits = QUESTIONS * (PROCESSES + 1)  # the two threads of a process share a commit at most
+    assert missing["moments"] > 5 * fewest_commits
     assert missing["lost"] == 0
 
 
