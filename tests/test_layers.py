@@ -13,6 +13,8 @@ LAYERS = {
     "thresholdout.errors": 1,
     "thresholdout.accounting": 2,
     "thresholdout.answer": 2,
+    "thresholdout.learning": 3,
+    "thresholdout.auditing": 3,
     "thresholdout.sharing": 2,
     "thresholdout.fingerprint": 2,
     "thresholdout.metrics": 2,
@@ -41,7 +43,10 @@ LAYERS = {
     "thresholdout.simulation": 8,
     "thresholdout.cli": 9,
 }
-SAME_LAYER_STRANGERS = {("thresholdout.mechanisms", "thresholdout.ledger")}
+SAME_LAYER_STRANGERS = {
+    ("thresholdout.auditing", "thresholdout.learning"),
+    ("thresholdout.mechanisms", "thresholdout.ledger"),
+}
 
 # The guard makes its scorer and splitter itself, so that users need one name only. The event of an interaction with a
 # guard asks the mechanism what it leaks.
@@ -56,6 +61,8 @@ HEAVY_ALLOWED = {
     "thresholdout.model_selection.search": {"sklearn"},
     "thresholdout.model_selection.keys": {"joblib"},
     "thresholdout.accounting": {"scipy"},
+    "thresholdout.learning": {"scipy", "sklearn"},
+    "thresholdout.auditing": {"scipy"},
     "thresholdout.cli": {"click"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},

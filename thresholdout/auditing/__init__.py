@@ -1,0 +1,1 @@
+"""Lower bounds on what a mechanism or learner leaks, measured instead of believed."""

@@ -1,0 +1,179 @@
+"""What a private learner has leaked, in numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from thresholdout.accounting.arguments import open_unit, positive
+from thresholdout.accounting.events import ADJACENCIES, Adjacency, Event, check_adjacency
+from thresholdout.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["PrivacyReport", "account_for", "choose_noise"]
+
+FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a floating-point Gaussian, not an exact one"
+_NEIGHBOURS = dict(zip(ADJACENCIES, ("one record more or less", "another record in one's place"), strict=True))
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """What a learner has leaked about its records.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee, of everything released so far; epsilon is ``inf`` where there is none.
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    event : Event or None
+        What was done, for an accountant, or for ``guard.record_look``; None where nothing private was done.
+    accountant : str
+        Which one found the epsilon.
+    noise_multiplier : float
+        Of each step; what it is a multiple of is the learner's to say.
+    released : str
+        What the guarantee covers.
+    assumptions : tuple of str
+        Under which it holds.
+    leaks : tuple of str
+        What the learner has taken from the data outside the guarantee.
+    details : mapping
+        More numbers of the learner.
+
+    Examples
+    --------
+    >>> from thresholdout.accounting import GaussianAnswer
+    >>> report = account_for(GaussianAnswer(4.0), delta=1e-6, released="the answer", noise_multiplier=4.0)
+    >>> round(report.epsilon, 3), report.private
+    (1.061, True)
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    event: Event | None
+    accountant: str
+    noise_multiplier: float
+    released: str
+    assumptions: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def private(self) -> bool:
+        """Whether there is a guarantee, with nothing outside it."""
+        return math.isfinite(self.epsilon) and not self.leaks
+
+    def to_series(self) -> pd.Series[Any]:
+        """Return all numbers and words as a pandas Series."""
+        import pandas as pd
+
+        names = ("epsilon", "delta", "adjacency", "accountant", "noise_multiplier", "released", "assumptions", "leaks")
+        return pd.Series({**{name: getattr(self, name) for name in names}, **self.details}, dtype=object)
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.epsilon):
+            lines = [f"No privacy: nothing bounds what {self.released} tells about a record."]
+        else:
+            lines = [
+                f"({self.epsilon:.4g}, {self.delta:g})-differential privacy of {self.released}, "
+                f"for neighbours with {_NEIGHBOURS[self.adjacency]} ({self.accountant} accountant, "
+                f"noise multiplier {self.noise_multiplier:.4g})."
+            ]
+        lines += [f"It holds if {assumption}." for assumption in self.assumptions]
+        lines += [f"NOT covered: {leak}." for leak in self.leaks]
+        return "\n".join(lines)
+
+
+def account_for(
+    event: Event | None,
+    *,
+    delta: float,
+    released: str,
+    noise_multiplier: float,
+    adjacency: Adjacency = "replace_one",
+    assumptions: tuple[str, ...] = (FLOATING_POINT,),
+    leaks: tuple[str, ...] = (),
+    details: Mapping[str, Any] | None = None,
+) -> PrivacyReport:
+    """Return the report of what was done, at the smallest epsilon of all accountants.
+
+    Parameters
+    ----------
+    event : Event or None
+        None for a learner without noise.
+    delta : float
+        In (0, 1).
+    released, noise_multiplier, adjacency, assumptions, leaks, details
+        See `PrivacyReport`.
+    """
+    from thresholdout.accounting.calibration import best_epsilon
+
+    delta, adjacency = open_unit(delta, "delta"), check_adjacency(adjacency)
+    epsilon, accountant = math.inf, "none"
+    if event is not None:
+        best = best_epsilon(event, delta, adjacency=adjacency)
+        epsilon, accountant = best.epsilon, best.accountant
+    return PrivacyReport(
+        epsilon, delta, adjacency, event, accountant, noise_multiplier, released, assumptions, leaks, details or {}
+    )
+
+
+def choose_noise(
+    make_event: Callable[[float], Event],
+    *,
+    epsilon: float | None,
+    noise_multiplier: float | None,
+    delta: float,
+    adjacency: Adjacency = "replace_one",
+    tolerance: float = 1e-4,
+) -> float:
+    """Return the noise multiplier that was given, or the smallest one that meets a target.
+
+    Parameters
+    ----------
+    make_event : callable
+        From a noise multiplier to all that will be done.
+    epsilon : float or None
+        The target, above 0.
+    noise_multiplier : float or None
+        Exactly one of the two is given; 0 is no noise, and no privacy.
+    delta : float
+        In (0, 1).
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    tolerance : float
+        How far above the smallest multiplier the result may be, relatively.
+
+    Raises
+    ------
+    InputError
+        When both or neither is given, or no noise meets the target.
+
+    Examples
+    --------
+    >>> from thresholdout.accounting import GaussianAnswer
+    >>> noise = choose_noise(GaussianAnswer, epsilon=1.0, noise_multiplier=None, delta=1e-6)
+    >>> 4.2 < noise < 4.3
+    True
+    """
+    from thresholdout.accounting.calibration import calibrate
+
+    if (epsilon is None) == (noise_multiplier is None):
+        seen = "both" if epsilon is not None else "neither"
+        raise InputError("epsilon", f"{seen} of epsilon and noise_multiplier", "one of the two")
+    if epsilon is None:
+        return positive(noise_multiplier, "noise_multiplier", zero=True)
+    return calibrate(
+        make_event,
+        positive(epsilon, "epsilon"),
+        open_unit(delta, "delta"),
+        adjacency=adjacency,
+        bracket=(0.3, 30.0),
+        tolerance=tolerance,
+    ).value

@@ -1,0 +1,79 @@
+"""Separate streams of random numbers for the start, the sampling of records and the noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+
+__all__ = ["Streams", "streams"]
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Three independent generators.
+
+    Attributes
+    ----------
+    initial : numpy.random.Generator
+        For starting values, which must not depend on the data.
+    sampling : numpy.random.Generator
+        For which records a step looks at.
+    noise : numpy.random.Generator
+        For the noise that makes a step private.
+    """
+
+    initial: np.random.Generator
+    sampling: np.random.Generator
+    noise: np.random.Generator
+
+
+def streams(random_state: Any = None, call: int = 0) -> Streams:
+    """Return the streams of one call of a learner.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        With None, fresh entropy of the operating system: what a release needs. An integer gives the same streams each
+        time, and whoever knows it can compute the noise and subtract it; it is for simulation, or must stay secret.
+        Of a generator, a seed is drawn.
+    call : int
+        Calls that continue an earlier one, such as those of ``partial_fit``, count on: the streams of each are
+        different for the same integer. No state of a generator needs to be kept, from which past noise could be
+        computed.
+
+    Returns
+    -------
+    Streams
+
+    Examples
+    --------
+    >>> first, again, next_ = streams(0), streams(0), streams(0, call=1)
+    >>> bool(first.noise.normal() == again.noise.normal()), bool(again.noise.normal() == next_.noise.normal())
+    (True, False)
+    >>> one = streams(0)
+    >>> bool(one.noise.normal() == one.sampling.normal())
+    False
+    """
+    if isinstance(call, bool) or not isinstance(call, (int, np.integer)) or call < 0:
+        raise InputError("call", repr(call), "a whole number, 0 or more")
+    entropy: Any
+    if random_state is None or random_state is np.random:
+        entropy = None
+    elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise InputError("random_state", repr(random_state), "0 or more")
+        entropy = int(random_state)
+    elif isinstance(random_state, np.random.RandomState):
+        entropy = [int(word) for word in random_state.randint(0, 2**32, 4, dtype=np.uint64)]
+    elif isinstance(random_state, np.random.Generator):
+        entropy = [int(word) for word in random_state.integers(0, 2**32, 4)]
+    else:
+        seen = f"a {type(random_state).__name__}"
+        raise InputTypeError("random_state", seen, "None, an integer, or a generator of numpy")
+    root = np.random.SeedSequence(entropy, spawn_key=(int(call),))
+    initial, sampling, noise = (np.random.default_rng(seed) for seed in root.spawn(3))
+    return Streams(initial, sampling, noise)
