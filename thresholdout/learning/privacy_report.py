@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PrivacyReport", "account_for", "choose_noise"]
 
-FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a floating-point Gaussian, not an exact one"
+FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a Gaussian in floating point"
 _NEIGHBOURS = dict(zip(ADJACENCIES, ("one record more or less", "another record in one's place"), strict=True))
 
 
