@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["PrivacyReport", "account_for", "choose_noise"]
 
 FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a Gaussian in floating point"
-_NEIGHBOURS = dict(zip(ADJACENCIES, ("one record more or less", "another record in one's place"), strict=True))
+_NEIGHBOURS = dict(zip(ADJACENCIES, ("one {0} more or less", "another {0} in one's place"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class PrivacyReport:
         What the learner has taken from the data outside the guarantee.
     details : mapping
         More numbers of the learner.
+    unit : str
+        Whose data neighbours differ in: a record's, or a client's with all its records.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class PrivacyReport:
     assumptions: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    unit: str = "record"
 
     @property
     def private(self) -> bool:
@@ -78,11 +81,11 @@ class PrivacyReport:
 
     def __str__(self) -> str:
         if not math.isfinite(self.epsilon):
-            lines = [f"No privacy: nothing bounds what {self.released} tells about a record."]
+            lines = [f"No privacy: nothing bounds what {self.released} tells about a {self.unit}."]
         else:
             lines = [
                 f"({self.epsilon:.4g}, {self.delta:g})-differential privacy of {self.released}, "
-                f"for neighbours with {_NEIGHBOURS[self.adjacency]} ({self.accountant} accountant, "
+                f"for neighbours with {_NEIGHBOURS[self.adjacency].format(self.unit)} ({self.accountant} accountant, "
                 f"noise multiplier {self.noise_multiplier:.4g})."
             ]
         lines += [f"It holds if {assumption}." for assumption in self.assumptions]
@@ -100,6 +103,7 @@ def account_for(
     assumptions: tuple[str, ...] = (FLOATING_POINT,),
     leaks: tuple[str, ...] = (),
     details: Mapping[str, Any] | None = None,
+    unit: str = "record",
 ) -> PrivacyReport:
     """Return the report of what was done, at the smallest epsilon of all accountants.
 
@@ -109,7 +113,7 @@ def account_for(
         None for a learner without noise.
     delta : float
         In (0, 1).
-    released, noise_multiplier, adjacency, assumptions, leaks, details
+    released, noise_multiplier, adjacency, assumptions, leaks, details, unit
         See `PrivacyReport`.
     """
     from thresholdout.accounting.calibration import best_epsilon
@@ -119,8 +123,9 @@ def account_for(
     if event is not None:
         best = best_epsilon(event, delta, adjacency=adjacency)
         epsilon, accountant = best.epsilon, best.accountant
+    more = details or {}
     return PrivacyReport(
-        epsilon, delta, adjacency, event, accountant, noise_multiplier, released, assumptions, leaks, details or {}
+        epsilon, delta, adjacency, event, accountant, noise_multiplier, released, assumptions, leaks, more, unit
     )
 
 
