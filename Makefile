@@ -15,7 +15,7 @@ OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
 OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/model_selection/test_scorer.py \
 	tests/thresholdout/test_guard.py tests/thresholdout/ledger/test_memory.py
 
-.PHONY: help demo test test-slow test-oldest postgres lint bench clean
+.PHONY: help demo test test-slow test-oldest postgres browser lint bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test-slow  the long statistical tests too"
 	@echo "make lint       ruff and mypy --strict"
 	@echo "make postgres   PostgreSQL from the system's packages, for its tests"
+	@echo "make browser    Chromium from the system's packages, for the tests of reports"
 	@echo "make bench      the measurements of benchmarks/README.md"
 
 $(VENV)/.made:
@@ -56,10 +57,13 @@ lint: $(VENV)/.test
 postgres: $(VENV)/.test
 	@$(BIN)/python -m tests.thresholdout.ledger.postgres_server
 
-test: lint postgres test-oldest
+browser: $(VENV)/.test
+	@$(BIN)/python -m tests.thresholdout.report.browser
+
+test: lint postgres browser test-oldest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-test-slow: lint postgres
+test-slow: lint postgres browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'slow or not slow'
 
 ifeq ($(OLDEST_PYTHON),)

@@ -35,6 +35,7 @@ LAYERS = {
     "thresholdout.plotting": 4,
     "thresholdout.looks": 5,
     "thresholdout.planning": 5,
+    "thresholdout.report": 5,
     "thresholdout.guard": 6,
     "thresholdout.remote": 6,
     "thresholdout": 7,

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.model_selection import GuardScorer, TrainSplit
     from thresholdout.model_selection.policy import Exhausted
+    from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]
 
@@ -145,7 +146,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
     served: ClassVar[frozenset[str]] = frozenset(
         {
             "__repr__", "_id", "_origin", "ask", "certificate", "certificate_with", "dependence", "exhausted",
-            "history", "looks", "n", "parameters", "record_look", "remaining", "score", "scorer", "split", "train",
+            "history", "looks", "n", "parameters", "record_look", "remaining", "report", "score", "scorer", "split",
+            "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""
@@ -524,6 +526,32 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         from thresholdout.plotting import plot_history
 
         return plot_history(self.history, ax=ax)
+
+    def report(self, title: str = "") -> GuardReport:
+        """Return everything public about this guard, as one page; its `save` writes an HTML file.
+
+        Parameters
+        ----------
+        title : str, optional
+            Heading of the page.
+
+        Examples
+        --------
+        >>> import numpy as np, tempfile
+        >>> guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, mechanism="thresholdout")
+        >>> guard.report("Spring leaderboard").save(Path(tempfile.mkdtemp()) / "report.html").stat().st_size > 5000
+        True
+        """
+        from thresholdout.report import report_of
+
+        return report_of(
+            self._ledger,
+            self._id,
+            certificate=self.certificate,
+            dependence=self.dependence.describe(),
+            looks=tuple(map(repr, self.looks.events)),
+            title=title,
+        )
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from thresholdout.model_selection import GuardScorer, TrainSplit
     from thresholdout.model_selection.policy import Exhausted
     from thresholdout.records import Origin
+    from thresholdout.report import GuardReport
 
 __all__ = ["RemoteGuard", "known"]
 
@@ -177,6 +178,10 @@ class RemoteGuard(Elsewhere, Thresholdout):
         """The mechanism's public parameters."""
         parameters: Parameters = self._handle.call("parameters")
         return parameters
+
+    def report(self, title: str = "") -> GuardReport:
+        """Return everything public about this guard; see `Thresholdout.report`."""
+        return cast("GuardReport", self._handle.call("report", title))
 
     def __repr__(self) -> str:
         try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
     from thresholdout.metrics import Metric
 
-__all__ = ["ask", "create", "history", "status"]
+__all__ = ["ask", "create", "history", "report", "status"]
 
 
 @click.command()
@@ -200,3 +200,29 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
             )
         figure.savefig(in_folder(plot_path), dpi=150)
         click.echo(f"drawn to {plot_path}")
+
+
+@click.command()
+@LEDGER
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="Write the page to this file.",
+)
+@click.option("--title", default="", help="Heading of the page.")
+@GUARD
+def report(ledger: str, output: Path, title: str, guard: str | None) -> None:
+    """Write one HTML page about a guard: answers, budget, and what they are worth; nothing secret is on it."""
+    from thresholdout.ledger import open_ledger
+    from thresholdout.report import report_of
+    from thresholdout.service import DOCUMENT, PredictionGuard
+
+    with open_ledger(ledger, must_exist=True) as opened:
+        chosen = choose(opened, guard)
+        if DOCUMENT in opened.documents(chosen):
+            made = PredictionGuard.open(opened, chosen).guard.report(title)
+        else:
+            made = report_of(opened, chosen, title=title)
+    click.echo(f"{made.save(in_folder(output))}: {made.questions} questions")

@@ -17,12 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
+
+from tests.system_packages import apt_get, privileged, works
 
 PROGRAMS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 OWNERS = ("postgres", "nobody")
@@ -67,30 +68,17 @@ def install(seconds: float = 240.0) -> str:
     folder = programs()
     if folder is not None:
         return f"PostgreSQL {version(folder)} found"
-    root: list[str] | None = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    if shutil.which("apt-get") is None or (root and not _works([*root, "true"], 10)):
-        root = None
+    root = privileged()
     if root is not None:
-        quiet = [*root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "DPkg::Lock::Timeout=60"]
-        until = time.monotonic() + seconds
         # Debian's package would make and start a server that nobody asked for.
-        _works([*root, "mkdir", "-p", str(NO_CLUSTER.parent)], 10)
-        _works([*root, "sh", "-c", f"echo 'create_main_cluster = false' > {NO_CLUSTER}"], 10)
-        _works([*quiet, "update"], until - time.monotonic())
-        wanted = ["install", "-y", "--no-install-recommends", "postgresql"]
-        _works([*quiet, *wanted], until - time.monotonic())
-        _works([*root, "rm", "-f", str(NO_CLUSTER)], 10)
+        works([*root, "mkdir", "-p", str(NO_CLUSTER.parent)], 10)
+        works([*root, "sh", "-c", f"echo 'create_main_cluster = false' > {NO_CLUSTER}"], 10)
+        apt_get(["postgresql"], seconds)
+        works([*root, "rm", "-f", str(NO_CLUSTER)], 10)
     folder = programs()
     if folder is not None:
         return f"PostgreSQL {version(folder)} installed"
     return "no PostgreSQL and no way to install it here: its tests will be skipped"
-
-
-def _works(words: Sequence[str], seconds: float) -> bool:
-    try:
-        return subprocess.run(words, capture_output=True, timeout=max(seconds, 1), check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 class Server:

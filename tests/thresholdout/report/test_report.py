@@ -1,0 +1,258 @@
+"""What is in a report, and what never is."""
+
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from joblib import Parallel, delayed
+
+from graphs import Groups
+from tests.thresholdout.report.lives import SECRET, long_life
+from thresholdout import Thresholdout
+from thresholdout.accounting import BlackBox
+from thresholdout.cli import main
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.mechanisms import LadderParameters
+from thresholdout.noise import SeededNoise
+from thresholdout.report import GuardReport
+from thresholdout.report.pictures import plot_against_train, plot_budget, thinned
+from thresholdout.service import PredictionGuard
+
+VOID = {"meta", "img", "link", "br"}
+
+
+class Checker(HTMLParser):
+    """Checks that elements are closed in order, and collects tags, attributes and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(report: GuardReport) -> Checker:
+    checker = Checker()
+    checker.feed(report.html)
+    assert checker.open == []
+    return checker
+
+
+@pytest.fixture(scope="module")
+def guard() -> Thresholdout:
+    return long_life()
+
+
+@pytest.fixture(scope="module")
+def page(guard: Thresholdout) -> Checker:
+    return read(guard.report("Spring"))
+
+
+def test_the_numbers_are_those_of_the_history(guard: Thresholdout, page: Checker) -> None:
+    history = guard.history
+    text = " ".join(page.text)
+    report = guard.report()
+    assert report.questions == len(history)
+    assert report.from_holdout == (history["source"] == "holdout").sum() == 5
+    assert (report.budget, report.remaining, report.spent) == (5, 0, 5)
+    assert f"{len(history)} of 200" in page.text
+    assert "as many as there may be" in text
+    assert guard.certificate.statement in page.text
+    rows = re.findall(r"<tr[^>]*><td>(\d+)</td>", guard.report().html)
+    assert [int(row) for row in rows] == list(history["query"])
+    last = history.iloc[-1]
+    assert f"{last['value']:.4f}" in page.text
+    assert f"{last['half_width']:.4f}" in page.text
+
+
+def test_nothing_is_loaded_and_nothing_runs(page: Checker) -> None:
+    assert not {"script", "link", "iframe", "object", "form"} & set(page.tags)
+    sources = [value for _, name, value in page.attributes if name in {"src", "href", "srcset", "action"}]
+    assert len(sources) == 3
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert ("meta", "http-equiv", "Content-Security-Policy") in page.attributes
+
+
+def test_names_are_text_and_not_markup(page: Checker) -> None:
+    assert "rule <script>alert(7)</script>" in page.text
+    with pytest.raises(InputTypeError, match="title"):
+        long_life(0).report(title=3)  # type: ignore[arg-type]
+
+
+def test_nothing_secret_is_shown(guard: Thresholdout) -> None:
+    shown = guard.report().html
+    secrets = [word for word in guard._ledger.state(guard._id).split() if len(word) > 8 and word.isdigit()]
+    assert len(secrets) == 1  # the noisy threshold
+    for secret in (*secrets, str(SECRET)):
+        assert secret not in shown
+    assert str(SECRET) in str(guard._records.holdout[0][0, 0])  # the holdout does have it
+
+
+def test_labels_and_the_place_of_the_ledger_stay_out(tmp_path: Path) -> None:
+    labels = np.where(np.arange(4000) % 2, "zebra-label", "okapi-label")
+    table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": labels})
+    path = tmp_path / "guard.db"
+    service = PredictionGuard.create(path, table[:2000], table[2000:], label="y", queries=100, budget=1)
+    service.ask(pd.DataFrame({"id": table["id"], "prediction": labels}), "accuracy", name="first")
+    output = tmp_path / "page.html"
+    result = CliRunner().invoke(main, ["report", str(path), "--output", str(output), "--title", "Zoo"])
+    assert result.exit_code == 0, result.output
+    assert result.output == f"{output}: 1 questions\n"
+    shown = output.read_text()
+    assert "first (accuracy)" in shown
+    assert "With probability at least 0.95, all answers at once" in shown
+    for secret in ("zebra", "okapi", str(tmp_path)):
+        assert secret not in shown
+
+
+def test_a_ledger_alone_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "guard.db"
+    holdout = np.arange(1000.0)
+    guard = Thresholdout(holdout, queries=10, budget=2, mechanism="thresholdout", ledger=path)
+    guard.ask(0.25, holdout < 250, name="small")
+    result = CliRunner().invoke(main, ["report", str(path), "--output", str(tmp_path / "page.html")])
+    assert result.exit_code == 0, result.output
+    shown = (tmp_path / "page.html").read_text()
+    assert "The certificate itself is not in the ledger" in shown
+    assert "small" in shown
+    missing = CliRunner().invoke(main, ["report", str(tmp_path / "other.db")])
+    assert missing.exit_code == 1
+    assert "other.db" in missing.output
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    report = long_life(2).report()
+    file = report.save(str(tmp_path / "report.html"))
+    assert report.save(file) == file
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(InputError, match=r"folder that does not exist.*expected"):
+        report.save(tmp_path / "nowhere" / "report.html")
+    with pytest.raises(InputError, match="which is a folder"):
+        report.save(tmp_path)
+    with pytest.raises(InputTypeError, match="path"):
+        report.save(3)  # type: ignore[arg-type]
+
+
+def test_a_new_guard_says_so() -> None:
+    page = read(long_life(0).report())
+    assert "No question has been asked yet." in page.text
+    assert "img" not in page.tags
+
+
+def test_looks_failures_seeds_and_retirement_are_told() -> None:
+    holdout = np.arange(10_000.0)
+    guard = Thresholdout(
+        holdout, train=holdout + 1e5, queries=100, budget=2, mechanism="thresholdout", noise=SeededNoise(0)
+    )
+    guard.record_look(BlackBox(0.01))
+
+    def fails(values: np.ndarray) -> np.ndarray:
+        if values[0] < 1e5:
+            raise ValueError
+        return values > 0
+
+    with pytest.raises(InputError):
+        guard.ask(fails)
+    guard.ask(lambda values: values % 2 == 0)
+    guard._ledger.retire(guard._id, "the season is over")
+    report = guard.report()
+    text = " ".join(read(report).text)
+    assert (report.questions, report.failures, len(report.answers)) == (2, 1, 1)
+    assert "1 failed on the holdout, and are charged." in text
+    assert "BlackBox(epsilon=0.01)" in text
+    assert "it is a simulation" in text
+    assert "the season is over" in text
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "splitting", "ladder"])
+def test_every_mechanism_has_a_page(mechanism: str) -> None:
+    rng = np.random.default_rng(0)
+    holdout = rng.random(4000)
+    options = {"queries": 20, "mechanism": LadderParameters() if mechanism == "ladder" else mechanism}
+    guard = Thresholdout(holdout, **options)  # type: ignore[arg-type]
+    for k in range(3):
+        guard.ask(0.5, holdout > k / 4)
+    report = guard.report()
+    assert "No question" not in " ".join(read(report).text)
+    assert report.questions == 3
+
+
+def test_questions_of_several_ranges_have_pictures_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    holdout = rng.random(4000)
+    guard = Thresholdout(holdout, queries=20, budget=2, mechanism="thresholdout")
+    for high in (1.0, 2.0, 3.0, 4.0):
+        guard.ask(0.5, holdout, bounds=(0.0, high))
+    page = read(guard.report())
+    assert page.tags.count("img") == 2 * 3 + 1
+    assert "Questions with 1 more ranges are in the table only." in page.text
+
+
+def test_from_another_process_it_is_the_same() -> None:
+    guard = long_life(3)
+    (report,) = Parallel(n_jobs=2)(delayed(lambda g: g.report("there"))(g) for g in [guard])
+    assert report.html == guard.report("there").html
+
+
+def test_a_notebook_shows_it_in_a_frame() -> None:
+    shown = long_life(2).report()._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert "<script" not in shown
+
+
+def test_long_histories_are_thinned() -> None:
+    n = 100_000
+    source = np.where(np.arange(n) % 1000 == 0, "holdout", "train")
+    history = pd.DataFrame({"query": np.arange(1, n + 1), "source": source})
+    kept = thinned(history)
+    assert len(kept) == 2000
+    assert (kept["source"] == "holdout").sum() == 100
+    assert kept["query"].is_monotonic_increasing
+    only = thinned(history.assign(source="holdout"))
+    assert len(only) == 2000
+    assert np.diff(only["query"]).max() == 50
+
+
+def test_the_pictures_show_what_they_say(guard: Thresholdout) -> None:
+    answers = guard.report().answers
+    ax = plot_budget(answers, 5)
+    step, budget = ax.get_lines()
+    assert step.get_ydata()[-1] == 5 == budget.get_ydata()[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("question", "answers from the holdout")
+    ax = plot_against_train(answers)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("training value", "answer")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "answer = training value",
+        "answer, from train",
+        "answer, from holdout",
+    ]
+
+
+def test_a_certificate_that_says_nothing_is_shown_as_that() -> None:
+    holdout = np.arange(60.0)
+    guard = Thresholdout(
+        holdout, dependence=Groups(np.zeros(60)), threshold=0.1, noise_scale=0.01, grid=0.01, queries=10, budget=2,
+        mechanism="thresholdout",
+    )  # fmt: skip
+    guard.ask(0.5, holdout < 30)
+    assert not math.isfinite(guard.certificate.tolerance) or guard.certificate.tolerance >= 1.0
+    assert "Nothing is certified about the answers." in " ".join(read(guard.report()).text)

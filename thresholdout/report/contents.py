@@ -1,0 +1,218 @@
+"""What a report says; how it looks is the business of `thresholdout.report.page`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.history import history_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thresholdout.certificates import Certificate
+    from thresholdout.ledger import Ledger
+
+__all__ = ["GuardReport", "report_of"]
+
+
+@dataclass(frozen=True)
+class GuardReport:
+    """Everything public about a guard, at one moment.
+
+    A notebook shows it as its page; `save` writes the page to a file.
+
+    Attributes
+    ----------
+    title : str
+        Heading of the page.
+    identity : str
+        First characters of what the ledger calls the guard.
+    head : str
+        Where the ledger's chain of entries stood; ``thresholdout verify --head`` checks that this history is still
+        there.
+    declared, chosen : mapping
+        What the guard was made for, and the mechanism's parameters.
+    history : DataFrame
+        `Thresholdout.history`.
+    certificate : Certificate or None
+        None when only the ledger was at hand, which does not know the dependence between records.
+    dependence : str
+        The dependence model in words, or empty.
+    looks : tuple of str
+        Other private looks at the holdout.
+    retired : str or None
+        Why the guard answers no more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, mechanism="thresholdout")
+    >>> answer = guard.ask(0.25, np.arange(1000) < 250, name="small")
+    >>> report = guard.report()
+    >>> report.questions, report.spent, "small" in report.html
+    (1, 0, True)
+    """
+
+    title: str
+    identity: str
+    head: str
+    declared: Mapping[str, Any]
+    chosen: Mapping[str, Any]
+    history: pd.DataFrame
+    certificate: Certificate | None
+    dependence: str
+    looks: tuple[str, ...]
+    retired: str | None
+
+    @property
+    def answers(self) -> pd.DataFrame:
+        """The rows of the history that are answers: without failures, which are charged and answer nothing."""
+        return self.history[self.history["source"] != "failed"]
+
+    @property
+    def questions(self) -> int:
+        """How many questions were asked, failures among them."""
+        return len(self.history)
+
+    @property
+    def failures(self) -> int:
+        """How many questions failed on the holdout."""
+        return self.questions - len(self.answers)
+
+    @property
+    def from_holdout(self) -> int:
+        """How many answers came from the holdout."""
+        return int((self.history["source"] == "holdout").sum())
+
+    @property
+    def spent(self) -> int:
+        """How much of the budget is used up; 0 where there is none."""
+        return 0 if self.budget is None else self.budget - self.remaining
+
+    @property
+    def budget(self) -> int | None:
+        """How many answers from the holdout the mechanism has; None for any number."""
+        budget = self.chosen.get("budget")
+        return None if budget is None else int(budget)
+
+    @property
+    def remaining(self) -> int:
+        """What is left of the budget, 0 where there is none."""
+        known = self.history["remaining"].dropna()
+        return int(known.iloc[-1]) if len(known) else self.budget or 0
+
+    @property
+    def html(self) -> str:
+        """The page: one HTML document that needs nothing else, neither other files nor a network nor scripts.
+
+        Raises
+        ------
+        ThresholdoutError
+            When matplotlib is not installed.
+        """
+        from thresholdout.report.page import render
+
+        return render(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file, in the place of an earlier one.
+
+        Parameters
+        ----------
+        path : str or Path
+            Its folder must exist.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            When there is no such folder, or the path is one.
+        """
+        if not isinstance(path, (str, Path)):
+            raise InputTypeError("path", f"a {type(path).__name__}", "the name of a file")
+        file = Path(path)
+        if file.is_dir() or not file.parent.is_dir():
+            seen = f"{file}, which is a folder" if file.is_dir() else f"{file}, in a folder that does not exist"
+            raise InputError("path", seen, "a file in a folder that exists, such as report.html")
+        page = self.html
+        handle, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with open(handle, "w", encoding="utf-8") as out:
+                out.write(page)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(partial, 0o666 & ~mask)
+            os.replace(partial, file)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+        return file
+
+    def _repr_html_(self) -> str:
+        from thresholdout.report.page import embedded
+
+        return embedded(self)
+
+
+def report_of(
+    ledger: Ledger,
+    guard: str,
+    *,
+    certificate: Certificate | None = None,
+    dependence: str = "",
+    looks: tuple[str, ...] = (),
+    title: str = "",
+) -> GuardReport:
+    """Return the report of a guard in a ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where the guard's history is.
+    guard : str
+        What the ledger calls it.
+    certificate : Certificate, optional
+        What its answers are worth.
+    dependence : str, optional
+        The dependence model, in words.
+    looks : tuple of str, optional
+        Other private looks at its holdout.
+    title : str, optional
+        Heading of the page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> from thresholdout.ledger import MemoryLedger
+    >>> ledger = MemoryLedger()
+    >>> guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, ledger=ledger)
+    >>> report_of(ledger, ledger.guards()[0]).certificate is None
+    True
+    """
+    if not isinstance(title, str):
+        raise InputTypeError("title", f"a {type(title).__name__}", "text")
+    stored: Any = ledger.parameters(guard)
+    return GuardReport(
+        title=title or "A guarded holdout",
+        identity=guard[:12],
+        head=ledger.head(guard),
+        declared=stored["declared"],
+        chosen=stored["chosen"],
+        history=history_frame(ledger.entries(guard)),
+        certificate=certificate,
+        dependence=dependence,
+        looks=looks,
+        retired=ledger.retired(guard),
+    )

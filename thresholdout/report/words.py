@@ -1,0 +1,99 @@
+"""A guard's life in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from thresholdout.report.contents import GuardReport
+
+__all__ = ["limits", "mechanism", "parameters", "summary"]
+
+_MECHANISMS = {
+    "thresholdout": "While the training part agrees with the holdout, the guard answers with the training value, which "
+    "costs nothing. When they disagree, it answers with a noisy value from the holdout and spends one unit of budget.",
+    "gaussian": "Every question is answered from the holdout, with Gaussian noise.",
+    "guess-and-check": "Every question brings a guess; the guard checks it, and gives another value when it is wrong.",
+    "ladder": "The guard tells only the best score so far.",
+    "splitting": "Every question is answered from a part of the holdout that no other question has seen.",
+}
+
+_COMMON = (
+    "The holdout was seen by nobody before the guard was made, and through nothing but the guard since.",
+    "What is asked about a record depends on that record, on earlier answers and on other data, but not on other "
+    "records of the holdout.",
+)
+
+
+def summary(report: GuardReport) -> str:
+    """Say in a few sentences what happened."""
+    if not report.questions:
+        return "No question has been asked yet."
+    most = report.declared.get("queries")
+    of = "" if most is None else f" of {most:,}"
+    parts = [f"{report.questions:,}{of} questions were asked."]
+    if report.chosen["mechanism"] == "thresholdout":
+        told = f"{report.from_holdout:,} were answered from the holdout"
+        parts.append(f"{told}{_left(report)}; for all others the training part was good enough.")
+    if report.failures:
+        parts.append(f"{report.failures:,} failed on the holdout, and are charged.")
+    parts.append(_worth(report))
+    if report.retired is not None:
+        parts.append(f"The guard is retired: {report.retired}.")
+    return " ".join(parts)
+
+
+def _left(report: GuardReport) -> str:
+    if report.budget is None:
+        return ""
+    return (
+        f", {report.remaining:,} of {report.budget:,} may still be" if report.remaining else ", as many as there may be"
+    )
+
+
+def _worth(report: GuardReport) -> str:
+    widths = report.answers["half_width"]
+    whole = report.answers["upper"] - report.answers["lower"]
+    if not len(widths):
+        return ""
+    if not (widths < whole).any():
+        return "Nothing is certified about the answers."
+    low, high = float(widths.min()), float(widths.max())
+    size = f"{high:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g} to {high:.3g}"
+    return (
+        f"With probability at least {report.declared['confidence']:g}, every answer, and all of them at once, is "
+        f"within its half-width of the truth: {size}."
+    )
+
+
+def mechanism(report: GuardReport) -> str:
+    """Say how questions are answered."""
+    return _MECHANISMS[str(report.chosen["mechanism"])]
+
+
+def parameters(chosen: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the mechanism's parameters as names and values."""
+    return [(name.replace("_", " "), _plain(value)) for name, value in chosen.items()]
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_plain, value))
+    return str(value)
+
+
+def limits(report: GuardReport) -> list[str]:
+    """Return what the numbers rest on, one sentence each."""
+    found = list(_COMMON)
+    if report.dependence:
+        found.insert(0, f"The records depend on each other as declared: {report.dependence}.")
+    if not report.declared.get("for_release", True):
+        found.append("The noise of this guard was seeded: it is a simulation, and keeps nothing secret.")
+    if report.looks:
+        found.append("Other private looks at the holdout were recorded, and are taken into account from then on.")
+    return found
