@@ -169,11 +169,11 @@ class GaussianNatural(Natural):
 
         Of a component with a full precision all is replaced; of a diagonal one, a coordinate's mean and precision.
         """
-        fine, finite = np.isfinite(self.eta), np.isfinite(self.Lam)
+        fine, finite = np.asarray(np.isfinite(self.eta)), np.asarray(np.isfinite(self.Lam))
         if self.diagonal:
-            fine &= finite
-            return self._of(np.where(fine, self.eta, default.eta), np.where(fine, self.Lam, default.Lam))
-        whole = (fine & finite.all(-1)).all(-1, keepdims=True)
+            both = fine & finite
+            return self._of(np.where(both, self.eta, default.eta), np.where(both, self.Lam, default.Lam))
+        whole = np.asarray((fine & finite.all(-1)).all(-1, keepdims=True))
         eta, Lam = np.where(whole, self.eta, default.eta), np.where(whole[..., None], self.Lam, default.Lam)
         return self._of(eta, Lam)
 
