@@ -9,18 +9,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thresholdout.learning.federated import FederatedRun, run_federated
+    from thresholdout.learning.federated_classifier import FederatedClassifier
+    from thresholdout.learning.langevin import LangevinRun, run_sgld
     from thresholdout.learning.privacy_report import PrivacyReport
     from thresholdout.learning.streams import Streams, streams
 
 _HOMES = {
+    "FederatedClassifier": "thresholdout.learning.federated_classifier",
+    "FederatedRun": "thresholdout.learning.federated",
+    "LangevinRun": "thresholdout.learning.langevin",
     "PrivacyReport": "thresholdout.learning.privacy_report",
     "Streams": "thresholdout.learning.streams",
+    "run_federated": "thresholdout.learning.federated",
+    "run_sgld": "thresholdout.learning.langevin",
     "streams": "thresholdout.learning.streams",
 }
 
 __all__ = [
+    "FederatedClassifier",
+    "FederatedRun",
+    "LangevinRun",
     "PrivacyReport",
     "Streams",
+    "run_federated",
+    "run_sgld",
     "streams",
 ]
 
