@@ -13,6 +13,7 @@ from thresholdout.errors import BudgetExhausted
 from thresholdout.guard import Thresholdout
 from thresholdout.plotting import BLUE, GREY, ORANGE
 from thresholdout.simulation.analysts import AggregationAnalyst
+from thresholdout.simulation.session import Answering, NaiveReuse, Part, interview
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,32 +132,30 @@ def reuse(seed: int = 1, rules: int = 500) -> dict[str, Aggregation]:
 
     X, digit = load_digits(return_X_y=True)
     train, holdout, fresh = _parts(len(digit), (500, 800), seed)
-    order = np.concatenate([train, holdout, fresh])
-    X, odd = X[order], digit[order] % 2 == 1
-    train_rows, holdout_rows, fresh_rows = slice(0, 500), slice(500, 1300), slice(1300, None)
-    analyst = AggregationAnalyst(_weak_rules(X, rules, np.random.default_rng(seed)), odd)
-
-    vote = analyst.run(lambda _, values: float(values.mean()), train_rows, holdout_rows)
-    right = vote == odd
-    results = {
-        "reused holdout": Aggregation(
-            float(right[holdout_rows].mean()), 0.0, float(right[fresh_rows].mean()), "the holdout itself"
-        )
-    }
-
+    odd = digit % 2 == 1
+    votes = _weak_rules(X, rules, np.random.default_rng(seed)).T
+    parts = [Part(votes[rows], odd[rows]) for rows in (train, holdout, fresh)]
     guard = Thresholdout(
-        (X[holdout_rows], odd[holdout_rows]),
-        train=(X[train_rows], odd[train_rows]),
-        queries=rules + 1,
-        budget=5,
-        mechanism="thresholdout",
+        (X[holdout], odd[holdout]), train=(X[train], odd[train]), queries=rules + 1, budget=5, mechanism="thresholdout"
     )
-    vote = analyst.run(lambda t, h: guard.ask(t, h).value, train_rows, holdout_rows)
-    right = vote == odd
-    answer = guard.ask(right[train_rows], right[holdout_rows], name="the vote")
-    results["behind the guard"] = Aggregation(
-        answer.value, answer.half_width, float(right[fresh_rows].mean()), f"the {answer.source} part"
-    )
+
+    results = {}
+    answering: dict[str, Answering] = {"reused holdout": NaiveReuse(), "behind the guard": guard}
+    for name, mechanism in answering.items():
+        session = interview(
+            AggregationAnalyst(),
+            mechanism,
+            parts[0],
+            parts[1],
+            np.random.default_rng(seed),
+            lambda question: float(question(parts[2]).mean()),
+        )
+        report = session.reported
+        assert report is not None
+        guarded = mechanism is guard
+        source = f"the {report.reply.source} part" if guarded else "the holdout itself"
+        width = report.reply.half_width if guarded else 0.0
+        results[name] = Aggregation(report.reply.value, width, report.truth, source)
     return results
 
 

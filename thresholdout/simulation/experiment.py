@@ -1,0 +1,247 @@
+"""Experiments: a grid of settings by seeds, in parallel, resumable, and with the same numbers however it was run."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
+from thresholdout.simulation.cells import Cell, CellStore, Failure, fingerprint
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ExperimentError", "run_experiment"]
+
+Setting: TypeAlias = "Mapping[str, Any]"
+CellFunction: TypeAlias = "Callable[..., Mapping[str, Any] | Iterable[Mapping[str, Any]]]"
+
+
+class ExperimentError(ThresholdoutError):
+    """Some cells of an experiment failed; the results of all others are kept.
+
+    Parameters
+    ----------
+    failures : sequence of Failure
+        Setting, seed, error and traceback of each cell that failed.
+    results : pandas.DataFrame
+        The rows of all others, as `run_experiment` would have returned them.
+    """
+
+    def __init__(self, failures: Sequence[Failure], results: pd.DataFrame) -> None:
+        self.failures = tuple(failures)
+        self.results = results
+        shown = "\n".join(f"  {failure}" for failure in self.failures[:5])
+        more = f"\n  and {len(self.failures) - 5} more" if len(self.failures) > 5 else ""
+        super().__init__(
+            f"{len(self.failures)} cells failed; the rest is kept, and only these run when it is started again:\n"
+            f"{shown}{more}\nThe first traceback:\n{self.failures[0].traceback}"
+        )
+
+
+def run_experiment(
+    function: CellFunction,
+    grid: Mapping[str, Sequence[Any]] | Sequence[Setting],
+    seeds: int | Sequence[int],
+    *,
+    folder: str | Path | None = None,
+    n_jobs: int | None = None,
+    progress: bool = True,
+    version: str | None = None,
+    format: Literal["csv", "parquet"] = "csv",
+) -> pd.DataFrame:
+    """Run a function for every setting and seed, and return its rows as one tidy table.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(rng, **setting)`` returns one row (a mapping of names to numbers, texts or None) or several. All its
+        randomness has to come from ``rng``. It has to be importable from a module to run in other processes.
+    grid : mapping of str to sequence, or sequence of mappings
+        Either the values of each parameter, all combinations of which are run, or the settings one by one. Values are
+        numbers, texts, booleans or None.
+    seeds : int or sequence of int
+        Seeds 0 to ``seeds - 1``, or the seeds themselves.
+    folder : path, optional
+        Where results are kept: a file for every finished cell, ``results.csv`` at the end. An experiment that was
+        interrupted, or in which cells failed, goes on where it stopped. Without it nothing is written.
+    n_jobs : int, optional
+        Number of workers, for joblib. When left out, what ``joblib.parallel_config`` says, else one. The same
+        context chooses other backends, such as Dask's or Ray's.
+    progress : bool, default=True
+        Show a bar where standard error is a terminal.
+    version : str, optional
+        What the cells of a folder have to agree in; when left out, the source of the function's module: results of
+        changed code are not mixed with earlier ones.
+    format : {"csv", "parquet"}
+        Kind of the file of results; Parquet needs pyarrow or fastparquet.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each row of each cell, in the order of settings, seeds and rows: columns of the setting, ``seed``,
+        and what the function returned.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For an empty grid, repeated settings or seeds, values of other types, names that occur twice, or a folder that
+        holds results of another experiment. Nothing has run then, except for names, which are those of rows.
+    ExperimentError
+        When cells failed, after all others have run.
+
+    Notes
+    -----
+    The generator of a cell is made from the seed and a hash of the setting alone, and numerical libraries use one
+    thread within a cell, so that results do not depend on the number of workers, on their order, or on interruptions.
+    Files are written whole: one is either there and complete, or not there.
+
+    Examples
+    --------
+    >>> def mean_of_coins(rng, n):
+    ...     return {"mean": float((rng.random(n) < 0.5).mean())}
+    >>> table = run_experiment(mean_of_coins, {"n": [10, 1000]}, seeds=2)
+    >>> table.columns.tolist(), len(table)
+    (['n', 'seed', 'mean'], 4)
+    >>> table.equals(run_experiment(mean_of_coins, [{"n": 10}, {"n": 1000}], seeds=[0, 1]))
+    True
+    """
+    if not callable(function):
+        raise InputTypeError("function", f"a {type(function).__name__}", "a function of rng and a setting")
+    if format not in ("csv", "parquet"):
+        raise InputError("format", repr(format), "'csv' or 'parquet'")
+    cells = _cells(_settings(grid), _seeds(seeds))
+    store = None if folder is None else CellStore(Path(folder), fingerprint(function, version))
+    found = {} if store is None else {cell.key: rows for cell in cells if (rows := store.load(cell)) is not None}
+    failures: dict[str, Failure] = {}
+    missing = [cell for cell in cells if cell.key not in found]
+    for cell, outcome in _outcomes(function, missing, n_jobs, progress, len(cells)):
+        if isinstance(outcome, Failure):
+            failures[cell.key] = outcome
+        else:
+            found[cell.key] = outcome
+            if store is not None:
+                store.save(cell, outcome)
+    results = _table(cells, found)
+    if store is not None:
+        store.publish(results, format)
+    if failures:
+        raise ExperimentError([failures[cell.key] for cell in cells if cell.key in failures], results)
+    return results
+
+
+def _settings(grid: Mapping[str, Sequence[Any]] | Sequence[Setting]) -> list[dict[str, Any]]:
+    """List all settings."""
+    if isinstance(grid, Mapping):
+        names = list(grid)
+        for name in names:
+            if isinstance(grid[name], str) or not isinstance(grid[name], Sequence | np.ndarray):
+                raise InputTypeError(f"grid[{name!r}]", f"a {type(grid[name]).__name__}", "a sequence of values")
+        settings = [dict(zip(names, values, strict=True)) for values in product(*grid.values())]
+    else:
+        settings = [dict(setting) for setting in grid]
+    if not settings:
+        raise InputError("grid", "no setting", "at least one")
+    for setting in settings:
+        for name, value in setting.items():
+            setting[name] = _plain(f"grid[{name!r}]", value)
+        if "seed" in setting:
+            raise InputError("grid", "a parameter called 'seed'", "another name; seeds are given by `seeds`")
+    return settings
+
+
+def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    """List all seeds."""
+    if isinstance(seeds, bool) or not isinstance(seeds, int | np.integer | Sequence | np.ndarray | range):
+        raise InputTypeError("seeds", f"a {type(seeds).__name__}", "a number of seeds, or a sequence of them")
+    listed = list(range(int(seeds))) if isinstance(seeds, int | np.integer) else list(seeds)
+    for seed in listed:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise InputError("seeds", seed, "integers, 0 or more")
+    if not listed:
+        raise InputError("seeds", seeds, "at least one")
+    return [int(seed) for seed in listed]
+
+
+def _cells(settings: list[dict[str, Any]], seeds: list[int]) -> list[Cell]:
+    """List all cells, and refuse any that occurs twice."""
+    cells = [Cell(setting, seed) for setting in settings for seed in seeds]
+    seen: set[str] = set()
+    for cell in cells:
+        if cell.key in seen:
+            raise InputError("grid", f"{cell} twice", "different settings, and different seeds")
+        seen.add(cell.key)
+    return cells
+
+
+def _plain(argument: str, value: Any) -> str | int | float | bool | None:
+    """Turn a value into what JSON can hold."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise InputTypeError(argument, f"a {type(value).__name__}", "a number, a text, a boolean or None")
+
+
+def _outcomes(
+    function: CellFunction, cells: list[Cell], n_jobs: int | None, progress: bool, total: int
+) -> Iterator[tuple[Cell, list[dict[str, Any]] | Failure]]:
+    """Yield the outcome of every cell as soon as it is there."""
+    from joblib import Parallel, delayed
+    from tqdm import tqdm
+
+    workers = None
+    for kind in ("generator_unordered", "generator", "list"):  # the first that backend and version of joblib offer
+        try:
+            workers = Parallel(n_jobs=n_jobs, return_as=kind)
+        except ValueError:
+            continue
+        break
+    assert workers is not None
+    bar = tqdm(
+        workers(delayed(_run)(function, cell) for cell in cells),
+        total=total,
+        initial=total - len(cells),
+        disable=None if progress else True,
+        leave=False,
+        unit="cell",
+    )
+    yield from bar
+
+
+def _run(function: CellFunction, cell: Cell) -> tuple[Cell, list[dict[str, Any]] | Failure]:
+    """Run one cell, on one thread."""
+    from threadpoolctl import threadpool_limits
+
+    try:
+        with threadpool_limits(1):
+            found = function(cell.generator(), **cell.setting)
+        rows = [found] if isinstance(found, Mapping) else list(found)
+        return cell, [_row(cell, row) for row in rows]
+    except Exception as error:
+        return cell, Failure(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def _row(cell: Cell, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Check one row, and make its values plain."""
+    plain = {}
+    for name, value in row.items():
+        if name == "seed" or name in cell.setting:
+            raise InputError("row", f"a column {name!r}", "names that are not those of the setting or 'seed'")
+        plain[name] = _plain(f"row[{name!r}]", value)
+    stored: dict[str, Any] = json.loads(json.dumps(plain))  # what a resumed run will read
+    return stored
+
+
+def _table(cells: list[Cell], found: Mapping[str, list[dict[str, Any]]]) -> pd.DataFrame:
+    """Put all rows in order."""
+    import pandas as pd
+
+    rows = [{**cell.setting, "seed": cell.seed, **row} for cell in cells for row in found.get(cell.key, ())]
+    return pd.DataFrame(rows)

@@ -1,0 +1,167 @@
+"""The feature-selection analyst of Dwork et al. (2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.simulation.session import Asking, Part, Question
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["FeatureSelectionAnalyst", "SignVote", "correlation"]
+
+REACH = 4.0
+"""Products of label and attribute are clipped to [-4, 4]; of a normal attribute 6 in 100,000 are."""
+
+
+def to_unit(products: ArrayLike) -> NDArray[np.float64]:
+    """Map products of label and attribute, or their mean, from [-4, 4] to [0, 1], clipped.
+
+    Examples
+    --------
+    >>> to_unit([-4.0, 0.0, 9.0])
+    array([0. , 0.5, 1. ])
+    """
+    unit: NDArray[np.float64] = np.clip(products, -REACH, REACH) / (2 * REACH) + 0.5
+    return unit
+
+
+def from_unit(values: ArrayLike) -> NDArray[np.float64]:
+    """Map answers in [0, 1] back to [-4, 4].
+
+    Examples
+    --------
+    >>> float(from_unit(0.75))
+    2.0
+    """
+    return (np.asarray(values, dtype=np.float64) - 0.5) * (2 * REACH)
+
+
+def correlation(column: int) -> Question:
+    """Return the question for the mean product of label (-1 or 1) and attribute, as a mean of values in [0, 1].
+
+    Examples
+    --------
+    >>> part = Part(np.array([[2.0], [-2.0]]), np.array([1, 1]))
+    >>> correlation(0)(part)
+    array([0.75, 0.25])
+    """
+
+    def question(part: Part) -> NDArray[np.float64]:
+        return to_unit(part.features[:, column] * part.labels)
+
+    return question
+
+
+@dataclass(frozen=True)
+class SignVote:
+    """The classifier of the analyst: the sign of a sum of attributes; as a question, how often it is right.
+
+    Parameters
+    ----------
+    columns : ndarray of int, shape (k,)
+        Which attributes are added up.
+    signs : ndarray, shape (k,)
+        -1 or 1 for each.
+
+    Examples
+    --------
+    >>> part = Part(np.array([[2.0, 1.0], [-2.0, 5.0]]), np.array([1, 1]))
+    >>> SignVote(np.array([0]), np.array([1.0]))(part)
+    array([ True, False])
+    """
+
+    columns: NDArray[np.intp]
+    signs: NDArray[np.float64]
+
+    def __call__(self, part: Part) -> NDArray[np.bool_]:
+        """Return for each record whether the sign is right."""
+        total = part.features[:, self.columns] @ self.signs
+        right: NDArray[np.bool_] = np.where(total >= 0, 1, -1) == part.labels
+        return right
+
+
+@dataclass(frozen=True)
+class FeatureSelectionAnalyst:
+    """Keeps the attributes whose correlation with the label looks real on both parts, and adds them up.
+
+    Attributes are normal numbers, labels -1 or 1. The analyst knows the correlations on the training part, asks for
+    those on the holdout, keeps the attributes for which both have the same sign and exceed the cut, ranks them by the
+    correlation on the training part, and asks for the accuracy of the sign of the sum of the best k, for every size k.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        The numbers k of attributes, increasing.
+    cut : float, optional
+        Least correlation; 1/sqrt(number of training records) when left out.
+
+    References
+    ----------
+    C. Dwork et al., "Generalization in adaptive data analysis and holdout reuse", 2015, section 4 (there the
+    correlations on the holdout are looked at, here they are asked for).
+
+    Examples
+    --------
+    >>> from thresholdout.simulation.session import NaiveReuse, interview
+    >>> rng = np.random.default_rng(0)
+    >>> train, holdout = (Part(rng.normal(size=(400, 400)), rng.choice([-1, 1], 400)) for _ in range(2))
+    >>> session = interview(FeatureSelectionAnalyst([10, 40]), NaiveReuse(), train, holdout, rng, truth=0.5)
+    >>> session.answered, bool(session.reported.holdout > 0.6)
+    (402, True)
+    """
+
+    sizes: Sequence[int]
+    cut: float | None = None
+
+    def __post_init__(self) -> None:
+        if list(self.sizes) != sorted(set(self.sizes)) or not self.sizes or self.sizes[0] < 0:
+            raise InputError("sizes", list(self.sizes), "numbers of attributes, 0 or more, in increasing order")
+
+    def select(
+        self, train: NDArray[np.float64], answers: NDArray[np.float64], cut: float
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Choose attributes from their correlations.
+
+        Parameters
+        ----------
+        train, answers : ndarray, shape (d,)
+            Correlation of each attribute with the label: on the training part, and as answered about the holdout.
+        cut : float
+            Least correlation on both parts.
+
+        Returns
+        -------
+        columns : ndarray of int, shape (k,)
+            At most ``max(sizes)`` attributes, the largest correlation on the training part first.
+        signs : ndarray, shape (k,)
+            Their signs.
+
+        Examples
+        --------
+        >>> analyst = FeatureSelectionAnalyst([2])
+        >>> analyst.select(np.array([0.2, -0.3, 0.4]), np.array([0.2, -0.2, -0.4]), 0.1)
+        (array([1, 0]), array([-1.,  1.]))
+        """
+        kept = np.flatnonzero((np.abs(train) >= cut) & (np.sign(train) * answers >= cut))
+        columns = kept[np.argsort(-np.abs(train[kept]), kind="stable")][: max(self.sizes)]
+        return columns, np.sign(train[columns])
+
+    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Question:
+        """Ask for all correlations, then for the accuracy at every size."""
+        count = train.features.shape[1]
+        cut = len(train) ** -0.5 if self.cut is None else self.cut
+        products = np.clip(train.features * train.labels[:, None], -REACH, REACH)
+        answers = from_unit([ask(correlation(column)).value for column in range(count)])
+        columns, signs = self.select(products.mean(axis=0), answers, cut)
+        vote = SignVote(columns[:0], signs[:0])
+        for size in self.sizes:
+            vote = SignVote(columns[:size], signs[:size])
+            ask(vote)
+        return vote

@@ -1,0 +1,377 @@
+"""One analyst, one mechanism, one data set: what was asked, what was answered, and what was true."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsFloat, TypeAlias
+
+import numpy as np
+
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
+from thresholdout.noise import NoiseSource
+from thresholdout.planning.choice import record_groups
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+    from graphs import DependenceModel
+
+__all__ = [
+    "Analyst",
+    "Answering",
+    "Asking",
+    "Exchange",
+    "NaiveReuse",
+    "Part",
+    "Question",
+    "Reply",
+    "Session",
+    "SimulatedGuard",
+    "interview",
+]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Records: one part of a data set.
+
+    Attributes
+    ----------
+    features : ndarray, shape (n, d)
+        One row per record; columns are fastest to read in Fortran order.
+    labels : ndarray, shape (n,)
+        One label per record.
+
+    Examples
+    --------
+    >>> len(Part(np.zeros((3, 2)), np.zeros(3)))
+    3
+    """
+
+    features: NDArray[Any]
+    labels: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
+            seen = f"features of shape {self.features.shape} and labels of shape {self.labels.shape}"
+            raise InputError("labels", seen, "one row of features and one label per record")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+Question: TypeAlias = "Callable[[Part], NDArray[Any]]"
+"""From the records of a part to one value in [0, 1] for each; the question is about the mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an analyst sees: all that is public about an answer.
+
+    Attributes
+    ----------
+    value : float
+        The answer.
+    half_width : float
+        What it is worth; NaN when nothing was promised.
+    source : {"train", "holdout", "failed", "unknown"}
+        Where it comes from, where the mechanism says so.
+    """
+
+    value: float
+    half_width: float = math.nan
+    source: Literal["train", "holdout", "failed", "unknown"] = "unknown"
+
+    def __float__(self) -> float:
+        return self.value
+
+
+class Asking(Protocol):
+    """How an analyst asks: a question, and a claim in place of its value on the training part if she likes."""
+
+    def __call__(self, question: Question, claim: float | None = None) -> Reply:
+        """Return the reply.
+
+        Raises
+        ------
+        BudgetExhausted
+            When the mechanism refuses; `interview` takes it as the end of the session.
+        """
+
+
+class Analyst(Protocol):
+    """Who asks. An analyst sees the training part and the replies, never the holdout."""
+
+    def run(self, ask: Asking, train: Part, rng: np.random.Generator) -> Question | None:
+        """Ask until done, and return the question whose answer she reports, asked last; None when there is none."""
+
+
+class Answering(Protocol):
+    """Who answers: a guard, a mechanism, or nobody in particular.
+
+    A result with attributes ``half_width`` and ``source`` (such as `thresholdout.Answer`) says what it is worth; a
+    plain float promises nothing. `thresholdout.Thresholdout` serves as it is.
+    """
+
+    def ask(self, train_values: Any, holdout_values: Any) -> SupportsFloat:
+        """Answer from per-record values in [0, 1] of both parts; the first may be their mean, a number.
+
+        Raises
+        ------
+        BudgetExhausted
+            A refusal.
+        """
+
+
+class NaiveReuse:
+    """Answers with the mean over the holdout, as if each question were the first.
+
+    Examples
+    --------
+    >>> NaiveReuse().ask([0, 1], [0, 1, 1, 1])
+    0.75
+    """
+
+    def ask(self, train_values: ArrayLike, holdout_values: ArrayLike) -> float:
+        """Return the mean of the holdout values."""
+        return float(np.mean(np.asarray(holdout_values)))
+
+
+class SimulatedGuard:
+    """A guard without a ledger: a mechanism, its noise, and the half-widths of its certificate.
+
+    Quick to make, for simulations of many short lives. Nothing is stored, and nothing is kept from the analyst's
+    process: use `thresholdout.Thresholdout` for real data.
+
+    Parameters
+    ----------
+    parameters
+        Public parameters of a mechanism, such as `thresholdout.mechanisms.ThresholdoutParameters` or `Plan.parameters`.
+    model : graphs.DependenceModel
+        What the guard takes for the dependence of its records.
+    noise : NoiseSource
+        Where noise comes from, such as ``SeededNoise(seed)``.
+    confidence : float, default=0.95
+        Probability with which all half-widths hold at once under the model, in (0, 1).
+
+    Attributes
+    ----------
+    certificate : Certificate
+        What the answers are worth under the model.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> from thresholdout import SeededNoise, plan
+    >>> p = plan(n=1000, queries=10, budget=1)
+    >>> guard = SimulatedGuard(p.parameters, Independent(1000), SeededNoise(0))
+    >>> reply = guard.ask(0.25, np.arange(1000) < 250)
+    >>> reply.value, reply.source, reply.half_width == guard.certificate.half_width(1, 0, "train")
+    (0.25, 'train', True)
+    """
+
+    def __init__(
+        self, parameters: Parameters, model: DependenceModel, noise: NoiseSource, confidence: float = 0.95
+    ) -> None:
+        self.certificate = certify_parameters(model, parameters, confidence)
+        self._n = model.n
+        self._mechanism = build_mechanism(parameters, model.n, record_groups(model))
+        self._noise = noise
+        self._state = self._mechanism.start(noise)
+        self._widths: dict[tuple[int, int, str], float] = {}
+
+    def renewed(self, noise: NoiseSource) -> SimulatedGuard:
+        """Return a guard at the start of its life, with other noise; the certificate is not computed again."""
+        other = object.__new__(SimulatedGuard)
+        other.__dict__.update(self.__dict__, _noise=noise, _state=self._mechanism.start(noise))
+        return other
+
+    def ask(self, train_values: Any, holdout_values: Any) -> Reply:
+        """Answer one question; see `Answering`.
+
+        Raises
+        ------
+        BudgetExhausted
+            When no further question is allowed.
+        InputError
+            When values are missing or outside [0, 1].
+        """
+        read = self._mechanism.read(holdout_values, self._n, (0.0, 1.0), "holdout_values")
+        train = float(np.mean(train_values))
+        self._state, outcome = self._mechanism.step(self._state, train, read, self._noise)
+        width = outcome.half_width
+        if width is None:
+            width = self._width(outcome.asked, outcome.hits, outcome.source)
+        return Reply(outcome.value, width, outcome.source)
+
+    def _width(self, asked: int, hits: int, source: Literal["train", "holdout", "failed"]) -> float:
+        if source == "failed":
+            return math.inf
+        key = (asked, hits, source)
+        if key not in self._widths:  # shared by all renewed guards
+            self._widths[key] = self.certificate.half_width(asked, hits, source)
+        return self._widths[key]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One question and its answer, with what only the experimenter knows.
+
+    Attributes
+    ----------
+    reply : Reply
+        What the analyst saw.
+    train, holdout : float
+        The question's value on both parts (or the claim).
+    truth : float
+        Its true value; NaN when it is not known.
+    """
+
+    reply: Reply
+    train: float
+    holdout: float
+    truth: float
+
+    @property
+    def error(self) -> float:
+        """How far the answer is from the truth."""
+        return abs(self.reply.value - self.truth)
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is farther than was promised; False when nothing was promised."""
+        return self.error > self.reply.half_width
+
+
+@dataclass
+class Session:
+    """One mechanism's life, with the experimenter looking over its shoulder.
+
+    Parameters
+    ----------
+    mechanism : Answering
+        Who answers.
+    train, holdout : Part
+        The records of both parts.
+    truth : float or callable, optional
+        The true value of each question: one number for all, or a function of the question.
+
+    Attributes
+    ----------
+    history : list of Exchange
+    refused : bool
+        Whether the mechanism refused a question.
+    reported : Exchange or None
+        The exchange whose answer the analyst reports, once `interview` knows it.
+
+    Examples
+    --------
+    >>> part = Part(np.zeros((4, 1)), np.array([0, 1, 1, 1]))
+    >>> session = Session(NaiveReuse(), part, part, truth=0.5)
+    >>> session.ask(lambda part: part.labels)
+    Reply(value=0.75, half_width=nan, source='unknown')
+    >>> session.largest_error, session.broken
+    (0.25, False)
+    """
+
+    mechanism: Answering
+    train: Part
+    holdout: Part
+    truth: float | Callable[[Question], float] = math.nan
+    history: list[Exchange] = field(default_factory=list)
+    refused: bool = False
+    reported: Exchange | None = None
+
+    def ask(self, question: Question, claim: float | None = None) -> Reply:
+        """Pass a question on to the mechanism, and remember it; see `Asking`."""
+        train: Any = question(self.train) if claim is None else min(max(claim, 0.0), 1.0)
+        holdout = question(self.holdout)
+        answer = self.mechanism.ask(train, holdout)
+        reply = Reply(float(answer), getattr(answer, "half_width", math.nan), getattr(answer, "source", "unknown"))
+        truth = self.truth(question) if callable(self.truth) else self.truth
+        self.history.append(Exchange(reply, float(np.mean(train)), float(np.mean(holdout)), truth))
+        return reply
+
+    @property
+    def answered(self) -> int:
+        """Number of answers."""
+        return len(self.history)
+
+    @property
+    def broken(self) -> bool:
+        """Whether some answer was farther from the truth than its half-width."""
+        return any(exchange.broken for exchange in self.history)
+
+    @property
+    def largest_error(self) -> float:
+        """The largest distance of an answer from the truth; 0 before the first."""
+        return max((exchange.error for exchange in self.history), default=0.0)
+
+    @property
+    def promised(self) -> float:
+        """The largest half-width among the answers; NaN when nothing was promised."""
+        return max((exchange.reply.half_width for exchange in self.history), default=math.nan)
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per question: answer, half_width, source, train, holdout, truth, error, broken."""
+        import pandas as pd
+
+        columns = ["answer", "half_width", "source", "train", "holdout", "truth", "error", "broken"]
+        rows = [
+            (x.reply.value, x.reply.half_width, x.reply.source, x.train, x.holdout, x.truth, x.error, x.broken)
+            for x in self.history
+        ]
+        return pd.DataFrame(rows, columns=columns)
+
+
+def interview(
+    analyst: Analyst,
+    mechanism: Answering,
+    train: Part,
+    holdout: Part,
+    rng: np.random.Generator,
+    truth: float | Callable[[Question], float] = math.nan,
+) -> Session:
+    """Let an analyst question a mechanism until she is done or is refused.
+
+    Parameters
+    ----------
+    analyst : Analyst
+        Who asks.
+    mechanism : Answering
+        Who answers.
+    train, holdout : Part
+        The records of both parts. The analyst gets the first one only.
+    rng : numpy.random.Generator
+        The analyst's coins.
+    truth : float or callable, optional
+        As for `Session`.
+
+    Returns
+    -------
+    Session
+        All exchanges; ``reported`` is the last one when the analyst came to a conclusion.
+
+    Examples
+    --------
+    >>> from thresholdout.simulation.analysts import AggregationAnalyst
+    >>> coins = np.random.default_rng(0).random((800, 201)) < 0.5
+    >>> train, holdout = (Part(coins[rows, 1:], coins[rows, 0]) for rows in (slice(400), slice(400, None)))
+    >>> session = interview(AggregationAnalyst(), NaiveReuse(), train, holdout, np.random.default_rng(1), truth=0.5)
+    >>> session.answered, session.reported.error > 0.1
+    (201, True)
+    """
+    session = Session(mechanism, train, holdout, truth)
+    try:
+        conclusion = analyst.run(session.ask, train, rng)
+    except BudgetExhausted:
+        session.refused = True
+        return session
+    if conclusion is not None and session.history:
+        session.reported = session.history[-1]
+    return session
