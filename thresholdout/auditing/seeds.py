@@ -1,0 +1,59 @@
+"""Seeds of the runs of an audit: one for each, whatever the number of workers and the order of work."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+
+__all__ = ["entropy_of", "run_seed"]
+
+_ODD = 0x9E3779B1  # 2**32 over the golden ratio, made odd: multiples differ for all 2**32 factors, and lie far apart
+
+
+def entropy_of(random_state: Any) -> int:
+    """Return a seed: the integer itself, one that a generator draws, or fresh entropy for None.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For a negative integer, or anything else.
+
+    Examples
+    --------
+    >>> entropy_of(7)
+    7
+    """
+    if random_state is None:
+        return secrets.randbits(63)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(0, 2**63))
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
+        raise InputTypeError("random_state", f"a {type(random_state).__name__}", "None, an integer, or a generator")
+    if random_state < 0:
+        raise InputError("random_state", repr(random_state), "0 or more")
+    return int(random_state)
+
+
+def run_seed(entropy: int, data_set: int, run: int) -> int:
+    """Return the seed of one run, below 2**32; no two runs of an audit have the same.
+
+    Parameters
+    ----------
+    entropy : int
+        Of the audit.
+    data_set : int
+        0 or 1.
+    run : int
+        0, 1, ... below 2**31.
+
+    Examples
+    --------
+    >>> len({run_seed(5, part, run) for part in (0, 1) for run in range(1000)})
+    2000
+    """
+    base = int(np.random.SeedSequence(entropy).generate_state(1)[0])
+    return (base + (2 * run + data_set) * _ODD) % 2**32
