@@ -78,13 +78,14 @@ class GaussianNatural(Natural):
         precision = moments._inverse("cov")
         return moments._of(_times(precision, moments.eta, diagonal=moments.diagonal), precision)
 
-    def _with(self, values: Floats) -> Self:
+    def with_values(self, values: Floats) -> Self:
+        """Return parameters of the same shapes with other values, unchecked."""
         made = object.__new__(type(self))
         made.values, made._shape, made.diagonal = values, self._shape, self.diagonal
         return made
 
     def _of(self, eta: Floats, Lam: Floats) -> Self:
-        return self._with(np.concatenate([eta.ravel(), Lam.ravel()]))
+        return self.with_values(np.concatenate([eta.ravel(), Lam.ravel()]))
 
     def replace(self, eta: Floats, Lam: Floats) -> Self:
         """Return parameters of the same shapes, unchecked but made symmetric; NaN marks a failure."""

@@ -51,7 +51,7 @@ class Natural(ABC):
     values: Floats
 
     @abstractmethod
-    def _with(self, values: Floats) -> Self:
+    def with_values(self, values: Floats) -> Self:
         """Return parameters of the same shapes with other values, unchecked."""
 
     @abstractmethod
@@ -76,17 +76,17 @@ class Natural(ABC):
 
     def repair(self, default: Self) -> Self:
         """Return the parameters with each entry that is not finite replaced by the default's."""
-        return self._with(np.where(np.isfinite(self.values), self.values, default.values))
+        return self.with_values(np.where(np.isfinite(self.values), self.values, default.values))
 
     def __add__(self, other: Self) -> Self:
-        return self._with(self.values + other.values)
+        return self.with_values(self.values + other.values)
 
     def __sub__(self, other: Self) -> Self:
-        return self._with(self.values - other.values)
+        return self.with_values(self.values - other.values)
 
     def scale(self, t: float) -> Self:
         """Return the parameters of the density to the power of t."""
-        return self._with(t * self.values)
+        return self.with_values(t * self.values)
 
     def blocks(self, mode: ClipMode = "joint") -> tuple[slice, ...]:
         """Return the parts of `values` that are clipped, each of which is a query of its own."""
@@ -136,7 +136,7 @@ class Natural(ABC):
                 length = _length(values)
             clipped = self.values.copy() if clipped is None else clipped
             clipped[block] = values * (limit / length)
-        return self if clipped is None else self._with(clipped)
+        return self if clipped is None else self.with_values(clipped)
 
 
 def _length(values: Floats) -> float:
@@ -189,7 +189,8 @@ class NaturalArrays(Natural):
         self._groups = tuple(slice(layout[group[0]][0].start, layout[group[-1]][0].stop) for group in groups)
         self._project = project
 
-    def _with(self, values: Floats) -> Self:
+    def with_values(self, values: Floats) -> Self:
+        """Return parameters of the same shapes with other values, unchecked."""
         made = object.__new__(type(self))
         made.values, made._layout, made._groups, made._project = values, self._layout, self._groups, self._project
         return made
@@ -207,7 +208,7 @@ class NaturalArrays(Natural):
         values = np.empty_like(self.values)
         for name, (part, shape) in self._layout.items():
             values[part] = np.broadcast_to(np.asarray(arrays[name], dtype=np.float64), shape).ravel()
-        return self._with(values)
+        return self.with_values(values)
 
     def project(self, rho: float = 1e-4) -> Self:
         """Return valid parameters, the object itself when it is valid."""
