@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thresholdout.learning.dpsgd.classifier import DPSGDClassifier
+    from thresholdout.learning.dpsgd.descent import DivergedWarning
+    from thresholdout.learning.dpsgd.regressor import DPSGDRegressor
     from thresholdout.learning.federated import FederatedRun, run_federated
     from thresholdout.learning.federated_classifier import FederatedClassifier
     from thresholdout.learning.langevin import LangevinRun, run_sgld
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from thresholdout.learning.streams import Streams, streams
 
 _HOMES = {
+    "DPSGDClassifier": "thresholdout.learning.dpsgd.classifier",
+    "DPSGDRegressor": "thresholdout.learning.dpsgd.regressor",
+    "DivergedWarning": "thresholdout.learning.dpsgd.descent",
     "FederatedClassifier": "thresholdout.learning.federated_classifier",
     "FederatedRun": "thresholdout.learning.federated",
     "LangevinRun": "thresholdout.learning.langevin",
@@ -27,6 +33,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "DPSGDClassifier",
+    "DPSGDRegressor",
+    "DivergedWarning",
     "FederatedClassifier",
     "FederatedRun",
     "LangevinRun",

@@ -1,0 +1,20 @@
+"""The conventions of scikit-learn."""
+
+from typing import Any
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from thresholdout.learning.dpsgd.classifier import DPSGDClassifier
+from thresholdout.learning.dpsgd.regressor import DPSGDRegressor
+
+
+@parametrize_with_checks(
+    [
+        DPSGDClassifier(noise_multiplier=1.0, n_steps=20),
+        DPSGDClassifier((4,), noise_multiplier=1.0, n_steps=5, activation="tanh", sampling="poisson"),
+        DPSGDRegressor(noise_multiplier=1.0, n_steps=20),
+        DPSGDRegressor((4,), noise_multiplier=1.0, n_steps=5, average=True, sampling="wr"),
+    ]
+)
+def test_conventions(estimator: Any, check: Any) -> None:
+    check(estimator)

@@ -1,0 +1,1 @@
+"""Private gradient descent on minibatches: small networks, clipped sums, the loop, and the estimators."""

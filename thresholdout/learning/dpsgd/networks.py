@@ -1,0 +1,183 @@
+"""Linear models and small multilayer networks, differentiated record by record without forming outer products.
+
+The gradient of a record's loss in the weights of a dense layer is the outer product of the layer's input and of the
+derivative in its output, here called its *delta*. Inputs and deltas are all that is ever kept of a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Layer", "Network", "Pass"]
+
+Floats = NDArray[np.float64]
+Activation = Literal["relu", "tanh"]
+Output = Literal["softmax", "identity"]
+
+
+class Layer(NamedTuple):
+    """Views into the parameters of one dense layer: weights of shape (inputs, outputs), and its intercepts or None."""
+
+    weights: Floats
+    intercepts: Floats | None
+
+
+class Network:
+    """Dense layers, with one activation between them.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Width of the input, of each hidden layer, and of the output; two of them for a linear model.
+    activation : {"relu", "tanh"}
+        Of hidden layers.
+    output : {"softmax", "identity"}
+        "softmax": scores of classes, with the logarithmic loss. "identity": predictions, with half the squared error.
+    intercept : bool
+        Whether layers have intercepts.
+
+    Attributes
+    ----------
+    n_parameters : int
+        Length of the one array that holds them all, layer by layer, weights before intercepts.
+
+    Notes
+    -----
+    There is no batch normalisation, and there must not be: each record's gradient depends on that record only.
+
+    Examples
+    --------
+    >>> network = Network((3, 2), output="softmax")
+    >>> network.n_parameters
+    8
+    >>> network.scores(np.zeros(8), np.ones((1, 3)))
+    array([[0., 0.]])
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        *,
+        activation: Activation = "relu",
+        output: Output = "identity",
+        intercept: bool = True,
+    ) -> None:
+        self.sizes = tuple(int(size) for size in sizes)
+        self.activation = activation
+        self.output = output
+        self.intercept = intercept
+        self.n_parameters = sum((a + intercept) * b for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Network) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.sizes, self.activation, self.output, self.intercept))
+
+    def layers(self, parameters: Floats) -> list[Layer]:
+        """Return views of the layers' weights and intercepts in an array of shape (n_parameters,)."""
+        found, start = [], 0
+        for inputs, outputs in zip(self.sizes, self.sizes[1:], strict=False):
+            stop = start + inputs * outputs
+            weights = parameters[start:stop].reshape(inputs, outputs)
+            start = stop + outputs * self.intercept
+            found.append(Layer(weights, parameters[stop:start] if self.intercept else None))
+        return found
+
+    def start(self, rng: np.random.Generator) -> Floats:
+        """Return starting values that know nothing of any record.
+
+        Zero for a linear model. Otherwise normal weights of variance 2 / inputs before "relu", and 1 / inputs before
+        "tanh" and the output.
+        """
+        parameters = np.zeros(self.n_parameters)
+        layers = self.layers(parameters)
+        for depth, layer in enumerate(layers[: len(layers) if len(layers) > 1 else 0]):
+            gain = 2.0 if self.activation == "relu" and depth < len(layers) - 1 else 1.0
+            layer.weights[:] = rng.normal(0.0, np.sqrt(gain / layer.weights.shape[0]), layer.weights.shape)
+        return parameters
+
+    def penalised(self) -> Floats:
+        """Return 1 for each weight and 0 for each intercept, shape (n_parameters,)."""
+        mask = np.zeros(self.n_parameters)
+        for layer in self.layers(mask):
+            layer.weights[:] = 1.0
+        return mask
+
+    def scores(self, parameters: Floats, X: Floats) -> Floats:
+        """Return the last layer's outputs, shape (n, outputs), for rows of shape (n, inputs)."""
+        layers = self.layers(parameters)
+        for depth, layer in enumerate(layers):
+            X = X @ layer.weights if layer.intercepts is None else X @ layer.weights + layer.intercepts
+            if depth < len(layers) - 1:
+                X = np.maximum(X, 0.0) if self.activation == "relu" else np.tanh(X)
+        return X
+
+
+class Pass:
+    """One pass forward and back over a block of records, in arrays that are made once.
+
+    Parameters
+    ----------
+    network : Network
+    rows : int
+        Records at once, at most.
+
+    Attributes
+    ----------
+    inputs, deltas : list of ndarray, shapes (rows, width)
+        Each layer's inputs and deltas; of the first rows after `backward`. ``inputs[0]`` is for the caller to fill.
+
+    Examples
+    --------
+    >>> network = Network((2, 1))
+    >>> work = Pass(network, 4)
+    >>> work.inputs[0][:2] = [[1.0, 2.0], [3.0, 4.0]]
+    >>> work.backward(network.layers(np.zeros(3)), np.array([1.0, -1.0]))
+    >>> work.deltas[0][:2].ravel()
+    array([-1.,  1.])
+    """
+
+    def __init__(self, network: Network, rows: int) -> None:
+        self.network = network
+        self.inputs = [np.zeros((rows, width)) for width in network.sizes[:-1]]
+        self.deltas = [np.zeros((rows, width)) for width in network.sizes[1:]]
+        self._rows = np.arange(rows)
+
+    def backward(self, layers: list[Layer], targets: NDArray[Any]) -> None:
+        """Compute the deltas of ``len(targets)`` rows.
+
+        Parameters
+        ----------
+        layers : list of Layer
+            The network's, at the parameters to differentiate at.
+        targets : ndarray, shape (m,)
+            Numbers of classes for "softmax", otherwise numbers to predict.
+        """
+        m = len(targets)
+        relu = self.network.activation == "relu"
+        for depth, layer in enumerate(layers):
+            out = self.deltas[depth][:m] if depth == len(layers) - 1 else self.inputs[depth + 1][:m]
+            np.matmul(self.inputs[depth][:m], layer.weights, out=out)
+            if layer.intercepts is not None:
+                out += layer.intercepts
+            if depth < len(layers) - 1:
+                np.maximum(out, 0.0, out=out) if relu else np.tanh(out, out=out)
+        self._loss_derivative(self.deltas[-1][:m], targets)
+        for depth in range(len(layers) - 1, 0, -1):
+            values, below = self.inputs[depth][:m], self.deltas[depth - 1][:m]
+            np.matmul(self.deltas[depth][:m], layers[depth].weights.T, out=below)
+            below *= values > 0.0 if relu else 1.0 - values * values
+
+    def _loss_derivative(self, scores: Floats, targets: NDArray[Any]) -> None:
+        if self.network.output == "identity":
+            scores[:, 0] -= targets
+            return
+        scores -= scores.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        scores /= scores.sum(axis=1, keepdims=True)
+        scores[self._rows[: len(targets)], targets] -= 1.0

@@ -1,0 +1,235 @@
+"""What the steps of private gradient descent have cost so far, over all calls of an estimator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.accounting.arguments import count, number, positive
+from thresholdout.accounting.events import Adjacency, Composed, Event, SelfComposed
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.learning.dpsgd.batches import Batches
+from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for, choose_noise
+
+__all__ = ["DEFAULT_EPSILON", "Account", "default_delta", "noise_for_target", "per_step"]
+
+Floats = NDArray[np.float64]
+DEFAULT_EPSILON = 1.0
+CALLS = "a record has at most one row in the data of each call, and how many calls there are was not decided on results"
+CALIBRATION = 1e-3  # how far above the smallest noise a calibrated one may be
+
+
+def default_delta(records: int) -> float:
+    """Return 1e-5, or a tenth of one over the records when that is less.
+
+    Examples
+    --------
+    >>> default_delta(1000), default_delta(100_000)
+    (1e-05, 1e-06)
+    """
+    return min(1e-5, 1 / (10 * records))
+
+
+def per_step(value: Any, name: str, steps: int, *, first: int = 0, zero: bool = False) -> Floats:
+    """Return one number for each step.
+
+    Parameters
+    ----------
+    value : float, array_like of shape (steps,), or callable
+        A callable gets the number of the step, and must not look at data.
+    name : str
+        Of the argument, for errors.
+    steps, first : int
+        How many steps, and the number of the first one.
+    zero : bool
+        Whether 0 is allowed.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        When there is not one number for each step, or it is out of range.
+
+    Examples
+    --------
+    >>> per_step(lambda step: 1 / (1 + step), "learning_rate", 3, first=1).round(3)
+    array([0.5  , 0.333, 0.25 ])
+    """
+    if callable(value):
+        schedule: Callable[[int], Any] = value
+        return np.array([positive(schedule(first + step), name, zero=zero) for step in range(steps)])
+    if isinstance(value, (str, bytes, Mapping)) or value is None:
+        raise InputTypeError(
+            name, f"a {type(value).__name__}", "a number, one for each step, or a function of the step"
+        )
+    if np.ndim(value) == 0:
+        return np.full(steps, positive(value, name, zero=zero))
+    if np.ndim(value) != 1 or len(value) != steps:
+        raise InputError(name, f"an array of shape {np.shape(value)}", f"a number, or one for each of {steps} steps")
+    return np.array([positive(each, name, zero=zero) for each in np.asarray(value).tolist()])
+
+
+@dataclass(frozen=True)
+class Account:
+    """Everything that was done since the parameters started; an immutable value.
+
+    Attributes
+    ----------
+    events : tuple of Event, or None
+        All steps, as groups of equal ones; None once a step had no noise.
+    calls, steps : int
+        How many calls and steps there were.
+    seeded : bool
+        Whether a call's randomness came from something that could be known.
+    least_noise : float
+        Smallest noise multiplier of a step.
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    sized : bool
+        Whether a step's batch had a fixed size.
+
+    Examples
+    --------
+    >>> account = Account().charge(Batches("wor", 4, 100), np.full(10, 2.0), seeded=True)
+    >>> account = account.charge(Batches("wor", 4, 100), np.full(5, 2.0), seeded=True)
+    >>> account.events
+    (SelfComposed(WithoutReplacementGaussianStep(noise_multiplier=2.0, batch_size=4, records=100), 15),)
+    """
+
+    events: tuple[Event, ...] | None = ()
+    calls: int = 0
+    steps: int = 0
+    seeded: bool = False
+    least_noise: float = math.inf
+    adjacency: Adjacency = "replace_one"
+    sized: bool = False
+
+    def charge(self, batches: Batches, noise: Floats, *, seeded: bool) -> Account:
+        """Return the account with the steps of one more call.
+
+        Parameters
+        ----------
+        batches : Batches
+        noise : ndarray, shape (steps,)
+            Noise multipliers.
+        seeded : bool
+            See the attribute.
+
+        Raises
+        ------
+        InputError
+            When the earlier calls had other neighbours.
+        """
+        if self.calls and batches.adjacency != self.adjacency:
+            raise InputError("adjacency", batches.adjacency, f"{self.adjacency}, as in the earlier calls")
+        events = self.events
+        if events is not None:
+            events = None if (noise == 0).any() else _merged(events, batches, noise)
+        return replace(
+            self,
+            events=events,
+            calls=self.calls + 1,
+            steps=self.steps + len(noise),
+            seeded=self.seeded or seeded,
+            least_noise=min(self.least_noise, float(noise.min())),
+            adjacency=batches.adjacency,
+            sized=self.sized or batches.sampling != "poisson",
+        )
+
+    @property
+    def event(self) -> Event | None:
+        """All of it as one event."""
+        if self.events is None:
+            return None
+        return self.events[0] if len(self.events) == 1 else Composed(self.events)
+
+    def report(self, delta: float, *, leaks: tuple[str, ...], details: Mapping[str, Any]) -> PrivacyReport:
+        """Return the report, at the smallest epsilon of all accountants.
+
+        Parameters
+        ----------
+        delta : float
+            In (0, 1).
+        leaks : tuple of str
+            What was taken from the data outside the guarantee.
+        details : mapping
+            Further numbers.
+        """
+        assumptions = [FLOATING_POINT]
+        if self.seeded:
+            assumptions.append("random_state stays secret and served for no other release: it gives the noise away")
+        if self.calls > 1:
+            assumptions.append(CALLS)
+        if self.adjacency == "add_remove" and self.sized:
+            assumptions.append("each neighbour has at least public_size records")
+        return account_for(
+            self.event,
+            delta=delta,
+            adjacency=self.adjacency,
+            released="all iterates",
+            noise_multiplier=self.least_noise,
+            assumptions=tuple(assumptions),
+            leaks=leaks,
+            details={**details, "steps": self.steps, "calls": self.calls},
+        )
+
+
+def _merged(events: tuple[Event, ...], batches: Batches, noise: Floats) -> tuple[Event, ...]:
+    values, counts = np.unique(noise, return_counts=True)
+    found: dict[Event, int] = {}
+    for event in events:
+        assert isinstance(event, SelfComposed)
+        found[event.event] = event.count
+    for multiplier, times in zip(values.tolist(), counts.tolist(), strict=True):
+        step = batches.event(multiplier)
+        found[step] = found.get(step, 0) + times
+    return tuple(SelfComposed(step, times) for step, times in found.items())
+
+
+def noise_for_target(account: Account, batches: Batches, steps: int, epsilon: object, delta: float) -> float:
+    """Return the noise multiplier with which some steps, after what was done before, meet a target.
+
+    Parameters
+    ----------
+    account : Account
+        What was done before, which counts.
+    batches : Batches
+    steps : int
+        How many steps the noise is for.
+    epsilon : float
+        The target for all of it, above 0.
+    delta : float
+        In (0, 1).
+
+    Raises
+    ------
+    InputError
+        When no noise meets it, for instance because what was done before costs as much already.
+
+    Examples
+    --------
+    >>> noise = noise_for_target(Account(), Batches("wor", 10, 10), 1, 1.0, 1e-6)  # a Gaussian of sensitivity 2
+    >>> 2 * 4.22 < noise < 2 * 4.23
+    True
+    """
+    target = positive(epsilon, "epsilon")
+    if account.events is None:
+        raise InputError("epsilon", repr(epsilon), "noise_multiplier instead: steps without noise were taken before")
+    return _calibrated(account.events, batches, count(steps, "steps"), target, number(delta, "delta"))
+
+
+@lru_cache(maxsize=256)
+def _calibrated(before: tuple[Event, ...], batches: Batches, steps: int, epsilon: float, delta: float) -> float:
+    return choose_noise(
+        lambda multiplier: Composed([*before, SelfComposed(batches.event(multiplier), steps)]),
+        epsilon=epsilon,
+        noise_multiplier=None,
+        delta=delta,
+        adjacency=batches.adjacency,
+        tolerance=CALIBRATION,
+    )
