@@ -1,0 +1,1 @@
+"""Stochastic gradient Langevin dynamics, and what its iterates leak before they converge. Proofs: ``PROOFS.md``."""
