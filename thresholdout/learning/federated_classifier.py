@@ -18,7 +18,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.learning.client_models import ClientModels, client_numbers
 from thresholdout.learning.federated import federated_assumptions
-from thresholdout.learning.iterates import SEED, draw, run_steps
+from thresholdout.learning.iterates import LEAST_NOISE, SEED, check_noise, draw, run_steps
 from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for, choose_noise
 from thresholdout.learning.streams import streams
 
@@ -52,7 +52,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     delta : float, default=1e-5
         In (0, 1); well below one over the number of clients.
     noise_multiplier : float, optional
-        Standard deviation of the noise on the *sum* of a round's increments, over `clip`; 0 is no noise, and no
+        Standard deviation of the noise on the *sum* of a round's increments, over `clip`; less than 0.01 is no
         privacy. (`run_federated` takes the noise on the mean: this, over the clients of a round.)
     alpha : float, default=0.0
         Strength of an L2 penalty on the coefficients, in each client's loss.
@@ -191,8 +191,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             noise_multiplier=self.noise_multiplier,
             delta=delta,
         )
-        if noise > 0:
-            event(noise)
+        check_noise(noise, noise, "noise_multiplier")
+        done = event(noise) if noise >= LEAST_NOISE else None
         if self.fit_intercept:
             X = np.column_stack([X, np.ones(len(X))])
         decay = np.full((X.shape[1], 1), alpha)
@@ -210,7 +210,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         theta = trajectory[rounds // 2 + 1 :].mean(axis=0) if self.average else trajectory[-1]
         self._keep(theta.reshape(models.shape).T)
         self.n_clients_ = N
-        self.privacy_report_ = self._report(event(noise) if noise > 0 else None, noise, N, tau)
+        self.privacy_report_ = self._report(done, noise, N, tau)
         return self
 
     def _encoded(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

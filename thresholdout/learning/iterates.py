@@ -17,7 +17,7 @@ from thresholdout.accounting.results import Composition
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for
 
-__all__ = ["SEED", "PrivateIterates", "check_noise", "draw", "run_steps", "starting_point"]
+__all__ = ["LEAST_NOISE", "SEED", "PrivateIterates", "check_noise", "draw", "run_steps", "starting_point"]
 
 Floats = NDArray[np.float64]
 
@@ -117,13 +117,12 @@ class PrivateIterates(ABC):
         return f"<{type(self).__name__}: {self.steps} steps on {drawn}, sigma {self.sigma:g}>"
 
 
-def check_noise(sigma: float, multiplier: float) -> float:
+def check_noise(value: float, multiplier: float, name: str = "sigma") -> float:
     """Return the noise, when accountants know that much of it; less than they know is no privacy, and allowed."""
     if not multiplier <= MOST_NOISE:
-        raise InputError(
-            "sigma", f"{sigma:g}, {multiplier:g} times the bound on the sum", f"{MOST_NOISE:g} times or less"
-        )
-    return sigma
+        expected = f"at most {MOST_NOISE:g} times the bound on the sum"
+        raise InputError(name, f"{value:g}, {multiplier:g} times the bound on the sum", expected)
+    return value
 
 
 def draw(rng: np.random.Generator, population: int, size: int) -> NDArray[np.int64]:
