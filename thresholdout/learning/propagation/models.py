@@ -165,7 +165,7 @@ class MixtureOfGaussians:
 
     def site(self, record: Floats, cavity: GaussianNatural) -> GaussianNatural:
         """Return the sites of a record, shape (d,), for all components at a cavity; precisions may be indefinite."""
-        covs: Floats = np.linalg.inv(cavity.Lam)
+        covs = np.asarray(np.linalg.inv(cavity.Lam), dtype=np.float64)
         means: Floats = (covs @ cavity.eta[..., None])[..., 0]
         tilted = mixture_moments(record, self.weights, self.s2, means, covs)
         np.linalg.cholesky(tilted.covs)  # raises what marks a failure
