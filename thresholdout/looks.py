@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.looks import uncovered_look, with_looks
-from thresholdout.errors import InputError, LedgerMismatch
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -43,7 +43,8 @@ class LooksRecorded:
         if not names:
             return self._alone
         if self._seen is None or self._seen[0] != names:
-            self._seen = names, with_looks(self._alone, self.dependence, self._parameters, self._read_looks(names))
+            later, first = self._read_looks(names, first=False), self._read_looks(names, first=True)
+            self._seen = names, with_looks(self._alone, self.dependence, self._parameters, later, first)
         return self._seen[1]
 
     @property
@@ -51,13 +52,15 @@ class LooksRecorded:
         """Other private looks at the holdout, as far as they were recorded."""
         return self._read_looks(self._look_names())
 
-    def certificate_with(self, events: Event | Iterable[Event]) -> Certificate:
+    def certificate_with(self, events: Event | Iterable[Event], *, first: bool = False) -> Certificate:
         """Say what the answers would be worth after further private looks at the holdout; nothing is recorded.
 
         Parameters
         ----------
         events : Event or iterable of Event
             See `thresholdout.accounting`, such as ``BlackBox(0.01)``.
+        first : bool, default=False
+            As in `record_look`.
 
         Returns
         -------
@@ -75,9 +78,20 @@ class LooksRecorded:
         from thresholdout.accounting.events import Composed, check_event
 
         more = check_event(events if not isinstance(events, Iterable) else list(events))
-        return with_looks(self._alone, self.dependence, self._parameters, Composed([self.looks, more]))
+        self._check_first(first)
+        names = self._look_names()
+        later, early = self._read_looks(names, first=False), self._read_looks(names, first=True)
+        later, early = (later, Composed([early, more])) if first else (Composed([later, more]), early)
+        return with_looks(self._alone, self.dependence, self._parameters, later, early)
 
-    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
+    def _check_first(self, first: bool) -> None:
+        if not isinstance(first, bool):
+            raise InputTypeError("first", f"a {type(first).__name__}", "true or false")
+        asked = self._ledger.count(self._id)
+        if first and asked:
+            raise InputError("first", f"true, and {asked} questions were asked", "false, or a guard that nobody asked")
+
+    def record_look(self, event: Event, *, first: bool = False, void: bool = False) -> Certificate:
         """Record another private look at the holdout. Do this *before* anything that it releases is seen.
 
         Half-widths of later answers contain what the look may have taught; those of earlier answers stay as they are,
@@ -87,6 +101,10 @@ class LooksRecorded:
         ----------
         event : Event
             What is about to happen to the holdout's records.
+        first : bool, default=False
+            The look was chosen before any answer of this guard was seen, and nobody has asked it yet. Then a look with
+            a delta, such as the training of a model by DP-SGD, can be taken into account too if records are
+            independent, and a pure one costs less.
         void : bool, default=False
             Record a look also when no certificate can take it into account; later half-widths are the whole range.
 
@@ -98,7 +116,8 @@ class LooksRecorded:
         Raises
         ------
         InputError
-            When the guard's answers would have no half-width any more, and `void` is false; nothing was recorded.
+            When the guard's answers would have no half-width any more, and `void` is false; or when `first` is true
+            and questions were asked. Nothing was recorded.
 
         Examples
         --------
@@ -109,16 +128,26 @@ class LooksRecorded:
         >>> certificate = guard.record_look(BlackBox(0.01))
         >>> guard.looks, guard.certificate == certificate
         (Composed([BlackBox(epsilon=0.01)]), True)
+
+        A model that is trained privately on the holdout, before the guard is asked:
+
+        >>> from thresholdout.accounting import SelfComposed, WithoutReplacementGaussianStep
+        >>> guard = Thresholdout(np.arange(50_000.0), queries=100, budget=1, mechanism="thresholdout")
+        >>> before = guard.certificate.tolerance
+        >>> training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
+        >>> after = guard.record_look(training, first=True).tolerance
+        >>> round(before, 3), round(after, 3)
+        (0.02, 0.043)
         """
         from thresholdout.accounting.event_files import event_to_dict
         from thresholdout.accounting.events import check_event
 
         checked = check_event(event)
-        after = self.certificate_with(checked)
+        after = self.certificate_with(checked, first=first)
         if after.chosen is None and not void:
-            why = uncovered_look(checked) or f"the route {self._alone.route!r} can't take looks into account"
+            why = uncovered_look(checked, first) or f"the route {self._alone.route!r} can't take looks into account"
             raise InputError("event", f"{event!r}: {why}", "another look, or void=True to do without half-widths")
-        text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
+        text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked), "first": first})
         number = len(self._look_names())
         while True:
             number += 1
@@ -136,9 +165,12 @@ class LooksRecorded:
     def _look_names(self) -> tuple[str, ...]:
         return tuple(name for name in self._ledger.documents(self._id) if name.startswith(_PREFIX))
 
-    def _read_looks(self, names: tuple[str, ...]) -> Composed:
+    def _read_looks(self, names: tuple[str, ...], first: bool | None = None) -> Composed:
+        """Return the looks of these names; only those before, or after, the first question, if asked for."""
         from thresholdout.accounting.event_files import event_from_dict
         from thresholdout.accounting.events import Composed
 
         texts = [self._ledger.document(self._id, name) for name in names]
-        return Composed([event_from_dict(json.loads(text)["event"]) for text in texts if text is not None])
+        stored = [json.loads(text) for text in texts if text is not None]
+        chosen = [look for look in stored if first is None or look.get("first", False) == first]
+        return Composed([event_from_dict(look["event"]) for look in chosen])

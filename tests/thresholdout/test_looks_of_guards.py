@@ -107,7 +107,7 @@ def test_a_ledger_that_refuses_is_heard(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_looks_that_no_certificate_covers() -> None:
     guard = make()
-    with pytest.raises(InputError, match="have a delta"):
+    with pytest.raises(InputError, match="with a delta"):
         guard.record_look(GaussianAnswer(10.0))
     assert guard.looks == Composed([])
     after = guard.record_look(GaussianAnswer(10.0), void=True)

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from thresholdout.accounting.accountant import Accountant
 from thresholdout.accounting.arguments import count
 from thresholdout.accounting.calibration import all_accountants, composed_accountants
 from thresholdout.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.accounting.events import Event, check_event
 from thresholdout.accounting.generalization import best_error, on_average_bound
-from thresholdout.accounting.renyi import RenyiAccountant
+from thresholdout.certificates.change_of_measure import (
+    approximate_nats,
+    information_per_record,
+    mutual_information_nats,
+)
 from thresholdout.certificates.information import max_information
 from thresholdout.certificates.looks import pure_looks
 from thresholdout.certificates.posterior import mean_total_variation
@@ -34,7 +36,6 @@ __all__ = ["GeneralizationCertificate", "GeneralizationRoute", "generalization_c
 _AVERAGE = (0.0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 _SMALL = (0.001, 0.003, 0.006, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1)
 _DELTAS = (1e-12, 1e-8, 1e-5, 1e-3)
-_LEAST_ORDERS = (1.001, 1.01, 1.1, 1.5, 2.0)
 _GAP = "of the mean value on the records and on new data"
 _INDEPENDENT = "independent records"
 
@@ -175,7 +176,7 @@ def generalization_certificate(
     Notes
     -----
     The gap is that of one output, chosen by the learner in view of everything it released: the mean over the records
-    of a function with values in [0, 1], less its expectation. Proofs: accounting/LOOKS.md, N1 to N5.
+    of a function with values in [0, 1], less its expectation. Proofs: accounting/LOOKS.md, N1 to N6.
 
     Examples
     --------
@@ -206,7 +207,8 @@ def generalization_certificate(
         warnings.simplefilter("ignore", NoFiniteOrderWarning)
         compared = (
             _max_information(model, pure_looks(event), beta),
-            *_mutual_information(accountants, pure_looks(event), size, beta, why),
+            *_mutual_information(event, pure_looks(event), size, beta, why),
+            _approximate(accountants, size, beta, why),
             _theorem1(accountants, size, beta, why),
             _posterior(model, pure_looks(event)),
             _on_average(accountants, why),
@@ -230,33 +232,30 @@ def _max_information(model: DependenceModel, epsilon: float, beta: float) -> Gen
     return GeneralizationRoute(name, bound, "probability", f"the gap {_GAP}", assumes, source)
 
 
-def _mutual_information(
-    accountants: Sequence[Accountant], epsilon: float, n: int, beta: float, why: str
-) -> list[GeneralizationRoute]:
-    """Bound the mutual information by divergences near order 1, or by the square of a pure epsilon."""
+def _mutual_information(event: Event, epsilon: float, n: int, beta: float, why: str) -> list[GeneralizationRoute]:
+    """Bound the gap by the mutual information between records and release."""
     source = "LOOKS.md, N4"
-    per_record = epsilon * epsilon / 8.0
-    for accountant in accountants:
-        if isinstance(accountant, RenyiAccountant):
-            per_record = min(per_record, float(np.min(accountant.rdp(_LEAST_ORDERS))))
+    per_record = math.inf if why else information_per_record(event, epsilon)
     if not why and not math.isfinite(per_record):
         why = "no Renyi divergence near order 1 is known for some event"
-    names = ("mutual information", "probability"), ("mutual information, on average", "average")
-    found = []
-    for name, kind in names:
-        about = f"the gap {_GAP}" if kind == "probability" else f"the expected gap {_GAP}"
-        bound = math.inf
-        if not why and kind == "probability":
-            entropy = -beta * math.log(beta) - (1 - beta) * math.log1p(-beta)
-            bound = up(math.sqrt((math.log(2.0) + (n * per_record + entropy) / beta) / (2.0 * n)))
-        elif not why:
-            bound = up(math.sqrt(per_record / 2.0))
-        found.append(
-            GeneralizationRoute(
-                name, bound, "probability" if kind == "probability" else "average", about, _INDEPENDENT, source, why
-            )
-        )
-    return found
+    high = average = math.inf
+    if not why:
+        high = up(math.sqrt((math.log(2.0 / beta) + mutual_information_nats(n * per_record, beta)) / (2.0 * n)))
+        average = up(math.sqrt(per_record / 2.0))
+    gap, expected = f"the gap {_GAP}", f"the expected gap {_GAP}"
+    return [
+        GeneralizationRoute("mutual information", high, "probability", gap, _INDEPENDENT, source, why),
+        GeneralizationRoute("mutual information, on average", average, "average", expected, _INDEPENDENT, source, why),
+    ]
+
+
+def _approximate(accountants: Sequence[Accountant], n: int, beta: float, why: str) -> GeneralizationRoute:
+    """Bound the gap by the max-information that a small delta leaves."""
+    name, bound = "approximate max-information", math.inf
+    if not why:
+        bound = up(math.sqrt((math.log(2.0 / beta) + approximate_nats(accountants, n, beta)) / (2.0 * n)))
+        why = "" if math.isfinite(bound) else "no epsilon has a delta that is small enough"
+    return GeneralizationRoute(name, bound, "probability", f"the gap {_GAP}", _INDEPENDENT, "LOOKS.md, N6", why)
 
 
 def _theorem1(accountants: Sequence[Accountant], n: int, beta: float, why: str) -> GeneralizationRoute:

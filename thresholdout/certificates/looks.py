@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresholdout.certificates.certificate import Certificate
+from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.certificates.posterior import mean_total_variation
 from thresholdout.certificates.route import ConstantWidth, Route, up
 from thresholdout.certificates.setting import Setting, leakage
@@ -40,12 +41,14 @@ class WidenedRadius(Radius):
     n, inflation, levels, beta, queries, budget
         As in `Radius`.
     leaked : float
-        ``sum alpha_i^2`` over the records, alpha_i the leakage of all looks together to informed analysts.
+        ``sum alpha_i^2`` over the records, alpha_i the leakage of all later looks together to informed analysts.
+    nats : float
+        By how much all beta_ij are smaller, for what was looked at before the first question.
 
     Notes
     -----
-    ``sqrt(Lambda (k + E + ln 2) / (2n))`` with ``E = ln(2/beta_ij)`` and ``k = A/8 + sqrt(A E/2)`` nats of max-
-    information: half of beta_ij is for the looks, the other half for the question (LOOKS.md, L2).
+    ``sqrt(Lambda (k + E + ln 2) / (2n))`` with ``E = ln(2/beta_ij) + nats`` and ``k = A/8 + sqrt(A E/2)`` nats of max-
+    information: half of beta_ij is for the looks, the other half for the question (LOOKS.md, L2, L5).
 
     Examples
     --------
@@ -56,34 +59,45 @@ class WidenedRadius(Radius):
     """
 
     leaked: float = 0.0
+    nats: float = 0.0
 
     def __call__(self, query: int, hits: int) -> float:
         """Return the radius for round ``query`` after ``hits`` answers from the holdout."""
-        exponent = self.exponent(query, hits)
+        exponent = self.exponent(query, hits) + self.nats
+        if self.leaked == 0.0:
+            return math.sqrt(self.inflation * exponent / (2.0 * self.n))
         nats = self.leaked / 8.0 + math.sqrt(self.leaked * exponent / 2.0)
         return math.sqrt(self.inflation * (nats + exponent + math.log(2.0)) / (2.0 * self.n))
 
 
-def uncovered_look(event: Event) -> str:
+def uncovered_look(event: Event, first: bool = False) -> str:
     """Return why no certificate can take a look into account; empty when one may.
+
+    Parameters
+    ----------
+    event : Event
+        The look.
+    first : bool
+        Whether it happens before the guard's first question.
 
     Examples
     --------
     >>> from thresholdout.accounting import BlackBox, GaussianAnswer
-    >>> uncovered_look(BlackBox(0.1))
-    ''
+    >>> uncovered_look(BlackBox(0.1)), uncovered_look(GaussianAnswer(2.0), first=True)
+    ('', '')
     >>> uncovered_look(GaussianAnswer(2.0))
-    'nothing is proved for guards beside looks that have a delta, or only Renyi divergences; GaussianAnswer(std=2.0)'
+    'looks with a delta, or only Renyi divergences, are covered before the first question only (first=True); ...'
     """
     from thresholdout.accounting.events import check_event, leaves
     from thresholdout.accounting.pure import PureAccountant
 
     accountant = PureAccountant("replace_one")
     found = check_event(event)
-    if accountant.supports(found):
+    if first or accountant.supports(found):
         return ""
     refused = next(leaf for leaf, _ in leaves(found) if not accountant.supports(leaf))
-    return f"nothing is proved for guards beside looks that have a delta, or only Renyi divergences; {refused!r}"
+    kinds = "looks with a delta, or only Renyi divergences,"
+    return f"{kinds} are covered before the first question only (first=True); {refused!r}"
 
 
 def pure_looks(event: Event) -> float:
@@ -102,7 +116,13 @@ def pure_looks(event: Event) -> float:
     return math.inf if uncovered_look(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))
 
 
-def with_looks(certificate: Certificate, model: DependenceModel, parameters: Parameters, looks: Event) -> Certificate:
+def with_looks(
+    certificate: Certificate,
+    model: DependenceModel,
+    parameters: Parameters,
+    looks: Event,
+    first: Event | None = None,
+) -> Certificate:
     """Say what a guard's answers are worth from now on, when its holdout was looked at in other ways.
 
     Parameters
@@ -114,7 +134,9 @@ def with_looks(certificate: Certificate, model: DependenceModel, parameters: Par
     parameters
         Of the guard's mechanism.
     looks : Event
-        All looks so far; each may have been chosen in view of everything released before it.
+        Looks after the first question; each may have been chosen in view of everything released before it.
+    first : Event, optional
+        Looks before the first question, which need not be pure when records are independent.
 
     Returns
     -------
@@ -134,8 +156,11 @@ def with_looks(certificate: Certificate, model: DependenceModel, parameters: Par
     >>> before.route, round(before.tolerance, 3), after.route, round(after.tolerance, 3)
     ('transcript', 0.05, 'transcript', 0.056)
     """
+    from thresholdout.accounting.events import leaves
+
+    first = None if first is None or not any(True for _ in leaves(first)) else first
     epsilon = pure_looks(looks)
-    if epsilon == 0.0:
+    if epsilon == 0.0 and first is None:
         return certificate
     routes = []
     for route in certificate.compared:
@@ -146,9 +171,12 @@ def with_looks(certificate: Certificate, model: DependenceModel, parameters: Par
         elif not route.applies:
             changed = route
         elif isinstance(route.widths, (DeclaredWidths, AnytimeWidths)):
-            changed = _transcript(route, model, route.widths, epsilon)
+            changed = _transcript(route, model, route.widths, epsilon, first)
+        elif first is not None and math.isinf(pure_looks(first)):
+            changed = _lost(route, "only the transcript route takes looks with a delta into account")
         elif route.name == "posterior" and isinstance(parameters, ThresholdoutParameters):
-            changed = _posterior(route, Setting(model, parameters, certificate.confidence), epsilon)
+            total = epsilon if first is None else math.nextafter(epsilon + pure_looks(first), math.inf)
+            changed = _posterior(route, Setting(model, parameters, certificate.confidence), total)
         else:
             changed = _lost(route, "nothing is proved for this route beside other looks")
         routes.append(changed)
@@ -167,20 +195,34 @@ def _lost(route: Route, why: str) -> Route:
     )
 
 
-def _transcript(route: Route, model: DependenceModel, widths: DeclaredWidths | AnytimeWidths, epsilon: float) -> Route:
+def _transcript(
+    route: Route, model: DependenceModel, widths: DeclaredWidths | AnytimeWidths, epsilon: float, first: Event | None
+) -> Route:
     """Widen the radius; noise and shares of beta stay what they were."""
-    alpha = leakage(model, epsilon, "informed")
-    leaked = up(float(np.mean(alpha**2)) * model.n)
-    if not math.isfinite(leaked):
-        return _lost(route, "the looks leak without a limit")
-    plain = widths.radius
+    from graphs import Independent
+
+    plain, leaked, nats = widths.radius, 0.0, 0.0
+    if epsilon > 0.0:
+        alpha = leakage(model, epsilon, "informed")
+        leaked = up(float(np.mean(alpha**2)) * model.n)
+    if first is not None:
+        nats = smallest_nats(model, first, pure_looks(first), plain.beta)
+    if not math.isfinite(leaked + nats):
+        why = "the looks leak too much"
+        if math.isinf(nats) and not isinstance(model, Independent):
+            why = "looks with a delta, or only Renyi divergences, are covered for independent records only"
+        return _lost(route, why)
     radius = WidenedRadius(
-        plain.n, plain.inflation, plain.levels, plain.beta, plain.queries, plain.budget, leaked=leaked
+        plain.n, plain.inflation, plain.levels, plain.beta, plain.queries, plain.budget, leaked=leaked, nats=nats
     )
     wider = dataclasses.replace(widths, radius=radius)
     tolerance = wider.tolerance() if isinstance(wider, DeclaredWidths) else math.inf
     return dataclasses.replace(
-        route, tolerance=tolerance, assumes=route.assumes + ALSO, source=f"{SOURCE}, L2", widths=wider
+        route,
+        tolerance=tolerance,
+        assumes=route.assumes + ALSO,
+        source=f"{SOURCE}, {'L2' if first is None else 'L5'}",
+        widths=wider,
     )
 
 

@@ -72,7 +72,7 @@ def test_what_is_not_proved_is_not_claimed() -> None:
         assert after.chosen is None
         assert after.tolerance == math.inf
         assert after.half_width(1, 0, "train") == math.inf
-        assert "nothing is proved" in after.statement
+        assert "before the first question only" in after.statement
     for parameters in (GaussianParameters(0.018, queries=100), SplittingParameters(10)):
         other = with_looks(certify_parameters(model, parameters), model, parameters, BlackBox(0.01))
         assert other.chosen is None

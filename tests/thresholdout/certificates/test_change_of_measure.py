@@ -1,0 +1,232 @@
+"""From fresh records to records that were looked at: exactly on small models, and by an analyst who reads a look."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy.special import erf
+from scipy.stats import binom, norm
+
+from graphs import Groups, Independent, MarkovChain
+from thresholdout import Thresholdout
+from thresholdout.accounting import (
+    BlackBox,
+    Composed,
+    GaussianAnswer,
+    OptimalAccountant,
+    PoissonGaussianStep,
+    SelfComposed,
+    WithoutReplacementGaussianStep,
+)
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.change_of_measure import (
+    approximate_nats,
+    information_per_record,
+    mutual_information_nats,
+    pure_nats,
+    smallest_nats,
+)
+from thresholdout.certificates.generalization import generalization_certificate
+from thresholdout.certificates.looks import pure_looks, with_looks
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
+
+
+def worst(losses: Sequence[tuple[float, float]], b: float) -> float:
+    """Return the largest probability of an event whose probability with fresh records is b.
+
+    `losses` are log-ratios of the two laws with their probabilities when records were looked at; by Neyman and Pearson
+    the worst event takes the largest ratios.
+    """
+    left, found = b, 0.0
+    for loss, chance in sorted(losses, reverse=True):
+        fresh = chance * math.exp(-loss)
+        part = 1.0 if fresh <= left else left / fresh
+        found += part * chance
+        left -= part * fresh
+        if left <= 0.0:
+            break
+    return found
+
+
+def coins_told(n: int, epsilon: float, delta: float) -> list[tuple[float, float]]:
+    """Return the log-ratios of n fair coins: each is told with probability delta, else by randomised response."""
+    honest = math.exp(epsilon) / (1 + math.exp(epsilon))
+    single = [
+        (math.log(2 * honest), (1 - delta) * honest),
+        (math.log(2 * (1 - honest)), (1 - delta) * (1 - honest)),
+        (math.log(2), delta),
+    ]
+    law: dict[tuple[int, int], float] = {(0, 0): 1.0}
+    for _ in range(n):
+        after: defaultdict[tuple[int, int], float] = defaultdict(float)
+        for (right, told), chance in law.items():
+            after[right + 1, told] += chance * single[0][1]
+            after[right, told] += chance * single[1][1]
+            after[right, told + 1] += chance * single[2][1]
+        law = dict(after)
+    return [
+        (right * single[0][0] + told * single[2][0] + (n - right - told) * single[1][0], chance)
+        for (right, told), chance in law.items()
+        if chance > 0
+    ]
+
+
+@pytest.mark.parametrize("p", [0.3, 0.05, 0.01])
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-7, 1e-5, 1e-4])
+def test_no_event_of_told_coins_is_likelier_than_promised(p: float, epsilon: float, delta: float) -> None:
+    n = 40
+    losses = coins_told(n, epsilon, delta)
+    assert math.isclose(sum(chance for _, chance in losses), 1.0, rel_tol=1e-9)
+    per_record = (1 - delta) * sum(
+        q * math.log(2 * q) for q in (1 / (1 + math.exp(epsilon)), 1 / (1 + math.exp(-epsilon)))
+    ) + delta * math.log(2)
+    costs = [mutual_information_nats(n * per_record, p)]
+    look = OptimalAccountant("replace_one").compose(BlackBox(epsilon, delta))
+    costs.append(approximate_nats([look], n, p))
+    if delta == 0.0:
+        costs.append(pure_nats(Independent(n), epsilon, p))
+    for nats in costs:
+        if math.isfinite(nats):
+            assert worst(losses, p * math.exp(-nats)) <= p * (1 + 1e-9)
+    assert math.isfinite(costs[1]) == (n * delta <= p * 0.5 / 4 * 0.8)  # of the largest delta that is tried
+    assert worst(losses, p * math.exp(-costs[0] / 100)) > p  # a test that can fail
+
+
+@pytest.mark.parametrize("sigma", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize("p", [0.3, 0.05])
+def test_no_event_of_a_noisy_sum_is_likelier_than_promised(sigma: float, p: float) -> None:
+    """The sum of n coins, with Gaussian noise, against quadrature over the sum."""
+    n = 30
+    sums = np.arange(n + 1)
+    grid = np.linspace(-9 * sigma, n + 9 * sigma, 20_001)
+    density = norm.pdf(grid[:, None], sums, sigma) * (grid[1] - grid[0])
+    joint = density * binom.pmf(sums, n, 0.5)
+    mixture = joint.sum(axis=1, keepdims=True)
+    keep = joint > 1e-300
+    losses = list(zip(np.log(density[keep] / np.broadcast_to(mixture, joint.shape)[keep]), joint[keep], strict=True))
+    look = GaussianAnswer(sigma)
+    exact = float(sum(loss * chance for loss, chance in losses))
+    assert exact <= n * information_per_record(look, math.inf)
+    nats = smallest_nats(Independent(n), look, math.inf, p)
+    assert worst(losses, p * math.exp(-nats)) <= p
+    assert worst(losses, p * math.exp(-exact / 2)) > p
+
+
+def test_the_centre_without_the_record_is_a_quarter() -> None:
+    """Of Poisson's batches, order 1, to leading order in the rate; a fixed size has another record in its place."""
+    q = 0.0024
+    one_more = q * q * math.expm1(1 / 36) / 2
+    assert information_per_record(PoissonGaussianStep(6.0, q), math.inf) == pytest.approx(one_more, rel=0.02)
+    replaced = q * q * math.expm1(4 / 36) / 2
+    step = WithoutReplacementGaussianStep(6.0, 120, 50_000)
+    assert 3.9 * one_more < information_per_record(step, math.inf) < 1.1 * replaced
+
+
+def test_more_information_costs_more() -> None:
+    for p in (0.5, 0.05, 1e-6):
+        nats = [mutual_information_nats(x, p) for x in (0.0, 1e-9, 1e-3, 1.0, 100.0)]
+        assert nats == sorted(nats)
+        assert nats[0] == 0.0
+        t = nats[-1]
+        exact = p * t + (1 - p) * math.log1p(-p) - (1 - p) * math.log1p(-p * math.exp(-t))
+        assert exact == pytest.approx(100.0, rel=1e-9)
+    assert mutual_information_nats(math.inf, 0.05) == math.inf
+
+
+def test_first_looks_in_a_certificate() -> None:
+    model, parameters = Independent(10_000), ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
+    before = certify_parameters(model, parameters)
+    nothing = Composed([])
+    assert with_looks(before, model, parameters, nothing, nothing) is before
+    pure = BlackBox(0.02)
+    first = with_looks(before, model, parameters, nothing, pure)
+    later = with_looks(before, model, parameters, pure)
+    assert before.tolerance < first.tolerance < later.tolerance
+    both = with_looks(before, model, parameters, pure, pure)
+    assert later.tolerance < both.tolerance
+    private = GaussianAnswer(400.0)
+    after = with_looks(before, model, parameters, nothing, private)
+    assert after.route == "transcript"
+    plain, wider = before.chosen.widths.radius, after.chosen.widths.radius  # type: ignore[union-attr]
+    nats = smallest_nats(model, private, math.inf, plain.beta)
+    assert wider(7, 0) == pytest.approx(math.sqrt((plain.exponent(7, 0) + nats) / 20_000), rel=1e-12)
+    assert not after.routes.loc["posterior", "applies"]
+
+
+def test_what_first_looks_do_not_cover() -> None:
+    private = GaussianAnswer(400.0)
+    parameters = ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
+    for model in (Groups([k // 2 for k in range(10_000)]), MarkovChain([[0.6, 0.4], [0.4, 0.6]], n=10_000)):
+        after = with_looks(certify_parameters(model, parameters), model, parameters, Composed([]), private)
+        assert after.chosen is None
+        assert "independent records only" in after.statement
+        pure = with_looks(certify_parameters(model, parameters), model, parameters, Composed([]), BlackBox(0.01))
+        assert pure.chosen is not None
+    independent = Independent(10_000)
+    gaussian = GaussianParameters(0.018, queries=100)
+    before = certify_parameters(independent, gaussian)
+    assert with_looks(before, independent, gaussian, Composed([]), private).chosen is None
+    hopeless = BlackBox(0.1, 1e-3)
+    assert with_looks(
+        certify_parameters(independent, parameters), independent, parameters, Composed([]), hopeless
+    ).chosen is None  # fmt: skip
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sigma", [20.0, 60.0])
+def test_an_analyst_who_reads_a_noisy_table_of_the_holdout(sigma: float) -> None:
+    """Whether the table's sign tells the coin: on these records more often than not by a known gap, not on new ones."""
+    n = 200_000
+    rng = np.random.default_rng(3)
+    coins = rng.integers(0, 2, n)
+    told = coins + sigma * rng.normal(size=n) > 0.5
+    gap = float(np.mean(told == coins)) - 0.5
+    expected = erf(0.5 / sigma / math.sqrt(2)) / 2
+    assert abs(gap - expected) < 6.5 / (2 * math.sqrt(n))  # error rate below 1e-10
+    parameters = ThresholdoutParameters(0.0256, 0.0000137, budget=1, queries=100)
+    model = Independent(n)
+    before = certify_parameters(model, parameters)
+    after = with_looks(before, model, parameters, Composed([]), GaussianAnswer(sigma))
+    widened = after.chosen.widths.radius(1, 0)  # type: ignore[union-attr]
+    assert gap <= widened <= 30 * gap
+    if sigma < 30.0:
+        assert gap > before.chosen.widths.radius(1, 0)  # type: ignore[union-attr]
+
+
+def test_a_guard_records_a_training_before_its_first_question() -> None:
+    holdout = np.arange(50_000.0)
+    training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
+    guard = Thresholdout(holdout, queries=100, budget=1, mechanism="thresholdout")
+    assert pure_looks(training) == math.inf
+    with pytest.raises(InputError, match="first=True"):
+        guard.record_look(training)
+    with pytest.raises(InputTypeError, match="first"):
+        guard.record_look(training, first=1)  # type: ignore[arg-type]
+    alone = guard.certificate
+    foreseen = guard.certificate_with(training, first=True)
+    assert guard.certificate == alone
+    assert guard.record_look(training, first=True) == foreseen == guard.certificate
+    assert alone.tolerance < foreseen.tolerance < 2.2 * alone.tolerance
+    answer = guard.ask(0.5, holdout < 25_000)
+    assert answer.half_width == pytest.approx(foreseen.half_width(1, 0, answer.source))
+    with pytest.raises(InputError, match=r"1 questions were asked"):
+        guard.record_look(BlackBox(0.01), first=True)
+    later = guard.record_look(BlackBox(0.001))
+    assert later.tolerance > foreseen.tolerance
+    assert len(guard.looks.events) == 2
+
+
+def test_what_a_training_says_about_new_data() -> None:
+    training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
+    found = generalization_certificate(training, 50_000)
+    assert found.bound < 0.04
+    bounds = found.routes["bound"]
+    assert bounds["mutual information"] < bounds["approximate max-information"]
+    stated = generalization_certificate(BlackBox(0.01, 1e-10), 10_000)
+    assert stated.route == "approximate max-information"
+    nats = approximate_nats([OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-10))], 10_000, 0.05)
+    assert stated.bound == pytest.approx(math.sqrt((math.log(40) + nats) / 20_000), rel=1e-6)
