@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thresholdout.accounting.arguments import positive, probability
 from thresholdout.auditing.counts import Method, audit_delta, audit_epsilon, max_auditable_epsilon
 
 if TYPE_CHECKING:
@@ -113,10 +114,11 @@ class AuditResult:
             audit is refuted with probability at most ``1 - confidence``. False proves nothing: another attack or
             another pair of data sets may show more.
         """
+        claimed = positive(epsilon, "epsilon", zero=True), probability(delta, "delta")
         last = int(self.fp[-1]), self.n_fp, int(self.fn[-1]), self.n_fn
         if self.measured == "delta":
-            return audit_delta(*last, epsilon, self.confidence, method=self.method) > delta
-        return audit_epsilon(*last, delta, self.confidence, method=self.method) > epsilon
+            return audit_delta(*last, claimed[0], self.confidence, method=self.method) > claimed[1]
+        return audit_epsilon(*last, claimed[1], self.confidence, method=self.method) > claimed[0]
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the bound by stage; for one stage, the error rates and the border that the bound puts to them.
