@@ -128,7 +128,7 @@ def test_models_that_are_never_right() -> None:
 def test_a_model_that_cannot_be_fooled() -> None:
     X, y, coef, intercept = blobs(6)
     coef[1], intercept[1] = 0.0, [100.0, 0.0, 0.0]
-    with pytest.raises(InputError, match="no such record among [1-9]"):
+    with pytest.raises(InputError, match=r"no such record among [1-9]"):
         make_neighbour(X, y, coef, intercept)
 
 
