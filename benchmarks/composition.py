@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
+from benchmarks.federated import print_learners
 from thresholdout.accounting.comparison import (
     compare_composition,
     compare_high_probability,
@@ -145,6 +146,7 @@ def main(words: Sequence[str] = ()) -> None:
         if directory is not None:
             plot(table).figure.savefig(Path(directory) / f"{title.replace(' ', '_')}.png", dpi=150)
     print_table("Stochastic gradient Langevin dynamics", learners())
+    print_learners(directory)
 
 
 if __name__ == "__main__":
