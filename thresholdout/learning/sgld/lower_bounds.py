@@ -210,7 +210,7 @@ def _best_threshold(mixture: Mixture, delta: float, form: Form) -> float:
     return max(values[best], -float(refined.fun))
 
 
-def eps_A9(
+def eps_A9(  # noqa: N802 the name of the lemma
     n: int, c: float, x_h: float, alpha: float, beta: float, *, delta: float, clip: bool = False
 ) -> float:
     """Return the paper's closed form of a lower bound at the proof epoch, with its own step size [HF, Lemma A.9].

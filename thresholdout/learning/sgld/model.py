@@ -70,7 +70,8 @@ class Domain:
 
     def width(self, n: int) -> float:
         """Return how far the ratio of one of n records may be from the middle."""
-        return float(count(n, "n")) ** self.gamma1
+        width: float = float(count(n, "n")) ** self.gamma1
+        return width
 
 
 def inputs(x_l: object, x_h: object) -> tuple[float, float]:

