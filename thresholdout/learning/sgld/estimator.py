@@ -16,7 +16,7 @@ from thresholdout.accounting.events import Composed, Event
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for, choose_noise
 from thresholdout.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
-from thresholdout.learning.sgld.model import Domain
+from thresholdout.learning.sgld.model import RegressionDomain
 from thresholdout.learning.sgld.orders import ORDERS
 from thresholdout.learning.sgld.posterior_bound import posterior_dp
 from thresholdout.learning.sgld.privacy_curve import pair_curve, plot_pair_curve, worst_of_pair
@@ -73,7 +73,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Chains. Each one looks at the data, and costs privacy; they also make the uncertainty of `predict`.
     fit_intercept : bool
         Whether there is an intercept, with the same prior.
-    domain : Domain, optional
+    domain : RegressionDomain, optional
         What is known of the records without looking at them; for one feature without an intercept. The report then has
         the privacy of the posterior, and what the worst-case pair loses on the way.
     warm_start : bool
@@ -132,7 +132,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         delta: float = 1e-5,
         n_chains: int = 100,
         fit_intercept: bool = True,
-        domain: Domain | None = None,
+        domain: RegressionDomain | None = None,
         warm_start: bool = False,
         random_state: Any = None,
         progress: bool = False,
@@ -314,8 +314,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError("epsilon", "a target and a step size", "one of the two")
         if self.step_size is not None:
             step_sizes(self.step_size, steps)
-        if self.domain is not None and not isinstance(self.domain, Domain):
-            raise InputTypeError("domain", f"a {type(self.domain).__name__}", "a Domain, or None")
+        if self.domain is not None and not isinstance(self.domain, RegressionDomain):
+            raise InputTypeError("domain", f"a {type(self.domain).__name__}", "a RegressionDomain, or None")
         return open_unit(self.delta, "delta")
 
     def _continued(self, width: int) -> Floats | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from thresholdout.accounting.arguments import count, number, positive
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["Domain", "Normal", "in_domain", "posterior", "step_size", "worst_case_pair"]
+__all__ = ["RegressionDomain", "Normal", "in_domain", "posterior", "step_size", "worst_case_pair"]
 
 Floats = NDArray[np.float64]
 Data = tuple[Floats, Floats]
@@ -39,7 +39,7 @@ def exponent(value: object, name: str = "gamma1") -> float:
 
 
 @dataclass(frozen=True)
-class Domain:
+class RegressionDomain:
     """Where records may lie: ``x_l <= x <= x_h`` and ``|y/x - c| <= n^gamma1``, with x and y above 0 [HF, Sec. IV].
 
     Parameters
@@ -53,7 +53,7 @@ class Domain:
 
     Examples
     --------
-    >>> Domain(c=2.0, x_l=0.5, x_h=1.0, gamma1=0.1).width(1024)
+    >>> RegressionDomain(c=2.0, x_l=0.5, x_h=1.0, gamma1=0.1).width(1024)
     2.0
     """
 
@@ -108,7 +108,7 @@ def in_domain(x: Any, y: Any, gamma1: float, x_l: float, x_h: float, c: float) -
     x, y : array_like, shape (n,)
         The records.
     gamma1, x_l, x_h, c : float
-        See `Domain`.
+        See `RegressionDomain`.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def in_domain(x: Any, y: Any, gamma1: float, x_l: float, x_h: float, c: float) -
     >>> in_domain([1.0, 0.5], [3.0, 1.5], 0.1, 0.5, 1.0, 3.0), in_domain([1.0, 0.0], [3.0, 0.0], 0.1, 0.5, 1.0, 3.0)
     (True, False)
     """
-    domain = Domain(c, x_l, x_h, gamma1)
+    domain = RegressionDomain(c, x_l, x_h, gamma1)
     inputs_, targets = records(x, y)
     if (inputs_ < domain.x_l).any() or (inputs_ > domain.x_h).any() or (targets <= 0).any():
         return False

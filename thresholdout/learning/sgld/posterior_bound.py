@@ -90,7 +90,7 @@ def posterior_rdp_bound(
     nu : float
         The order, above 1.
     x_l, x_h, gamma1, c : float
-        The domain, see `Domain`; c may be 0.
+        The domain, see `RegressionDomain`; c may be 0.
     alpha, beta : float
         Precisions of prior and noise.
     printed_condition : bool
