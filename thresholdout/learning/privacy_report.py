@@ -137,6 +137,7 @@ def choose_noise(
     delta: float,
     adjacency: Adjacency = "replace_one",
     tolerance: float = 1e-4,
+    bracket: tuple[float, float] = (0.3, 30.0),
 ) -> float:
     """Return the noise multiplier that was given, or the smallest one that meets a target.
 
@@ -154,6 +155,8 @@ def choose_noise(
         What a neighbour is.
     tolerance : float
         How far above the smallest multiplier the result may be, relatively.
+    bracket : tuple of float
+        Where to look first; widened as needed.
 
     Raises
     ------
@@ -179,6 +182,6 @@ def choose_noise(
         positive(epsilon, "epsilon"),
         open_unit(delta, "delta"),
         adjacency=adjacency,
-        bracket=(0.3, 30.0),
+        bracket=bracket,
         tolerance=tolerance,
     ).value

@@ -135,8 +135,6 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     (True, 1e-05, True)
     """
 
-    classes_: NDArray[Any]
-
     _output: Output = "softmax"
 
     def __init__(
@@ -258,8 +256,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         elif classes is None:
             classes, leaks = _checked_classes(y), (CLASSES_LEAK,)
         targets = _codes(y, classes)
-        self._learn(X, targets, len(classes), settings, leaks=leaks, partial=partial, n_steps=n_steps)
-        self.classes_ = classes
+        self._learn(X, targets, len(classes), settings, leaks=leaks, classes=classes, partial=partial, n_steps=n_steps)
         return self
 
     @property
@@ -297,7 +294,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the classes with the largest scores, shape (n,)."""
-        found: NDArray[Any] = self.classes_[np.argmax(self._scores(X), axis=1)]
+        best = np.argmax(self._scores(X), axis=1)
+        found: NDArray[Any] = self.classes_[best]
         return found
 
     def __sklearn_tags__(self) -> Any:

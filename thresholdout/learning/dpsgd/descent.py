@@ -34,6 +34,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
 
     coefs_: list[Floats]
     intercepts_: list[Floats]
+    classes_: NDArray[Any]
     n_features_in_: int
     n_steps_: int
     batch_size_: int
@@ -82,6 +83,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         settings: Settings,
         *,
         leaks: tuple[str, ...] = (),
+        classes: NDArray[Any] | None = None,
         partial: bool = False,
         n_steps: int | None = None,
     ) -> None:
@@ -110,6 +112,8 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             self._averaged, self._n_averaged = np.zeros_like(parameters), 0
         self._network, self._account, self._leaks, self._report = network, charged, leaks, None
         self._describe(call, settings)
+        if classes is not None:
+            self.classes_ = classes
         self.n_steps_ = 0 if fresh else self.n_steps_
         self._store(parameters)
         descent = Descent(call.batches, settings.clip_norm, call.noise, call.rates, settings.l2)

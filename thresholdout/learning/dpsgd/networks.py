@@ -7,6 +7,7 @@ derivative in its output, here called its *delta*. Inputs and deltas are all tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class Network:
         self.activation = activation
         self.output = output
         self.intercept = intercept
-        self.n_parameters = sum((a + intercept) * b for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+        self.n_parameters = sum((a + intercept) * b for a, b in pairwise(self.sizes))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Network) and vars(self) == vars(other)
@@ -81,7 +82,7 @@ class Network:
     def layers(self, parameters: Floats) -> list[Layer]:
         """Return views of the layers' weights and intercepts in an array of shape (n_parameters,)."""
         found, start = [], 0
-        for inputs, outputs in zip(self.sizes, self.sizes[1:], strict=False):
+        for inputs, outputs in pairwise(self.sizes):
             stop = start + inputs * outputs
             weights = parameters[start:stop].reshape(inputs, outputs)
             start = stop + outputs * self.intercept
@@ -96,7 +97,7 @@ class Network:
         """
         parameters = np.zeros(self.n_parameters)
         layers = self.layers(parameters)
-        for depth, layer in enumerate(layers[: len(layers) if len(layers) > 1 else 0]):
+        for depth, layer in enumerate(layers if len(layers) > 1 else []):
             gain = 2.0 if self.activation == "relu" and depth < len(layers) - 1 else 1.0
             layer.weights[:] = rng.normal(0.0, np.sqrt(gain / layer.weights.shape[0]), layer.weights.shape)
         return parameters

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.accounting.arguments import count, number, positive
+from thresholdout.accounting.calibration import best_epsilon
 from thresholdout.accounting.events import Adjacency, Composed, Event, SelfComposed
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning.dpsgd.batches import Batches
@@ -225,11 +226,33 @@ def noise_for_target(account: Account, batches: Batches, steps: int, epsilon: ob
 
 @lru_cache(maxsize=256)
 def _calibrated(before: tuple[Event, ...], batches: Batches, steps: int, epsilon: float, delta: float) -> float:
+    def make_event(multiplier: float) -> Event:
+        return Composed([*before, SelfComposed(batches.event(multiplier), steps)])
+
+    near = _guess(make_event, batches, steps, epsilon, delta)
     return choose_noise(
-        lambda multiplier: Composed([*before, SelfComposed(batches.event(multiplier), steps)]),
+        make_event,
         epsilon=epsilon,
         noise_multiplier=None,
         delta=delta,
         adjacency=batches.adjacency,
         tolerance=CALIBRATION,
+        bracket=(near / 1.003, near * 1.003),
     )
+
+
+def _guess(make_event: Callable[[float], Event], batches: Batches, steps: int, epsilon: float, delta: float) -> float:
+    """Return about the noise that a target needs, by secants of logarithms: epsilon nearly is a power of the noise."""
+    rate = batches.batch_size / batches.records
+    value = 2 * rate * math.sqrt(2 * steps * math.log(1 / delta)) / epsilon + 0.5  # [B24, App. G] for much noise
+    value, slope, earlier = min(max(value, 0.5), 1e6), -1.0, (math.inf, 0.0)
+    for _ in range(3):
+        found = best_epsilon(make_event(value), delta, adjacency=batches.adjacency).epsilon
+        if not 0.0 < found < math.inf:
+            return value
+        here = math.log(value), math.log(found)
+        if earlier[0] < math.inf and here[0] != earlier[0]:
+            slope = min(max((here[1] - earlier[1]) / (here[0] - earlier[0]), -3.0), -0.3)
+        earlier = here
+        value = min(max(value * (found / epsilon) ** (-1 / slope), 0.05), 1e6)
+    return value
