@@ -49,16 +49,24 @@ def test_account_of_a_file(tmp_path: Path) -> None:
 
 
 def test_account_says_what_is_missing(tmp_path: Path) -> None:
-    run("account", code=2)
-    run("account", "--noise", "6", "--noise", "8", *LEARNER, code=2)
-    run("account", "--noise", "6", *LEARNER, "--delta", "1e-5", "--epsilon", "1", code=2)
-    run("account", "--noise", "-1", *LEARNER, code=1)
-    run("account", "--noise", "6", *LEARNER, "--delta", "2", code=1)
-    run("account", "--noise", "6", "--batch-size", "5", "--records", "5", "--steps", "1", code=1)
-    path = tmp_path / "events.toml"
+    path, none = tmp_path / "events.toml", tmp_path / "none.toml"
     path.write_text("[[event]]\nkind = 'black_box'\nepsilon = 0.1\n")
-    run("account", str(path), "--noise", "6", code=2)
-    run("account", str(tmp_path / "none.toml"), code=2)
+    wrong: list[tuple[list[str], int, str]] = [
+        ([], 2, "give a file of events, or --noise, --batch-size, --records and --steps"),
+        (["--noise", "6", "--noise", "8", *LEARNER], 2, "give --noise and --steps equally often; seen: 2 and 1"),
+        (["--noise", "6", *LEARNER, "--delta", "1e-5", "--epsilon", "1"], 2, "give --epsilon or --delta, not both"),
+        (["--noise", "-1", *LEARNER], 1, "noise_multiplier: -1.0; expected: a finite number above 0"),
+        (["--noise", "6", *LEARNER, "--delta", "2"], 1, "delta: 2.0; expected: a number in [0, 1)"),
+        (
+            ["--noise", "6", "--batch-size", "5", "--records", "5", "--steps", "1"],
+            1,
+            "batch_size: 5; expected: less than dataset_size = 5",
+        ),
+        ([str(path), "--noise", "6"], 2, "give a file, or the options of a learner, not both"),
+        ([str(none)], 2, "none.toml' does not exist"),
+    ]
+    for words, code, message in wrong:
+        assert message in run("account", *words, code=code).output
 
 
 def test_calibrate() -> None:
@@ -67,9 +75,11 @@ def test_calibrate() -> None:
     assert 5.9 < noise < 6.0
     assert _epsilon(shown) <= 1.1
     assert _epsilon(run("account", "--noise", str(noise * 1.001), *LEARNER).output) <= 1.1
-    run("calibrate", "--epsilon", "1.1", code=2)
-    run("calibrate", "--epsilon", "1.1", "--steps", "3", code=2)
-    run("calibrate", "--epsilon", "-1", *LEARNER, code=1)
+    assert "Missing option '--steps'" in run("calibrate", "--epsilon", "1.1", code=2).output
+    alone = run("calibrate", "--epsilon", "1.1", "--steps", "3", code=2).output
+    assert "give --batch-size and --records" in alone
+    negative = run("calibrate", "--epsilon", "-1", *LEARNER, code=1).output
+    assert "target_epsilon: -1.0; expected: a finite number above 0" in negative
 
 
 def test_calibrate_by_distributions() -> None:
