@@ -1,0 +1,118 @@
+"""Offsets and scales of inputs and target: public numbers, or taken from the training data, which is not private."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+
+__all__ = ["Scaling"]
+
+Floats = NDArray[np.float64]
+
+_NAMES = ("x_offset", "x_scale", "y_offset", "y_scale")
+_CONSTANT = 1e-10  # columns that vary less than this share of their size are left as they are
+_LEAK = "means and deviations of the columns and of the target, taken from the training data by standardize=True"
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How inputs and target are scaled: ``(X - x_offset) / x_scale``, and the same for y.
+
+    Attributes
+    ----------
+    x_offset, x_scale : ndarray, shape (d,)
+    y_offset, y_scale : float
+    leaks : tuple of str
+        What was taken from the data although the fit is private.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> settings = SimpleNamespace(x_offset=1.0, x_scale=[2.0, 4.0], y_offset=None, y_scale=10.0, standardize=None)
+    >>> scaling = Scaling.of(settings, np.ones((3, 2)), np.arange(3.0), private=True, allow_leaks=False)
+    >>> scaling.inputs(np.array([[3.0, 9.0]])), scaling.targets(np.array([5.0]))
+    (array([[1., 2.]]), array([0.5]))
+    """
+
+    x_offset: Floats
+    x_scale: Floats
+    y_offset: float
+    y_scale: float
+    leaks: tuple[str, ...] = ()
+
+    @staticmethod
+    def check(settings: Any, *, private: bool, allow_leaks: bool) -> bool:
+        """Return whether the training data are to be standardised; look at no data.
+
+        Parameters
+        ----------
+        settings : object
+            With attributes x_offset, x_scale, y_offset, y_scale and standardize, which may be None: as long as it is
+            not private, and no public number is given.
+        private, allow_leaks : bool
+
+        Raises
+        ------
+        InputError
+            When both is asked for, or a private fit would use the data.
+        """
+        given = any(getattr(settings, name) is not None for name in _NAMES)
+        if settings.standardize is None:
+            return not private and not given
+        if settings.standardize and given:
+            raise InputError("standardize", "True beside public offsets or scales", "one of the two")
+        if settings.standardize and private and not allow_leaks:
+            expected = "x_offset, x_scale, y_offset and y_scale that are public, or allow_leaks=True"
+            raise InputError("standardize", "True in a private fit", expected)
+        return bool(settings.standardize)
+
+    @classmethod
+    def of(cls, settings: Any, X: Floats, y: Floats, *, private: bool, allow_leaks: bool) -> Self:
+        """Return the scaling of a fit.
+
+        Parameters
+        ----------
+        settings, private, allow_leaks
+            As in `check`.
+        X : ndarray, shape (N, d)
+        y : ndarray, shape (N,)
+        """
+        if cls.check(settings, private=private, allow_leaks=allow_leaks):
+            (x_offset, x_scale), (offset, scale) = _standard(X), _standard(y[:, None])
+            return cls(x_offset, x_scale, float(offset[0]), float(scale[0]), (_LEAK,) if private else ())
+        x_offset, x_scale, y_offset, y_scale = (
+            _public(getattr(settings, name), name, X.shape[1] if name[0] == "x" else None) for name in _NAMES
+        )
+        return cls(x_offset, x_scale, float(y_offset), float(y_scale))
+
+    def inputs(self, X: Floats) -> Floats:
+        """Return scaled inputs, shape (n, d)."""
+        return (X - self.x_offset) / self.x_scale
+
+    def targets(self, y: Floats) -> Floats:
+        """Return scaled targets, shape (n,)."""
+        return (y - self.y_offset) / self.y_scale
+
+
+def _standard(values: Floats) -> tuple[Floats, Floats]:
+    deviation = values.std(axis=0)
+    steady = deviation <= _CONSTANT * (1 + np.abs(values).max(axis=0))
+    return values.mean(axis=0), np.where(steady, 1.0, deviation)
+
+
+def _public(value: Any, name: str, d: int | None) -> Floats:
+    scale = name.endswith("scale")
+    found = np.asarray((1.0 if scale else 0.0) if value is None else value, dtype=np.float64)
+    if (
+        found.shape not in ((), () if d is None else (d,))
+        or not np.isfinite(found).all()
+        or (scale and found.min() <= 0)
+    ):
+        many = "" if d is None else f" or {d} numbers"
+        raise InputError(name, repr(value), f"None, a number{many}, {'positive and ' if scale else ''}finite")
+    return found if d is None else np.broadcast_to(found, (d,)).copy()
