@@ -104,7 +104,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
-    >>> y = X @ [1.0, -2.0] + 0.5 + rng.normal(size=200)
+    >>> y = X @ [1.0, -2.0] + 0.5 + rng.normal(scale=0.1, size=200)
     >>> model = SGLDRegressor(n_steps=1000, random_state=0).fit(X, y)
     >>> model.coef_.round(1), round(model.intercept_, 1), model.privacy_report_.epsilon
     (array([ 1., -2.]), 0.5, inf)

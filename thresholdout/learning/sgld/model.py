@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from thresholdout.accounting.arguments import count, number, positive
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["RegressionDomain", "Normal", "in_domain", "posterior", "step_size", "worst_case_pair"]
+__all__ = ["Normal", "RegressionDomain", "in_domain", "posterior", "step_size", "worst_case_pair"]
 
 Floats = NDArray[np.float64]
 Data = tuple[Floats, Floats]

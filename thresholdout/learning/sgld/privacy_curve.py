@@ -60,7 +60,7 @@ def pair_curve(
     --------
     >>> curve = pair_curve(100, 300.0, 1.0, alpha=1.0, beta=4.0, eta=1e-5, batch_size=1, delta=0.001, steps=500)
     >>> curve.shape, bool(curve["iterate"].max() > 10 > curve["posterior"].max())
-    ((32, 3), True)
+    ((30, 3), True)
     """
     import pandas as pd
 
