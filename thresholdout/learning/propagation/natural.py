@@ -140,7 +140,8 @@ class Natural(ABC):
 
 
 def _length(values: Floats) -> float:
-    return math.sqrt(np.dot(values, values))
+    with np.errstate(over="ignore"):  # clipping knows what to do when squares overflow
+        return math.sqrt(np.dot(values, values))
 
 
 class NaturalArrays(Natural):

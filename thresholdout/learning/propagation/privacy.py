@@ -35,6 +35,7 @@ BOUNDS = ("tight", "wbk")
 _CONVERSIONS = {"improved": "balle", "classic": "mironov"}
 _ORDERS = np.array([*range(2, 129), 160, 192, 256, 320, 384, 512, 768, 1024], dtype=np.float64)
 _ROUND_UP = 1 + 2.0**-48  # more than the few roundings of a product, and that of each scaled site
+_LEAST_SENSITIVITY = 1e-200  # beside it what the smallest floats lose counts for nothing
 _LEAST_SIGMA, _MOST_SIGMA = 0.02, 4e7
 
 
@@ -64,7 +65,10 @@ def sensitivity(N: int, C: float, gamma: float) -> float:
     number, norm, step = count(N, "N"), clip_norm_of(C, "C"), positive(gamma, "gamma")
     if step > number:
         raise InputError("gamma", repr(step), f"a number in (0, {number}], the number of records")
-    return 2 * step * norm / number * _ROUND_UP
+    found = 2 * step * norm / number * _ROUND_UP
+    if found < _LEAST_SENSITIVITY:
+        raise InputError("gamma", repr(step), f"a step with which 2 gamma C / N is at least {_LEAST_SENSITIVITY:g}")
+    return found
 
 
 def sep_noise_std(sigma: float, N: int, C: float, gamma: float) -> float:
