@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.thresholdout.guard_child import BUDGET, guard_in, history
-from tests.thresholdout.ledger import postgres_server
-from tests.thresholdout.ledger.postgres_server import Server
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    reason = postgres_server.missing()
-    if reason is not None:
-        pytest.skip(reason)
-    server = Server()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

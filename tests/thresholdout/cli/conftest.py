@@ -7,10 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.thresholdout.cli.running import N
-from tests.thresholdout.ledger.conftest import server
 from thresholdout.ledger.cipher import KEY_FILE_VARIABLE, KEY_VARIABLE
-
-__all__ = ["folder", "server"]
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from tests.thresholdout.ledger.conftest import server
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.model_selection.optuna_worker import BUDGET, QUERIES, build, make
 from thresholdout import BudgetExhausted, Thresholdout
@@ -23,7 +22,6 @@ from thresholdout.metrics import absolute_error, squared_error
 from thresholdout.model_selection import GuardedObjective, stop_when_exhausted
 
 ROOT = Path(__file__).parents[3]
-__all__ = ["server"]  # a fixture
 X, Y = load_breast_cancer(return_X_y=True)
 COMPLETE, FAIL = optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.FAIL
 
