@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests import system_packages
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.contract import LedgerContract
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
@@ -294,11 +295,13 @@ def test_what_is_said_about_the_installation(monkeypatch: pytest.MonkeyPatch, tm
 
     monkeypatch.setattr(postgres_server, "programs", lambda: None)
     monkeypatch.setattr(postgres_server, "version", lambda folder: "17")
-    monkeypatch.setattr(postgres_server, "_works", works)
+    for module in (postgres_server, system_packages):
+        monkeypatch.setattr(module, "works", works)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     assert postgres_server.install(1) == "PostgreSQL 17 installed"
     assert any("update" in words for words in done)
     monkeypatch.setattr(postgres_server, "programs", lambda: None)
-    monkeypatch.setattr(postgres_server, "_works", lambda words, seconds: False)
+    for module in (postgres_server, system_packages):
+        monkeypatch.setattr(module, "works", lambda words, seconds: False)
     assert postgres_server.install(1) == ("no PostgreSQL and no way to install it here: its tests will be skipped")
     assert "make postgres" in (postgres_server.missing() or "")
