@@ -13,15 +13,13 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from graphs import Groups, Independent, MarkovChain, MovingWindow
+from graphs import Groups, MarkovChain
 from tests.thresholdout.guards import N, data, make
-from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
+from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import (
     InputError,
     InputTypeError,
     LedgerMismatch,
-    OverlapError,
-    PlanError,
     SharingError,
 )
 from thresholdout.ledger import MemoryLedger
@@ -29,7 +27,6 @@ from thresholdout.mechanisms import (
     GaussianParameters,
     GuessAndCheckParameters,
     SplittingParameters,
-    ThresholdoutParameters,
 )
 from thresholdout.metrics import log_loss, squared_error
 from thresholdout.noise import SeededNoise
@@ -339,95 +336,6 @@ def test_several_guards_may_share_a_ledger_object() -> None:
         assert make(ledger=ledger).remaining == 2
 
 
-def test_parameters_by_hand() -> None:
-    guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
-    assert isinstance(guard.parameters, ThresholdoutParameters)
-    assert guard.parameters.threshold == 0.05
-    alone = certify(
-        Independent(N), threshold=0.05, noise_scale=0.001, budget=3, queries=50, confidence=0.95, grid=1 / 128
-    )
-    assert alone.tolerance < guard.certificate.tolerance < alone.tolerance * (1 + 1e-6)  # a millionth is for failures
-    assert guard.certificate.confidence == 0.95
-    value = guard.ask(1.0, np.arange(N) % 3 == 0).value
-    assert (value * 128) == round(value * 128)
-
-
-def test_any_number_of_questions_with_parameters_by_hand() -> None:
-    guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128, queries=None, budget=None)
-    widths = [guard.ask(0.5, np.arange(N) % 2).half_width for _ in range(20)]
-    assert widths == sorted(widths)
-    assert widths[0] < widths[-1] < 0.3
-    assert guard.remaining is None
-    assert "any number of answers" in repr(guard)
-    assert guard.ask(1.0, np.zeros(N)).remaining is None
-
-
-def test_defaults_are_planned() -> None:
-    guard = make()
-    chosen = plan(Independent(N), queries=50, budget=3, confidence=0.95)
-    assert guard.parameters == chosen.thresholdout
-    best = make(mechanism=None)
-    assert best.parameters == chosen.parameters
-    assert best.certificate.tolerance == pytest.approx(chosen.tolerance, rel=1e-6)
-    assert chosen.tolerance <= guard.certificate.tolerance
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        ({"queries": 0}, InputError, "queries"),
-        ({"queries": 2.5}, InputTypeError, "queries"),
-        ({"budget": 0}, InputError, "budget"),
-        ({"budget": True}, InputTypeError, "budget"),
-        ({"confidence": 1.0}, InputError, "confidence"),
-        ({"confidence": 0}, InputError, "confidence"),
-        ({"confidence": math.nan}, InputError, "confidence"),
-        ({"threshold": 0.1}, InputError, "noise_scale"),
-        ({"noise_scale": 0.1}, InputError, "threshold"),
-        ({"threshold": 0, "noise_scale": 0.1}, InputError, "threshold"),
-        ({"threshold": 0.1, "noise_scale": -1}, InputError, "noise_scale"),
-        ({"threshold": 0.1, "noise_scale": 0.1, "grid": 0.3}, InputError, "grid"),
-        ({"grid": 0.5}, InputError, "grid"),
-        ({"queries": None}, InputError, "queries"),
-        ({"budget": None}, InputError, "budget"),
-        ({"mechanism": "laplace"}, InputError, "mechanism"),
-        ({"mechanism": "guess-and-check"}, InputError, "GuessAndCheckParameters"),
-        ({"mechanism": 3}, InputTypeError, "mechanism"),
-        ({"mechanism": "gaussian", "threshold": 0.1, "noise_scale": 0.1}, InputError, "beside another mechanism"),
-        ({"mechanism": "splitting", "dependence": MovingWindow(N, 2)}, InputError, "mechanism"),
-        ({"mechanism": "gaussian", "dependence": MovingWindow(N, 2)}, PlanError, "independent groups"),
-        ({"mechanism": "gaussian", "queries": None}, InputError, "queries"),
-        ({"dependence": "groups"}, InputTypeError, "dependence"),
-        ({"dependence": Groups([0, 1])}, InputError, "dependence"),
-        ({"train": data(1)[0]}, InputError, "train"),
-        ({"train": (data(1)[0][:, :2], data(1)[1])}, InputError, "train"),
-        ({"train": (data(1)[0], data(1)[1][:-1])}, InputError, "train"),
-        ({"train": data(0)}, OverlapError, "2000 of 2000"),
-    ],
-)
-def test_refuses_arguments_before_anything_is_written(
-    tmp_path: Path, changes: dict[str, object], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        make(ledger=tmp_path / "guard.db", **changes)
-    assert not (tmp_path / "guard.db").exists()
-
-
-def test_equal_rows_can_be_allowed() -> None:
-    few = np.zeros((N, 1)), np.zeros(N)
-    with pytest.raises(OverlapError, match="allow_equal_rows"):
-        Thresholdout(few, train=few)
-    assert Thresholdout(few, train=few, allow_equal_rows=True).n == N
-
-
-def test_what_needs_a_training_part_says_so() -> None:
-    guard = Thresholdout(data(0), queries=50, budget=3)
-    for use in (lambda: guard.ask(lambda X, y: y), lambda: guard.score(None), guard.split, guard.scorer):
-        with pytest.raises(InputError, match="training part"):
-            use()
-    assert isinstance(guard.ask(0.5, np.arange(N) % 2), Answer)
-
-
 def test_plot_shows_answers_and_sources() -> None:
     guard = make()
     guard.ask(1.0, np.zeros(N))
@@ -549,15 +457,6 @@ def test_any_number_of_answers_from_the_holdout_never_raises() -> None:
     assert guard.history["half_width"].max() == 1.0
 
 
-def test_missing_labels_and_masked_values_are_refused() -> None:
-    X, y = data(0)
-    for missing in (np.where(y == 1, np.nan, 0.0), pd.Series(y).astype("Int64").mask(pd.Series(y) == 1)):
-        with pytest.raises(InputError, match="missing"):
-            Thresholdout((X, missing), train=data(1))
-    with pytest.raises(InputError, match="masked"):
-        make().ask(0.5, np.ma.array(np.zeros(N), mask=np.arange(N) == 3))
-
-
 def test_a_key_names_one_question_with_its_range() -> None:
     guard = make()
     guard.ask(0.25, np.arange(N) % 4 == 0, key="a")
@@ -571,27 +470,6 @@ def test_a_key_names_one_question_with_its_range() -> None:
 def test_a_list_or_a_dict_of_arrays_is_no_tuple(holdout: object, error: type[Exception]) -> None:
     with pytest.raises(error, match="tuple"):
         Thresholdout(holdout)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"confidence": None}, "confidence"),
-        ({"threshold": "a"}, "threshold"),
-        ({"noise": 5}, "noise"),
-        ({"documents": 5}, "documents"),
-    ],
-)
-def test_arguments_of_another_type(tmp_path: Path, changes: dict[str, object], message: str) -> None:
-    with pytest.raises(InputTypeError, match=message):
-        make(ledger=tmp_path / "guard.db", **changes)
-    assert not (tmp_path / "guard.db").exists()
-
-
-def test_numbers_of_numpy_are_numbers() -> None:
-    guard = make()
-    for number in (np.float32(0.5), np.int64(0), np.float64(0.25)):
-        assert guard.ask(number, np.full(N, float(number))).value == float(number)
 
 
 def test_wrong_estimators_spend_nothing() -> None:

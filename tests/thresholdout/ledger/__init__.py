@@ -1,3 +1,3 @@
 import pytest
 
-pytest.register_assert_rewrite("tests.thresholdout.ledger.contract")
+pytest.register_assert_rewrite("tests.thresholdout.ledger.contract", "tests.thresholdout.ledger.contract_of_threads")

@@ -1,0 +1,158 @@
+"""Processes that own a guard: how they end, are killed and fork, and how they are reached."""
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from thresholdout import sharing
+from thresholdout.errors import SharingError
+from thresholdout.remote import RemoteGuard
+from thresholdout.sharing import same, share
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], bytes]]:
+    """Another process with a guard, and the guard's pickle."""
+    code = """
+        import pickle, sys, numpy as np
+        from thresholdout import Thresholdout
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
+                             budget=2, mechanism="thresholdout")
+        sys.stdout.write(pickle.dumps([guard, guard.scorer(), guard.split()]).hex() + "\\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert process.stdout is not None
+    yield process, bytes.fromhex(process.stdout.readline())
+    process.kill()
+    process.communicate()
+
+
+def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes], tmp_path: Path) -> None:
+    process, text = owner
+    guard, scorer, split = pickle.loads(text)
+    assert isinstance(guard, RemoteGuard)
+    assert guard.ask(0.5, np.ones(40)).query == 1
+    assert list(tmp_path.rglob("listener-*"))
+    _, errors = process.communicate("end\n", timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert not list(tmp_path.rglob("*"))
+    message = "does not answer .*: it has ended.*the same ledger.*GuardedSearchCV"
+    for use in (lambda: guard.ask(0.5, np.ones(40)), lambda: guard.history, lambda: scorer.asked, lambda: guard.n):
+        with pytest.raises(SharingError, match=message):
+            use()
+    with pytest.raises(SharingError, match=message):
+        list(split.split(np.eye(40)))
+    gone = f"process {process.pid} on {os.uname().nodename}, which does not answer>"
+    assert repr(guard) == f"<Thresholdout in {gone}"
+    assert repr(scorer) == f"<GuardScorer in {gone}"
+    assert same(guard, pickle.loads(pickle.dumps(guard)))
+    assert share(guard) == guard._handle
+    assert not hasattr(guard, "nothing")
+
+
+def test_an_owner_that_is_killed_is_noticed_in_the_middle_of_a_question(owner: tuple[Any, bytes]) -> None:
+    process, text = owner
+    guard = pickle.loads(text)[0]
+    assert guard.remaining == 2
+    threading.Timer(0.5, process.kill).start()
+    with pytest.raises(SharingError, match="has ended"):
+        guard.ask(lambda X, y: __import__("time").sleep(30) or y)
+
+
+def test_a_child_of_the_owner_does_not_keep_its_connections_open() -> None:
+    """A forked child inherits the descriptors; if it kept them, nobody would notice that the owner is gone."""
+    code = """
+        import os, pickle, sys, time, numpy as np
+        from thresholdout import Thresholdout
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
+                             budget=2, mechanism="thresholdout")
+        sys.stdout.write(pickle.dumps(guard).hex() + "\\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        if os.fork() == 0:
+            os.close(1), os.close(2)
+            time.sleep(20)
+            os._exit(0)
+        sys.stdout.write("forked\\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    with process:
+        guard = pickle.loads(bytes.fromhex(process.stdout.readline()))
+        assert guard.remaining == 2
+        process.stdin.write("fork\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "forked\n"
+        process.kill()
+        process.wait(60)
+        start = time.monotonic()
+        with pytest.raises(SharingError, match="has ended"):
+            guard.ask(0.5, np.ones(40))
+        assert time.monotonic() - start < 10
+
+
+def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
+    folder = tmp_path / ("long " * 30)
+    folder.mkdir()
+    code = """
+        import pickle, numpy as np
+        from joblib import Parallel, delayed
+        from thresholdout import Thresholdout
+        guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
+                             budget=2, mechanism="thresholdout")
+        from thresholdout.sharing import share
+        print(share(guard).address[0], share(guard).call("remaining"))
+    """
+    run = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    assert (run.stdout, run.stderr) == ("127.0.0.1 2\n", "")
+
+
+def test_a_listener_survives_trouble_and_ends_with_its_office() -> None:
+    class Troubled:
+        """A listener that fails once, then is closed."""
+
+        failures = 0
+
+        def accept(self) -> Any:
+            self.failures += 1
+            if self.failures == 2:
+                office.close()
+            raise OSError
+
+        def close(self) -> None:
+            pass
+
+    office = sharing._Office()
+    office._listener = troubled = Troubled()
+    office._accept()
+    assert troubled.failures == 2
