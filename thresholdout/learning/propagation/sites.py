@@ -103,8 +103,9 @@ def probit_moments(y: float, mu: float, s: float) -> tuple[float, float, float]:
     root = math.sqrt(1 + s)
     z = y * mu / root
     ratio = math.sqrt(2 / math.pi) / float(erfcx(-z / math.sqrt(2)))
-    if z < -1e3:  # z + r would cancel; its series is exact to double precision from here on
-        curvature = 1 - 1 / z**2 + 6 / z**4
+    if z < -50:  # z + r would cancel; the asymptotic series of r (z + r) is as exact from here on
+        w = 1 / z**2
+        curvature = 1 - w * (1 - w * (6 - w * (50 - w * 518)))
     else:
         curvature = ratio * (z + ratio)
     g = curvature / (1 + s)
