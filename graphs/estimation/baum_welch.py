@@ -259,10 +259,12 @@ class _Normal:
         self.deviations = np.full((starts, k), spread)
 
     def log_likelihoods(self, starts: IntArray) -> FloatArray:
+        """Return the logarithms of normal densities of all values."""
         laws = [GaussianEmission(self.means[r], self.deviations[r]) for r in starts]
         return np.array([law.log_likelihood(self.values) for law in laws])
 
     def update(self, starts: IntArray, states: FloatArray) -> None:
+        """Fit means and standard deviations; states that do not occur keep theirs."""
         if not len(starts):
             return
         weight = states.sum(axis=1)
@@ -275,9 +277,11 @@ class _Normal:
         self.deviations[starts] = np.where(used, np.maximum(deviations, self.narrowest), self.deviations[starts])
 
     def order(self, start: int) -> IntArray:
+        """Return the states by their means."""
         return np.argsort(self.means[start], kind="stable")
 
     def emission(self, start: int, order: IntArray) -> Emission:
+        """Return the laws of a start, with the states in an order."""
         return GaussianEmission(self.means[start][order], self.deviations[start][order])
 
 
@@ -308,18 +312,22 @@ class _Table:
         self.tables = rng.dirichlet(np.ones(len(self.symbols)), size=(starts, k))
 
     def log_likelihoods(self, starts: IntArray) -> FloatArray:
+        """Return the logarithms of the symbols' probabilities."""
         with np.errstate(divide="ignore"):
             found: FloatArray = np.log(self.tables[starts]).transpose(0, 2, 1)[:, self.codes]
         return found
 
     def update(self, starts: IntArray, states: FloatArray) -> None:
+        """Fit the tables to expected counts."""
         counts = np.einsum("rtk,tv->rkv", states, self.shown)
         self.tables[starts] = _normalised(counts, self.tables[starts])
 
     def order(self, start: int) -> IntArray:
+        """Return the states by the probability of the last symbol."""
         return np.argsort(self.tables[start][:, -1], kind="stable")
 
     def emission(self, start: int, order: IntArray) -> Emission:
+        """Return the laws of a start, with the states in an order."""
         return CategoricalEmission(self.tables[start][order], self.symbols)
 
 

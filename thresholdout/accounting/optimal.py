@@ -26,11 +26,14 @@ class _Divergence(Protocol):
     """What the engines have in common."""
 
     @property
-    def largest(self) -> float: ...
+    def largest(self) -> float:
+        """The sum of all epsilons, from which on the divergence is zero."""
 
-    def lower(self, e: float) -> float: ...
+    def lower(self, e: float) -> float:
+        """Return a number that is at most the divergence at e."""
 
-    def upper(self, e: float) -> float: ...
+    def upper(self, e: float) -> float:
+        """Return a number that is at least the divergence at e."""
 
 
 class _Nothing:
@@ -39,9 +42,11 @@ class _Nothing:
     largest = 0.0
 
     def lower(self, e: float) -> float:
+        """Return 0."""
         return 0.0
 
     def upper(self, e: float) -> float:
+        """Return 0."""
         return 0.0
 
 

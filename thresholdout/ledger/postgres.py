@@ -401,9 +401,11 @@ class _Cursor:
 
     @property
     def rowcount(self) -> int:
+        """How many rows the last statement touched."""
         return self._cursor.rowcount
 
     def execute(self, statement: Any, parameters: Sequence[Any] = (), /) -> _Cursor:
+        """Run a statement."""
         self.wrote = self.wrote or not statement.startswith("SELECT")
         if statement == self._add_entry:
             self._remember(parameters)
@@ -411,6 +413,7 @@ class _Cursor:
         return self
 
     def executemany(self, statement: Any, rows: Iterable[Sequence[Any]], /) -> _Cursor:
+        """Run a statement for each row."""
         self.wrote = True
         adding = statement == self._add_entry
         self._cursor.executemany(statement, map(self._remember, rows) if adding else rows)

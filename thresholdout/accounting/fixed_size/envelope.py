@@ -71,6 +71,7 @@ class _HalfLine:
 
     @classmethod
     def of(cls, shift: float, q: float) -> _HalfLine:
+        """Return the panels for a shift and a sampling rate."""
         half = min(0.5, 0.5 / shift)
         panels = math.ceil((0.5 * shift + _REACH) / (2 * half))
         points, weights = (np.asarray(each, dtype=np.float64) for each in np.polynomial.legendre.leggauss(_POINTS))

@@ -218,6 +218,7 @@ class _Rule:
         return np.arange(low, high, dtype=np.float64) * self.step
 
     def ratio(self, low: int, high: int) -> Ratio:
+        """Return the density ratio at the nodes from `low` on, up to `high`; the last stretch is kept."""
         start, stop, held = self.cached
         if low != start or high > stop:
             self.cached = (low, high, self.mixture.at(self._nodes(low, high)))
@@ -226,10 +227,12 @@ class _Rule:
         return Ratio(held.w[:size], held.log[:size], held.slack[:size])
 
     def last(self, power: float) -> int:
+        """Return the number of the node from which on a bound stands for the integrand of a power."""
         reach = self.mixture.shift * self.mixture.top * (max(power, 1.0) if self.up else 1.0)
         return math.ceil((reach + _REACH) / self.step) + 1
 
     def bounds(self, powers: Floats) -> list[Excess]:
+        """Return bounds for all powers, from one set of nodes where that is small."""
         ends = [self.last(float(p)) for p in powers]
         if max(ends) - self.first <= 4 * _NODES:
             self.ratio(self.first, max(ends))
@@ -287,6 +290,7 @@ class _Rule:
         return float(np.logaddexp(full, math.log(2 - power)))
 
     def one(self, power: float, end: int) -> Excess:
+        """Return the bounds for one power, from the nodes before `end`."""
         lows, highs = [], []
         kept, left_out = self.pieces(power, end)
         for low, high in kept:
