@@ -23,6 +23,9 @@ __all__ = ["DEFAULT_EPSILON", "Account", "default_delta", "noise_for_target", "p
 Floats = NDArray[np.float64]
 DEFAULT_EPSILON = 1.0
 CALLS = "a record has at most one row in the data of each call, and how many calls there are was not decided on results"
+SECRET = "random_state stays secret and served for no other release: it gives the noise away"
+PLACES = "linear algebra rounds a row alike wherever it stands in a batch"
+PUBLIC = "each neighbour has at least public_size records"
 CALIBRATION = 1e-3  # how far above the smallest noise a calibrated one may be
 
 
@@ -91,8 +94,8 @@ class Account:
         Smallest noise multiplier of a step.
     adjacency : {"replace_one", "add_remove"}
         What a neighbour is.
-    sized : bool
-        Whether a step's batch had a fixed size.
+    samplings : frozenset of str
+        How batches were drawn.
 
     Examples
     --------
@@ -108,7 +111,7 @@ class Account:
     seeded: bool = False
     least_noise: float = math.inf
     adjacency: Adjacency = "replace_one"
-    sized: bool = False
+    samplings: frozenset[str] = frozenset()
 
     def charge(self, batches: Batches, noise: Floats, *, seeded: bool) -> Account:
         """Return the account with the steps of one more call.
@@ -139,7 +142,7 @@ class Account:
             seeded=self.seeded or seeded,
             least_noise=min(self.least_noise, float(noise.min())),
             adjacency=batches.adjacency,
-            sized=self.sized or batches.sampling != "poisson",
+            samplings=self.samplings | {batches.sampling},
         )
 
     @property
@@ -163,11 +166,12 @@ class Account:
         """
         assumptions = [FLOATING_POINT]
         if self.seeded:
-            assumptions.append("random_state stays secret and served for no other release: it gives the noise away")
+            assumptions.append(SECRET)
         if self.calls > 1:
             assumptions.append(CALLS)
-        if self.adjacency == "add_remove" and self.sized:
-            assumptions.append("each neighbour has at least public_size records")
+        if self.adjacency == "add_remove":
+            assumptions += [PLACES] if "poisson" in self.samplings else []
+            assumptions += [PUBLIC] if self.samplings - {"poisson"} else []
         return account_for(
             self.event,
             delta=delta,

@@ -48,6 +48,16 @@ def test_the_report_is_the_accountants_of_the_steps(adjacency: Any) -> None:
     assert model.privacy_report_ is report
 
 
+def test_assumptions_about_one_record_more_or_less() -> None:
+    common: dict[str, Any] = {"noise_multiplier": 3.0, "adjacency": "add_remove", "public_size": 80}
+    coins = classifier(**common, sampling="poisson").fit(X, Y)
+    assert any("rounds a row alike" in words for words in coins.privacy_report_.assumptions)
+    assert not any("public_size" in words for words in coins.privacy_report_.assumptions)
+    both = coins.set_params(sampling="wr").partial_fit(X, Y).privacy_report_.assumptions
+    assert any("rounds a row alike" in words for words in both)
+    assert any("public_size" in words for words in both)
+
+
 def test_calls_are_composed() -> None:
     model = classifier(noise_multiplier=3.0).partial_fit(X, Y)
     assert model.n_steps_ == 10  # one epoch
@@ -225,4 +235,4 @@ def test_learning_rates_are_numbers(value: Any) -> None:
 
 def test_an_epsilon_that_no_noise_reaches() -> None:
     with pytest.raises(InputError, match="target_epsilon"):
-        noise_for_target(Account(), Batches("wor", 20, 20), 10**12, 1e-7, 1e-9)
+        noise_for_target(Account(), Batches("wor", 20, 20), 1, 1e-12, 1e-12)
