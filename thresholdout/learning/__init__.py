@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from thresholdout.learning.federated_classifier import FederatedClassifier
     from thresholdout.learning.langevin import LangevinRun, run_sgld
     from thresholdout.learning.privacy_report import PrivacyReport
+    from thresholdout.learning.propagation.dpvi import DPVIRegressor
     from thresholdout.learning.propagation.estimators import EPClassifier, EPLinearRegression
     from thresholdout.learning.propagation.families import BernoulliModel, PoissonModel, UnknownPrecisionModel
     from thresholdout.learning.propagation.fitting import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         MixtureOfGaussians,
     )
     from thresholdout.learning.propagation.natural import NaturalArrays
+    from thresholdout.learning.propagation.pbp import PBPRegressor
     from thresholdout.learning.propagation.privacy import (
         calibrate_sep_sigma,
         epsilon_of,
@@ -49,7 +51,23 @@ if TYPE_CHECKING:
         site_probit,
         site_tilted_location,
     )
+    from thresholdout.learning.propagation.standins import (
+        aligned_f_norm,
+        conditional_mog_posterior,
+        make_kin8_standin,
+        make_linear_standin,
+        make_mog_data,
+        make_naval_standin,
+        make_wine_standin,
+    )
     from thresholdout.learning.propagation.steps import dp_sep_step
+    from thresholdout.learning.propagation.theory import (
+        KLBound,
+        clipped_kl,
+        dp_sep_kl_bound,
+        kl_gaussian,
+        kl_leading_order,
+    )
     from thresholdout.learning.sgld.estimator import SGLDRegressor
     from thresholdout.learning.sgld.figures import figure1_curves, growth_table, plot_figure1, plot_growth
     from thresholdout.learning.sgld.gaussians import gaussian_renyi, rdp_to_dp
@@ -89,6 +107,7 @@ _HOMES = {
     "BernoulliModel": "thresholdout.learning.propagation.families",
     "DPSGDClassifier": "thresholdout.learning.dpsgd.classifier",
     "DPSGDRegressor": "thresholdout.learning.dpsgd.regressor",
+    "DPVIRegressor": "thresholdout.learning.propagation.dpvi",
     "DivergedWarning": "thresholdout.learning.dpsgd.descent",
     "DivergingChainWarning": "thresholdout.learning.sgld.sampler",
     "EPClassifier": "thresholdout.learning.propagation.estimators",
@@ -99,6 +118,7 @@ _HOMES = {
     "FederatedRun": "thresholdout.learning.federated",
     "GaussianLocation": "thresholdout.learning.propagation.models",
     "GaussianNatural": "thresholdout.learning.propagation.gaussian",
+    "KLBound": "thresholdout.learning.propagation.theory",
     "LangevinRun": "thresholdout.learning.langevin",
     "LinearPredictor": "thresholdout.learning.propagation.models",
     "LinearRegression": "thresholdout.learning.propagation.models",
@@ -107,6 +127,7 @@ _HOMES = {
     "LowSignalWarning": "thresholdout.learning.propagation.fitting",
     "MixtureOfGaussians": "thresholdout.learning.propagation.models",
     "NaturalArrays": "thresholdout.learning.propagation.natural",
+    "PBPRegressor": "thresholdout.learning.propagation.pbp",
     "PoissonModel": "thresholdout.learning.propagation.families",
     "PrivacyReport": "thresholdout.learning.privacy_report",
     "ProofEpoch": "thresholdout.learning.sgld.law",
@@ -117,8 +138,12 @@ _HOMES = {
     "UnknownPrecisionModel": "thresholdout.learning.propagation.families",
     "UnprovedTargetWarning": "thresholdout.learning.propagation.fitting",
     "WorstEpoch": "thresholdout.learning.sgld.lower_bounds",
+    "aligned_f_norm": "thresholdout.learning.propagation.standins",
     "calibrate_sep_sigma": "thresholdout.learning.propagation.privacy",
     "check_lemma_conditions": "thresholdout.learning.sgld.lower_bounds",
+    "clipped_kl": "thresholdout.learning.propagation.theory",
+    "conditional_mog_posterior": "thresholdout.learning.propagation.standins",
+    "dp_sep_kl_bound": "thresholdout.learning.propagation.theory",
     "dp_sep_step": "thresholdout.learning.propagation.steps",
     "epoch_law": "thresholdout.learning.sgld.law",
     "eps_A9": "thresholdout.learning.sgld.lower_bounds",
@@ -130,6 +155,13 @@ _HOMES = {
     "gaussian_renyi": "thresholdout.learning.sgld.gaussians",
     "growth_table": "thresholdout.learning.sgld.figures",
     "in_domain": "thresholdout.learning.sgld.model",
+    "kl_gaussian": "thresholdout.learning.propagation.theory",
+    "kl_leading_order": "thresholdout.learning.propagation.theory",
+    "make_kin8_standin": "thresholdout.learning.propagation.standins",
+    "make_linear_standin": "thresholdout.learning.propagation.standins",
+    "make_mog_data": "thresholdout.learning.propagation.standins",
+    "make_naval_standin": "thresholdout.learning.propagation.standins",
+    "make_wine_standin": "thresholdout.learning.propagation.standins",
     "mixture_moments": "thresholdout.learning.propagation.sites",
     "pair_epsilon": "thresholdout.learning.sgld.pair",
     "paper_order": "thresholdout.learning.sgld.posterior_bound",
@@ -176,6 +208,7 @@ __all__ = [
     "BernoulliModel",
     "DPSGDClassifier",
     "DPSGDRegressor",
+    "DPVIRegressor",
     "DivergedWarning",
     "DivergingChainWarning",
     "EPClassifier",
@@ -186,6 +219,7 @@ __all__ = [
     "FederatedRun",
     "GaussianLocation",
     "GaussianNatural",
+    "KLBound",
     "LangevinRun",
     "LinearPredictor",
     "LinearRegression",
@@ -194,6 +228,7 @@ __all__ = [
     "LowSignalWarning",
     "MixtureOfGaussians",
     "NaturalArrays",
+    "PBPRegressor",
     "PoissonModel",
     "PrivacyReport",
     "ProofEpoch",
@@ -204,8 +239,12 @@ __all__ = [
     "UnknownPrecisionModel",
     "UnprovedTargetWarning",
     "WorstEpoch",
+    "aligned_f_norm",
     "calibrate_sep_sigma",
     "check_lemma_conditions",
+    "clipped_kl",
+    "conditional_mog_posterior",
+    "dp_sep_kl_bound",
     "dp_sep_step",
     "epoch_law",
     "eps_A9",
@@ -217,6 +256,13 @@ __all__ = [
     "gaussian_renyi",
     "growth_table",
     "in_domain",
+    "kl_gaussian",
+    "kl_leading_order",
+    "make_kin8_standin",
+    "make_linear_standin",
+    "make_mog_data",
+    "make_naval_standin",
+    "make_wine_standin",
     "mixture_moments",
     "pair_epsilon",
     "paper_order",
