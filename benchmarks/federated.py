@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from thresholdout.accounting.generalization import best_error
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.learning import FederatedClassifier, FederatedRun, LangevinRun, run_federated, run_sgld
+from thresholdout.plotting import GREY, axes, finish
 
 Floats = NDArray[np.float64]
 
@@ -151,10 +152,7 @@ def plot_learners(table: pd.DataFrame, ax: Any = None) -> Any:
     -------
     matplotlib axes
     """
-    if ax is None:
-        from matplotlib.figure import Figure
-
-        ax = Figure(figsize=(9.0, 4.5), layout="constrained").add_subplot()
+    ax = axes(ax)
     places = np.arange(len(table))
     drawn = {
         "theorem 1": ("s", "bound: theorem 1, corrected"),
@@ -164,13 +162,10 @@ def plot_learners(table: pd.DataFrame, ax: Any = None) -> Any:
     }
     for column, (marker, label) in drawn.items():
         ax.semilogx(table[column].fillna(1.0).clip(upper=1.0), places, marker, label=label)
-    ax.axvline(1.0, color="#8a8a8a", linewidth=0.8)
+    ax.axvline(1.0, color=GREY, linewidth=0.8)
     ax.set_yticks(places, [f"{name}\nN = {n:,}" for name, n in zip(table["learner"], table["N"], strict=True)])
     ax.invert_yaxis()
-    ax.set_xlabel("difference of 0-1 losses on training data and on new data (bounds at 1 say nothing)")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize="small")
-    return ax
+    return finish(ax, "difference of 0-1 losses on training data and on new data (bounds at 1 say nothing)", "")
 
 
 def print_accuracy() -> None:

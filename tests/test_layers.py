@@ -32,7 +32,7 @@ LAYERS = {
     "thresholdout.ledger": 3,
     "thresholdout.certificates": 4,
     "thresholdout.history": 4,
-    "thresholdout.plotting": 4,
+    "thresholdout.plotting": 2,
     "thresholdout.looks": 5,
     "thresholdout.planning": 5,
     "thresholdout.report": 5,

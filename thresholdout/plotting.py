@@ -9,7 +9,7 @@ from thresholdout.errors import ThresholdoutError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["axes", "plot_history"]
+__all__ = ["axes", "finish", "plot_history"]
 
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 
@@ -29,6 +29,15 @@ def axes(ax: Any = None) -> Any:
     except ImportError:
         raise ThresholdoutError("pictures need matplotlib: pip install 'thresholdout[plot]'") from None
     return Figure(figsize=(8.0, 4.5), layout="constrained").add_subplot()
+
+
+def finish(ax: Any, x: str, y: str) -> Any:
+    """Label the axes, with a legend and without a frame, and return them."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize="small")
+    return ax
 
 
 def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from thresholdout.errors import ThresholdoutError
+from thresholdout.plotting import GREY, axes, finish
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -12,23 +12,12 @@ if TYPE_CHECKING:
 __all__ = ["plot_composition", "plot_high_probability", "plot_kl", "plot_on_average"]
 
 
-def _axes(ax: Any) -> Any:
-    """Return ``ax``, or the axes of a new figure that needs no screen."""
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ThresholdoutError("pictures need matplotlib: pip install 'thresholdout[plot]'") from None
-    return Figure(figsize=(8.0, 4.5), layout="constrained").add_subplot()
-
-
-def _finish(ax: Any, x: str, y: str) -> Any:
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize="small")
-    return ax
+def _lines(ax: Any, table: pd.DataFrame, columns: list[str], y: str) -> Any:
+    """Draw columns over epsilon, what was measured dashed."""
+    ax = axes(ax)
+    for column in columns:
+        ax.loglog(table["eps"], table[column], "k--" if column == "measured" else "-", label=column)
+    return finish(ax, "epsilon", y)
 
 
 def plot_high_probability(table: pd.DataFrame, ax: Any = None) -> Any:
@@ -49,13 +38,13 @@ def plot_high_probability(table: pd.DataFrame, ax: Any = None) -> Any:
     >>> plot_high_probability(compare_high_probability([0.02, 0.05], 1e-6, 20000, 0.1)).get_xlabel()
     'epsilon'
     """
-    ax = _axes(ax)
+    ax = axes(ax)
     for k, (rule, rows) in enumerate(table.groupby("rule", sort=False)):
         ax.loglog(rows["eps"], rows["error"], ":", color=f"C{k}", label=None)
         useful = rows[~rows["vacuous"]]
         ax.loglog(useful["eps"], useful["error"], "-o", color=f"C{k}", markersize=3, label=str(rule))
-    ax.axhline(1.0, color="#8a8a8a", linewidth=0.8)
-    return _finish(ax, "epsilon", "error (dotted: vacuous)")
+    ax.axhline(1.0, color=GREY, linewidth=0.8)
+    return finish(ax, "epsilon", "error (dotted: vacuous)")
 
 
 def plot_on_average(table: pd.DataFrame, ax: Any = None) -> Any:
@@ -76,10 +65,7 @@ def plot_on_average(table: pd.DataFrame, ax: Any = None) -> Any:
     >>> plot_on_average(compare_on_average([0.05, 0.2], 0.0, draws=5)).get_ylabel()
     'mean gap'
     """
-    ax = _axes(ax)
-    for rule in [column for column in table.columns if column != "eps"]:
-        ax.loglog(table["eps"], table[rule], "k--" if rule == "measured" else "-", label=rule)
-    return _finish(ax, "epsilon", "mean gap")
+    return _lines(ax, table, [column for column in table.columns if column != "eps"], "mean gap")
 
 
 def plot_kl(table: pd.DataFrame, ax: Any = None) -> Any:
@@ -100,10 +86,8 @@ def plot_kl(table: pd.DataFrame, ax: Any = None) -> Any:
     >>> plot_kl(compare_kl([0.1, 1.0])).get_xlabel()
     'epsilon'
     """
-    ax = _axes(ax)
-    for rule in [column for column in table.columns if column not in ("eps", "ratio")]:
-        ax.loglog(table["eps"], table[rule], label=rule)
-    return _finish(ax, "epsilon", "Kullback-Leibler divergence (nats)")
+    columns = [column for column in table.columns if column not in ("eps", "ratio")]
+    return _lines(ax, table, columns, "Kullback-Leibler divergence (nats)")
 
 
 def plot_composition(table: pd.DataFrame, ax: Any = None) -> Any:
@@ -124,9 +108,9 @@ def plot_composition(table: pd.DataFrame, ax: Any = None) -> Any:
     >>> plot_composition(compare_composition(0.1, 1e-6, [50, 100], 1e-6)).get_xlabel()
     'steps'
     """
-    ax = _axes(ax)
+    ax = axes(ax)
     for rule, rows in table.groupby("rule", sort=False):
         style = "-o" if bool(rows["sound"].all()) else "--x"
         ax.semilogx(rows["T"], rows["delta"] / rows["optimal_delta"], style, markersize=3, label=str(rule))
-    ax.axhline(1.0, color="#8a8a8a", linewidth=0.8)
-    return _finish(ax, "steps", "delta / smallest valid delta at its epsilon")
+    ax.axhline(1.0, color=GREY, linewidth=0.8)
+    return finish(ax, "steps", "delta / smallest valid delta at its epsilon")
