@@ -10,7 +10,14 @@ from thresholdout.accounting.accountant import Accountant, Stated
 from thresholdout.accounting.arguments import open_unit, positive, probability
 from thresholdout.accounting.event_pairs import Both, attained_pairs, pair_refusal, pairs_of
 from thresholdout.accounting.events import Adjacency, Event
-from thresholdout.accounting.pld.distribution import Interval, PrivacyLossDistribution, worst_delta, worst_epsilon
+from thresholdout.accounting.pld.distribution import (
+    Interval,
+    PrivacyLossDistribution,
+    guaranteed_delta,
+    guaranteed_epsilon,
+    worst_delta,
+    worst_epsilon,
+)
 from thresholdout.accounting.pld.loss import DominatingPair
 from thresholdout.accounting.pld.pairs import Discrete
 
@@ -73,44 +80,44 @@ class DistributionAccountant(Accountant):
         found = probability(delta, "delta")
         if not self.counts:
             return super().epsilon(found)
-        return math.inf if self._silent(found) else self._smallest(self._ways(pairs_of), found).upper
+        ways = self._ways(pairs_of)
+        if self._silent(found) or not ways:
+            return math.inf if self._silent(found) else 0.0
+        return guaranteed_epsilon(ways, found, self._accuracy)
 
     def delta(self, epsilon: float) -> float:
         """Return a guaranteed delta, in [0, 1], at an epsilon of 0 or more."""
         found = positive(epsilon, "epsilon", zero=True)
         if not self.counts:
             return super().delta(found)
-        return 1.0 if self.total > _MOST else self._largest(self._ways(pairs_of), found).upper
+        ways = self._ways(pairs_of)
+        if self.total > _MOST or not ways:
+            return 1.0 if self.total > _MOST else 0.0
+        return guaranteed_delta(ways, found, max(self._accuracy, 1e-3))
 
     def _silent(self, delta: float) -> bool:
         return delta < _SMALLEST or self.total > _MOST
 
-    def _smallest(self, ways: Ways, delta: float) -> Interval:
-        return Interval(0.0, 0.0, 0.0) if not ways else worst_epsilon(ways, delta, self._accuracy)
-
-    def _largest(self, ways: Ways, epsilon: float) -> Interval:
-        return Interval(0.0, 0.0, 0.0) if not ways else worst_delta(ways, epsilon, max(self._accuracy, 1e-3))
-
     def _epsilon(self, delta: float) -> list[Stated]:
         if self._silent(delta):
             return [Stated(math.inf, "upper", f"distributions say nothing about {self.total} steps at delta {delta:g}")]
-        return self._stated(lambda ways: self._smallest(ways, delta))
+        return self._stated(lambda ways: worst_epsilon(ways, delta, self._accuracy), self.epsilon(delta))
 
     def _delta(self, epsilon: float) -> list[Stated]:
         if self.total > _MOST:
             return [Stated(1.0, "upper", f"distributions say nothing about {self.total} steps")]
-        return self._stated(lambda ways: self._largest(ways, epsilon))
+        wanted = max(self._accuracy, 1e-3)
+        return self._stated(lambda ways: worst_delta(ways, epsilon, wanted), self.delta(epsilon))
 
-    def _stated(self, bounds: Callable[[Ways], Interval]) -> list[Stated]:
+    def _stated(self, bounds: Callable[[Ways], Interval], upper: float) -> list[Stated]:
         dominating, attained = self._ways(pairs_of), self._ways(attained_pairs)
         if not dominating:
             return [Stated(0.0, "exact", "nothing leaks")]
-        found = bounds(dominating)
-        stated = [Stated(found.upper, "upper", _DOMINATING)]
+        stated = [Stated(upper, "upper", _DOMINATING)]
         if attained:
-            same = [way.steps for way in attained] == [way.steps for way in dominating]
-            low = found.lower if same else bounds(attained).lower
-            stated.append(Stated(min(low, found.upper), "lower", _ATTAINED))
+            found = bounds(attained)
+            how = f"{_ATTAINED} ({found.reason})" if found.reason else _ATTAINED
+            stated.append(Stated(min(found.lower, upper), "lower", how))
         return stated
 
 

@@ -3,43 +3,57 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.accounting.pld.lattice import Lattice
 from thresholdout.accounting.pld.loss import Floats
+from thresholdout.accounting.pld.spectrum import FFT, UNIT, low_frequencies, powers, transformed
 
-__all__ = ["Composed", "log_moment"]
+__all__ = ["Composed", "log_moment", "mixed_moments", "tilted_moments"]
 
-Spectrum = NDArray[np.complex128]
-
-_UNIT = 2.0**-53
-_FFT = 14.0 * _UNIT  # relative error of a transform for each doubling of its size, twice the textbook bound
 _OUTSIDE = 26.0  # the tilted probability outside of the window is exp(-26) at each end
 _NEGLIGIBLE = -46.0  # logarithm of a spectrum's value that is left out
-_SAMPLED = 64  # different steps whose whole spectra are found, when there are more
+_SAMPLED = 64  # different lattices whose whole spectra are kept, at most
 _WORK = 1e9  # multiplications that are spent on low frequencies, at most
+_SERIES = 4096  # frequencies above which masses are summed, not series
+_CHEAP = 5e7  # multiplications that take no longer than to raise a whole spectrum to powers
 
 
-def log_moment(losses: Floats, weights: Floats, tilt: float) -> tuple[float, float, float]:
-    """Return ``log sum w exp(tilt loss)``, and mean and variance of the tilted loss.
+def log_moment(losses: Floats, weights: Floats, tilt: float) -> float:
+    """Return ``log sum w exp(tilt loss)``.
 
     Examples
     --------
     >>> log_moment(np.array([-1.0, 1.0]), np.array([0.5, 0.5]), 0.0)
-    (0.0, 0.0, 1.0)
+    0.0
     """
     exponents = tilt * losses
-    top = float(exponents[weights > 0].max(initial=-math.inf)) if weights.size else -math.inf
+    top = float(exponents[weights > 0].max(initial=-math.inf))
     if top == -math.inf:
-        return -math.inf, 0.0, 0.0
+        return top
     with np.errstate(under="ignore"):
-        tilted = weights * np.exp(np.minimum(exponents - top, 0.0))
-    total = float(tilted.sum())
-    mean = float(tilted @ losses) / total
-    return top + math.log(total), mean, float(tilted @ (losses - mean) ** 2) / total
+        return top + math.log(float((weights * np.exp(np.minimum(exponents - top, 0.0))).sum()))
+
+
+def tilted_moments(losses: Floats, weights: Floats, tilt: float) -> tuple[float, float, float]:
+    """Return ``log sum w exp(tilt loss)``, and mean and variance of the tilted loss.
+
+    Examples
+    --------
+    >>> tilted_moments(np.array([-1.0, 1.0]), np.array([0.5, 0.5]), 0.0)
+    (0.0, 0.0, 1.0)
+    """
+    log = log_moment(losses, weights, tilt)
+    if log == -math.inf:
+        return log, 0.0, 0.0
+    with np.errstate(under="ignore", over="ignore"):
+        tilted = np.where(weights > 0, weights * np.exp(np.minimum(tilt * losses - log, 700.0)), 0.0)
+    tilted = np.where(np.isfinite(tilted), tilted, 0.0)
+    mean = float(tilted @ losses)
+    return log, mean, float(tilted @ (losses - mean) ** 2)
 
 
 class Composed:
@@ -47,8 +61,12 @@ class Composed:
 
     Parameters
     ----------
-    steps : sequence of (Lattice, int)
-        Different steps, all on lattices of the same width, and how often each is repeated.
+    lattices : sequence of Lattice
+        All of the same width.
+    weights : ndarray
+        Shape (steps, lattices): a step's masses are ``weights @ masses``. Lattices of one step have one offset.
+    counts : ndarray
+        Shape (steps,): how often each step is repeated.
     tilt : float
         At least 0; masses are weighted by ``exp(tilt loss)``, so that those that matter are large.
     cells : int
@@ -58,27 +76,35 @@ class Composed:
     ----------
     wide : bool
         Whether the window would have to be larger than `cells`; bounds hold all the same, but say little.
+    rounding : float
+        Bound on the share of all tilted mass that rounding errors move.
 
     Notes
     -----
-    PROOFS.md, C1 to C4. The spectrum of a step is found by one transform, or, when it is to be raised to a power that
-    would blow up its rounding errors, by a direct sum at the few low frequencies whose power is not negligible.
+    PROOFS.md, C1 to C4. The spectrum of a lattice is found by one transform, or, when it is to be raised to a power
+    that would blow up its rounding errors, by a direct sum at the few low frequencies whose power is not negligible.
+    Sums of losses above an epsilon are geometric series at each frequency, so no transform leads back.
     """
 
-    def __init__(self, steps: Sequence[tuple[Lattice, int]], tilt: float, cells: int) -> None:
+    def __init__(self, lattices: Sequence[Lattice], weights: Floats, counts: Floats, tilt: float, cells: int) -> None:
         self.tilt = tilt
-        self.step = steps[0][0].step
-        self.offset = math.fsum(count * lattice.offset for lattice, count in steps)
-        self.infinite = _any((lattice.infinite, count) for lattice, count in steps)
-        self._steps = [(lattice, count) for lattice, count in steps]
-        self._moments = [log_moment(lattice.losses, lattice.mass, tilt) for lattice, _ in steps]
-        counts = [count for _, count in steps]
-        self.empty = any(moment[0] == -math.inf for moment in self._moments)
+        self.step = lattices[0].step
+        shifts = counts * (weights @ np.array([lattice.offset for lattice in lattices]))
+        self.offset = math.fsum(shifts.tolist())
+        self._offsets = float(np.abs(shifts).sum())
+        self.infinite = _any(weights @ np.array([lattice.infinite for lattice in lattices]), counts)
+        self._lattices, self._weights, self._counts = list(lattices), weights, counts
+        logs, means, variances = self._moments(tilt)
+        steps, self._shares, centres, exact = mixed_moments(weights, logs, means, variances)
+        self.empty = bool((steps == -math.inf).any())
         if self.empty:
             return
-        self.log_scale = math.fsum(c * m[0] for c, m in zip(counts, self._moments, strict=True))
-        self.centre = math.fsum(c * m[1] for c, m in zip(counts, self._moments, strict=True))
-        self.spread = math.sqrt(math.fsum(c * m[2] for c, m in zip(counts, self._moments, strict=True)))
+        self._logs, self._steps = logs, steps
+        self.log_scale = math.fsum((counts * steps).tolist())
+        self._log_scales = float(np.abs(counts * steps).sum())
+        self.centre = math.fsum((counts * centres).tolist())
+        self.spread = math.sqrt(float(counts @ exact))
+        self._tilted()
         below, above = self._reach(-1.0), self._reach(1.0)
         self._base = math.floor((self.centre - below) / self.step) - 2
         size = 16
@@ -92,132 +118,117 @@ class Composed:
         """Whether another tilt is so far that the sum's bounds there are much less accurate."""
         return not self.empty and abs(tilt - self.tilt) * self.spread > 1.5
 
+    def _moments(self, tilt: float) -> tuple[Floats, Floats, Floats]:
+        found = np.array([tilted_moments(lattice.losses, lattice.mass, tilt) for lattice in self._lattices])
+        return found[:, 0], found[:, 1], found[:, 2]
+
     def _reach(self, sign: float) -> float:
         """Return how far from the centre the tilted loss lies with probability ``exp(-26)``: Chernoff's bound."""
         if self.spread == 0.0:
             return 0.0
-        best = math.inf
-        for more in (3.0, 5.0, 7.5, 11.0, 1.5):
-            eta = sign * more / self.spread
-            total = 0.0
-            for (lattice, count), moment in zip(self._steps, self._moments, strict=True):
-                total += count * (log_moment(lattice.losses, lattice.mass, self.tilt + eta)[0] - moment[0])
-            best = min(best, (total + _OUTSIDE) / abs(eta) - sign * self.centre)
+        best = self._chernoff(sign * 7.0 / self.spread)
+        for factor in (0.5, 2.0):
+            more, improved = 7.0 * factor, True
+            while improved and 0.05 < more < 500.0:
+                found = self._chernoff(sign * more / self.spread)
+                improved, best, more = found < 0.99 * best, min(best, found), more * factor
+            if more < 3.0:
+                break
         return max(best, 0.0) + 1e-9 * self.spread
 
-    def _tilted(self) -> tuple[list[Floats], float]:
-        """Return each step's tilted masses, and a bound on the relative size of all rounding errors in them."""
-        found, growth = [], 0.0
-        for (lattice, count), moment in zip(self._steps, self._moments, strict=True):
-            exponents = self.tilt * lattice.losses - moment[0]
+    def _chernoff(self, eta: float) -> float:
+        """Return a bound on that distance from the moment at a further tilt, to the right or to the left."""
+        tilt = self.tilt + eta
+        moments = [log_moment(lattice.losses, lattice.mass, tilt) for lattice in self._lattices]
+        logs = _log_sum(self._weights, np.array(moments))
+        total = float(self._counts @ (logs - self._steps))
+        # Of the two moments, whose sums have some units of rounding for each step.
+        doubt = 4.0 * self._growth + float(self._counts @ (64.0 + 8.0 * np.abs(logs))) * UNIT
+        return (total + doubt + _OUTSIDE) / abs(eta) - math.copysign(1.0, eta) * self.centre
+
+    def _tilted(self) -> None:
+        """Find each lattice's tilted masses, and a bound on the relative size of all rounding errors in them."""
+        self._masses, errors = [], []
+        for lattice, log in zip(self._lattices, self._logs.tolist(), strict=True):
+            if log == -math.inf:
+                self._masses.append(np.zeros(1))
+                errors.append(0.0)
+                continue
+            exponents = self.tilt * lattice.losses - log
             with np.errstate(under="ignore", over="ignore", invalid="ignore"):
                 half = np.exp(0.5 * exponents)
                 mass = np.where(lattice.mass > 0, lattice.mass * half * half, 0.0)
-            found.append(mass)
-            roundoff = 6.0 + 4.0 * np.abs(exponents) + 4.0 * abs(moment[0])
-            growth += count * _UNIT * float(np.where(mass > 0, mass * roundoff, 0.0).sum())
-        return found, math.expm1(min(growth * 1.01, 50.0))
+            roundoff = 6.0 + 4.0 * np.abs(exponents) + 4.0 * abs(log)
+            self._masses.append(mass)
+            errors.append(UNIT * float(np.where(mass > 0, mass * roundoff, 0.0).sum()))
+        single = (self._weights > 0).sum(axis=1) == 1
+        finite = np.where(np.isfinite(self._logs), np.abs(self._logs), 0.0)
+        mixed = np.where(single, 0.0, 16.0 + 4.0 * (self._shares @ finite) + 4.0 * np.abs(self._steps))
+        self._growth = 1.01 * float(self._counts @ (self._shares @ np.array(errors) + UNIT * mixed))
+        # What normalisation and its rounding may add to the sum of each step's masses:
+        self._total = math.exp(min(2.0 * self._growth + 128.0 * UNIT * float(self._counts.sum()), 50.0))
+        self.rounding = math.expm1(min(self._growth, 50.0)) * self._total
 
     def _convolve(self) -> None:
-        masses, self._rounding = self._tilted()
-        n, half = self.size, self.size // 2 + 1
-        counts = np.array([count for _, count in self._steps], dtype=np.float64)
-        weights = counts * np.array([moment[2] for moment in self._moments])
-        order = np.argsort(-weights, kind="stable")
-        sampled = order[:_SAMPLED]
-        log_size, phase, upper = np.zeros(half), np.zeros(half), np.zeros(half)
-        for index in sampled:
-            lattice, count = self._steps[index][0], float(counts[index])
-            spectrum, doubt = self._whole(masses[index], lattice.first)
-            self._add(spectrum, doubt, count, log_size, phase, upper)
-        bound = upper.copy()
-        complete = len(order) <= _SAMPLED
-        error = _difference(upper, log_size)
-        needed = np.flatnonzero(bound > _NEGLIGIBLE)
-        kept = int(needed[-1]) + 1 if needed.size else 1
+        n, masses, firsts = self.size, self._masses, [lattice.first for lattice in self._lattices]
+        bound, found = self._bound()
+        kept = _last(bound) + 1
         work = 4.0 * kept * sum(mass.size for mass in masses)
-        if not complete or (float(error.sum()) / n > 1e-12 and work < _WORK):
-            low, phase_low, upper_low = self._low(masses, counts, kept)
-            log_size, phase = np.full(half, -np.inf), np.zeros(half)
-            log_size[:kept], phase[:kept] = low, phase_low
-            upper = bound
-            upper[:kept] = upper_low
-            error = _difference(upper, log_size)
+        direct = not found or work < _CHEAP
+        if not direct:
+            whole = np.array([row[0] for row in found]), np.array([[row[1]] for row in found])
+            product, errors = powers(*whole, self._shares, self._counts)
+            direct = work < _WORK and float(errors.sum()) / n > 5e-13
+        if direct:
+            product, errors = powers(*low_frequencies(masses, firsts, n, kept), self._shares, self._counts)
         with np.errstate(under="ignore"):
-            size = np.exp(np.minimum(log_size, 700.0))
-            product = size * np.exp(1j * phase)
-        rounded = _UNIT * (128.0 + 32.0 * len(self._steps)) * float(size.sum())
-        self._spectral = 2.02 * (float(error.sum()) + rounded) / n
-        circle = np.fft.irfft(product, n)
-        self._mass = np.roll(circle, -(self._base % n))
-        self._transform = _FFT * math.log2(n) * (float(np.linalg.norm(circle)) + 1e-300)
+            self._rest = 2.02 * float(np.exp(np.minimum(bound[errors.size :], 700.0)).sum())
+        self._mass: Floats | None = None
+        if errors.size > _SERIES:
+            self._rest += 2.02 * float(errors.sum())
+            circle = np.fft.irfft(product, n)
+            self._mass = np.roll(circle, -(self._base % n))
+            self._transform = FFT * math.log2(n) * (math.sqrt(float((circle * circle).sum())) * (1.0 + 1e-12) + 1e-300)
+            return
+        twice = np.where((np.arange(errors.size) % (n // 2)) == 0, 1.0, 2.0)
+        self._product, self._errors = product * twice, errors * twice
+        self._roots = np.exp(2j * math.pi / n * np.arange(n))
+        self._below = [self._ratios(rate, errors.size) for rate in (self.tilt, self.tilt + 1.0)]
 
-    def _whole(self, mass: Floats, first: int) -> tuple[Spectrum, float]:
-        """Return the spectrum of masses round the circle, and a bound on the error of each value."""
-        n = self.size
-        circle = np.zeros(n)
-        start = first % n
-        padded = np.zeros(-(-(start + mass.size) // n) * n)
-        padded[start : start + mass.size] = mass
-        circle = padded.reshape(-1, n).sum(axis=0)
-        norm = float(np.linalg.norm(circle))
-        folds = 40.0 + padded.size / n
-        return np.fft.rfft(circle), (_FFT * math.log2(n) * math.sqrt(n) + 40 * _UNIT) * norm + folds * _UNIT
+    def _bound(self) -> tuple[Floats, list[tuple[NDArray[np.complex128], float]]]:
+        """Return a bound on the logarithm of the product's size at each frequency, and, of few lattices, their spectra.
 
-    @staticmethod
-    def _add(
-        spectrum: Spectrum, error: float | Floats, count: float, log_size: Floats, phase: Floats, upper: Floats
-    ) -> None:
-        """Add the logarithm of a power of a spectrum, and of a bound on its size."""
-        size, angle = np.abs(spectrum), np.angle(spectrum)
-        with np.errstate(divide="ignore"):
-            logs = np.log(size)
-        log_size += count * logs
-        phase += np.remainder(count * angle, 2.0 * math.pi)
-        np.remainder(phase, 2.0 * math.pi, out=phase)
-        slack = 8 * _UNIT * (np.abs(angle) + np.where(np.isfinite(logs), np.abs(logs), 0.0) + 1.0)
-        upper += count * np.log(size + error + slack * size)
+        A step's spectrum is no larger than the largest of its lattices'. Steps are left out once it is clear that few
+        frequencies matter.
+        """
+        firsts, length = [lattice.first for lattice in self._lattices], sum(mass.size for mass in self._masses)
+        found = []
+        if len(self._masses) <= _SAMPLED:
+            found = [transformed(mass, first, self.size) for mass, first in zip(self._masses, firsts, strict=True)]
+        groups: dict[tuple[int, ...], float] = {}
+        for row, count in zip(self._weights, self._counts.tolist(), strict=True):
+            members = tuple(np.flatnonzero(row).tolist())
+            groups[members] = groups.get(members, 0.0) + count
+        bound = np.zeros(self.size // 2 + 1)
+        logs: dict[int, Floats] = {}
+        for number, members in enumerate(sorted(groups), 1):
+            logs = {member: logs[member] for member in members if member in logs}
+            for member in members:
+                if member not in logs:
+                    known = found[member] if found else transformed(self._masses[member], firsts[member], self.size)
+                    logs[member] = np.log(np.abs(1.0 + known[0]) * (1.0 + 8.0 * UNIT) + known[1] + 8.0 * UNIT)
+            bound += groups[members] * np.maximum.reduce([logs[member] for member in members])
+            if not found and number % _SAMPLED == 0 and 4.0 * (_last(bound) + 1) * length < _CHEAP:
+                break
+        return bound, found
 
-    def _low(self, masses: list[Floats], counts: Floats, kept: int) -> tuple[Floats, Floats, Floats]:
-        """Return logarithm, phase and a bound on the logarithm of the product at the lowest frequencies."""
-        frequency = 2.0 * math.pi / self.size * np.arange(kept)
-        longest = max(mass.size for mass in masses)
-        width = 1 << max(4, math.ceil(math.log2(longest) / 2))
-        first = min(lattice.first for lattice, _ in self._steps) // width
-        last = max(lattice.first + mass.size for (lattice, _), mass in zip(self._steps, masses, strict=True)) // width
-        inner = _minus_one(np.multiply.outer(np.arange(width), frequency))
-        outer = _minus_one(np.multiply.outer(np.arange(first, last + 1) * width, frequency))
-        log_size, phase, upper = np.zeros(kept), np.zeros(kept), np.zeros(kept)
-        for (lattice, _), mass, count in zip(self._steps, masses, counts.tolist(), strict=True):
-            start = lattice.first - first * width
-            block = start // width
-            rows = (start + mass.size) // width + 1 - block
-            padded = np.zeros(rows * width)
-            padded[start - block * width : start - block * width + mass.size] = mass
-            table = padded.reshape(rows, width)
-            part = [outer[0][block : block + rows], outer[1][block : block + rows]]
-            sums = table.sum(axis=1)
-            near, far = table @ inner[0], table @ inner[1]
-            real = (near + part[0] * near - part[1] * far).sum(axis=0) + sums @ part[0]
-            imaginary = (far + part[0] * far + part[1] * near).sum(axis=0) + sums @ part[1]
-            excess = _sum_minus_one(mass)
-            real += excess
-            indices = np.abs((block + first + np.arange(rows)) * width)
-            span = float(sums @ indices) + 2.0 * width
-            error = 8.0 * _UNIT * ((width + rows + 16.0) * np.minimum(frequency * span, 2.0) + frequency * span + 1.0)
-            size = np.maximum(np.hypot(1.0 + real, imaginary), 1e-300)
-            square = np.where(size > 0.5, 2.0 * real + real**2 + imaginary**2, 0.0)
-            logs = np.where(size > 0.5, 0.5 * np.log1p(square), np.log(size))
-            angle = np.arctan2(imaginary, 1.0 + real)
-            log_size += count * logs
-            phase += np.remainder(count * angle, 2.0 * math.pi)
-            np.remainder(phase, 2.0 * math.pi, out=phase)
-            slack = 8 * _UNIT * (np.abs(angle) + np.abs(logs))
-            with np.errstate(over="ignore"):
-                upper += count * np.where(
-                    size > 0.5, logs + np.log1p((error + slack * size) / size), np.log(size + error + slack * size)
-                )
-        return log_size, phase, upper
+    def _ratios(self, rate: float, kept: int) -> NDArray[np.complex128]:
+        """Return ``1 / (exp(-rate step + i w) - 1)`` at each frequency."""
+        turns = 2.0 * math.pi / self.size * np.arange(kept)
+        with np.errstate(under="ignore"):
+            found: NDArray[np.complex128] = np.expm1(-rate * self.step + 1j * turns)
+        found[0] = found[0] if found[0] != 0 else 1.0
+        return 1.0 / found
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Return bounds (lower, upper) on the divergence of the lattices' masses, those at infinity included.
@@ -227,59 +238,126 @@ class Composed:
         epsilon : float
             In nats.
         """
+        certain, possible = self.infinite * (1.0 - 1e-12), self.infinite * (1.0 + 1e-12)
         if self.empty:
-            return self.infinite, self.infinite
+            return certain, possible
+        tilt, n = self.tilt, self.size
         shifted = epsilon - self.offset
-        start = max(math.floor(shifted / self.step) + 1, self._base)
-        index = start - self._base
-        value = 0.0
-        if index < self.size:
-            stop = self.size
-            if self.tilt > 0:
-                stop = min(stop, index + math.ceil(745.0 / (self.tilt * self.step)) + 1)
-            gap = np.maximum(np.arange(start, start + stop - index) * self.step - shifted, 0.0)
-            with np.errstate(under="ignore"):
-                value = float(np.exp(-self.tilt * gap) * -np.expm1(-gap) @ self._mass[index:stop])
-        room = min(float(self.size), 1.0 / -math.expm1(-max(self.tilt * self.step, 1e-300)) + 1.0)
-        error = self._spectral * room + self._transform * math.sqrt(room) + self._rounding + 3.0 * math.exp(-_OUTSIDE)
-        error += 16 * _UNIT * (abs(epsilon) + abs(shifted)) + 1e-290
-        if self.wide:
-            error += 2.0
-        exponent = self.log_scale - self.tilt * shifted
+        exponent = self.log_scale - tilt * shifted
         if exponent > 690.0:
-            return self.infinite, 1.0
-        relative = 1e-12 + 16 * _UNIT * (
-            abs(self.log_scale) + (1.0 + self.tilt) * (abs(epsilon) + abs(shifted) + abs(self.centre))
+            return certain, 1.0
+        start = max(math.floor(shifted / self.step) + 1, self._base)
+        cells = max(self._base + n - start, 0)
+        gap = max(start * self.step - shifted, 0.0)
+        heaviest = 1.0 / (1.0 + tilt)
+        value = error = 0.0
+        if cells:
+            most = min(-math.expm1(-(gap + cells * self.step)), heaviest)
+            room = min(cells * most, 1.0 / -math.expm1(-max(tilt * self.step, 1e-300)))
+            value, error = self._value(start, cells, gap, room * most)
+            error += self._rest * room / n + self.rounding * most
+        error += 3.0 * math.exp(-_OUTSIDE) * heaviest
+        error += 16 * UNIT * (abs(epsilon) + abs(shifted) + self._offsets) + 1e-290
+        relative = 1e-12 + 16 * UNIT * (
+            self._log_scales + (1.0 + tilt) * (abs(epsilon) + abs(shifted) + self._offsets + abs(self.centre))
         )
         factor = math.exp(exponent)
         error += abs(value) * relative
         low = factor * (value - error)
-        high = factor * (value + error) * (1.0 + relative)
-        return max(0.0, low) + self.infinite * (1.0 - 1e-12), min(1.0, high + self.infinite * (1.0 + 1e-12))
+        chernoff = heaviest * self._total * (1.0 + 1e-12)
+        high = factor * chernoff if self.wide else factor * min(value + error, chernoff)
+        return (0.0 if self.wide else max(0.0, low)) + certain, min(1.0, high * (1.0 + relative) + possible)
+
+    def _value(self, start: int, cells: int, gap: float, squares: float) -> tuple[float, float]:
+        """Return the sum of tilted masses times weights, and a bound on its error but for `_rest`.
+
+        `squares` is a bound on the sum of squared weights.
+        """
+        n = self.size
+        if self._mass is None:
+            both, rounded = self._series(start, cells, gap)
+            value = float((self._product.real * both.real - self._product.imag * both.imag).sum()) / n
+            return value, (1.01 * float((self._errors * np.abs(both)).sum()) + rounded) / n
+        index = start - self._base
+        far = index + (cells if self.tilt == 0 else min(cells, math.ceil(45.0 / (self.tilt * self.step)) + 1))
+        x = gap + self.step * np.arange(far - index)
+        with np.errstate(under="ignore"):
+            value = float((np.exp(-self.tilt * x) * -np.expm1(-x) * self._mass[index:far]).sum())
+        return value, self._transform * math.sqrt(squares) + math.exp(-40.0) / (1.0 + self.tilt)
+
+    def _series(self, start: int, cells: int, gap: float) -> tuple[NDArray[np.complex128], float]:
+        """Return ``sum exp(-tilt x_m) (1 - exp(-x_m)) exp(i w (start + m))`` over m < cells, ``x_m = gap + m step``.
+
+        That is at each frequency w; and a bound on what rounding adds to the sum of products with the spectrum.
+        """
+        n, k = self.size, np.arange(self._product.size)
+        begin, end = self._roots[k * (start % n) & (n - 1)], self._roots[k * (cells % n) & (n - 1)]
+        found = np.zeros(k.size, dtype=np.complex128)
+        rounded = 0.0
+        for sign, below in zip((1.0, -1.0), self._below, strict=True):
+            rate = self.tilt + (0.0 if sign > 0 else 1.0)
+            height = sign * math.exp(-rate * gap)
+            last = math.exp(-min(rate * self.step * cells, 745.0))
+            part = (last * end - 1.0) * below
+            part[0] = cells if rate == 0 else math.expm1(-rate * self.step * cells) * below[0].real
+            found += height * part
+            largest = np.abs(below) * (2.0 * abs(height))
+            largest[0] = abs(height * part[0])
+            rounded += 64.0 * UNIT * float(np.abs(self._product) @ largest)
+        found *= begin
+        return found, rounded
 
 
-def _any(chances: Iterable[tuple[float, int]]) -> float:
-    """Return the probability that any of independent events happens, given how often each is tried."""
-    exponent = 0.0
-    for chance, count in chances:
-        if chance >= 1.0:
-            return 1.0
-        exponent += count * math.log1p(-chance)
-    return -math.expm1(exponent)
+def mixed_moments(
+    weights: Floats, logs: Floats, means: Floats, variances: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the moments of mixtures from those of their parts.
+
+    Parameters
+    ----------
+    weights : ndarray
+        Shape (steps, parts).
+    logs, means, variances : ndarray
+        Shape (parts,), from `log_moment`.
+
+    Returns
+    -------
+    tuple of ndarray
+        Logarithms of moments, shares of the parts after tilting, shape (steps, parts), means and variances.
+
+    Examples
+    --------
+    >>> found = mixed_moments(np.array([[0.5, 0.5]]), np.zeros(2), np.array([-1.0, 1.0]), np.zeros(2))
+    >>> found[2].tolist(), found[3].tolist()
+    ([0.0], [1.0])
+    """
+    steps = _log_sum(weights, logs)
+    with np.errstate(under="ignore", invalid="ignore"):
+        shares = np.where(weights > 0, weights * np.exp(np.minimum(logs - steps[:, None], 700.0)), 0.0)
+    shares = np.where(np.isfinite(shares), shares, 0.0)
+    centres = shares @ means
+    spreads: Floats = shares @ variances + (shares * (means - centres[:, None]) ** 2).sum(axis=1)
+    return steps, shares, centres, spreads
 
 
-def _difference(upper: Floats, log_size: Floats) -> Floats:
-    """Return ``exp(upper) - exp(log_size)``."""
-    with np.errstate(under="ignore"):
-        found: Floats = np.exp(np.minimum(upper, 700.0)) * -np.expm1(np.minimum(log_size - upper, 0.0))
+def _last(bound: Floats) -> int:
+    """Return the last frequency that is not negligible."""
+    needed = np.flatnonzero(bound > _NEGLIGIBLE)
+    return int(needed[-1]) if needed.size else 0
+
+
+def _log_sum(weights: Floats, logs: Floats) -> Floats:
+    """Return ``log sum_i weights[j, i] exp(logs[i])`` for each row j, exactly logs[i] where one weight is 1."""
+    listed = np.where(weights > 0, logs, -math.inf)
+    top = listed.max(axis=1)
+    with np.errstate(under="ignore", invalid="ignore"):
+        total = np.where(weights > 0, weights * np.exp(listed - top[:, None]), 0.0).sum(axis=1)
+        found: Floats = np.where(top == -math.inf, -math.inf, top + np.log(np.where(total > 0, total, 1.0)))
     return found
 
 
-def _minus_one(angles: Floats) -> tuple[Floats, Floats]:
-    """Return real and imaginary part of ``exp(-i angle) - 1``."""
-    return -2.0 * np.sin(0.5 * angles) ** 2, -np.sin(angles)
-
-
-def _sum_minus_one(mass: Floats) -> float:
-    """Return the sum of some masses minus 1, without cancellation."""
-    return math.fsum([-1.0, *mass.tolist()])
+def _any(chances: Floats, counts: Floats) -> float:
+    """Return the probability that any of independent events happens, given how often each is tried."""
+    if (chances >= 1.0).any():
+        return 1.0
+    return -math.expm1(math.fsum((counts * np.log1p(-chances)).tolist()))

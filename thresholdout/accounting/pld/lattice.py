@@ -16,6 +16,7 @@ _NARROW = 1.0 / 1024.0
 _CHUNK = 1 << 17
 _UNIT = 2.0**-53
 _UNDERFLOW = 1e-290  # more than all densities together that are too small for floats
+_FAR = 600.0  # outcomes whose loss is this far from their bin's are left out of it, not to overflow
 _RULES = {order: np.polynomial.legendre.leggauss(order) for order in (3, 5)}
 
 
@@ -89,8 +90,7 @@ def _integrals(piece: Piece, edges: Floats, reference: Floats) -> tuple[Floats, 
             t = middle + np.multiply.outer(x, half)
             dens = piece.density(t) * np.multiply.outer(w, half)
             mass[part][chosen] = dens.sum(axis=0)
-            with np.errstate(over="ignore"):
-                dens *= -np.expm1(reference[part][chosen] - piece.loss(t))
+            dens *= -np.expm1(np.minimum(reference[part][chosen] - piece.loss(t), _FAR))
             gain[part][chosen] = dens.sum(axis=0)
     return mass, gain
 
@@ -245,10 +245,11 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
         reference = points[bins]
         apart = np.maximum(np.abs(reference - losses[1:]), np.abs(reference - losses[:-1]))
         cells, gains = _integrals(piece, edges, reference)
+        cells, gains = np.where(apart <= _FAR, cells, 0.0), np.where(apart <= _FAR, gains, 0.0)
         noise = np.maximum(piece.noise(edges[1:]), piece.noise(edges[:-1])) + _UNIT * float(np.bincount(bins).max())
         mass += np.bincount(bins, cells * (1.0 - 2.0 * noise), minlength=size)
         gain += np.bincount(bins, gains, minlength=size)
-        doubt = 4.0 * noise * (np.abs(reference) + apart + piece.scale + np.expm1(np.minimum(apart, 50.0)))
+        doubt = 4.0 * noise * (np.abs(reference) + apart + piece.scale + np.expm1(np.minimum(apart, _FAR)))
         unsure += np.bincount(bins, doubt * cells, minlength=size)
     for value, chance in loss.atoms:
         j = int(np.clip(np.searchsorted(ends, value), 0, size - 1))
@@ -283,6 +284,6 @@ def _lowered(upper: Lattice, mass: Floats, gain: Floats, certain: float) -> Latt
     down = np.maximum(np.ceil((offset - above) / step), 0.0)
     place = held - down.astype(np.int64)
     extra = max(0, -int(place.min()))
-    kept = mass[held] * (1.0 - 8 * _UNIT)
+    kept = mass[held] * (1.0 - (8.0 + float(np.bincount(place + extra).max())) * _UNIT)
     found: Floats = np.bincount(place + extra, kept, minlength=mass.size + extra).astype(np.float64)
     return Lattice(found, upper.first - extra, step, offset, certain)

@@ -54,15 +54,20 @@ class Piece:
     terms: int = 1
 
     def noise(self, t: Floats) -> Floats:
-        """Return the relative error of densities and integrals near outcomes (PROOFS.md, L3)."""
+        """Return half the relative error of densities and of integrals near outcomes, at least (PROOFS.md, L3)."""
         if not self.gaussian:
             return np.full_like(t, 2.0**-53 * (32.0 + 2.0 * max(abs(self.low), abs(self.high))))
         far = np.abs(t) + self.centre + 1.0
         with np.errstate(under="ignore"):
-            found: Floats = 2.0**-53 * (16.0 + 2.0 * self.terms + 2.0 * far**2) + 1e-16 * np.exp(
-                np.minimum(far, 200.0) / 4.0
-            )
+            quadrature = np.exp(np.minimum(far, 200.0) / 4.0)
+        found: Floats = 2.0**-53 * (48.0 + 10.0 * self.terms + 3.0 * far**2) + 1e-16 * quadrature
         return np.minimum(found, 0.5)
+
+    def raised(self, t: float) -> float:
+        """Return the loss at an outcome, or a little more than that."""
+        at = np.array([t])
+        loss = float(self.loss(at)[0])
+        return loss + 4.0 * float(self.noise(at)[0]) * (abs(loss) + self.scale)
 
 
 @dataclass(frozen=True)

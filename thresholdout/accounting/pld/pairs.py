@@ -105,12 +105,10 @@ class GaussianMixture:
         if self.added:
             inverse = None if single is None else lambda value: -single(-value)
             piece = Piece(-far, far, lambda t: -ratio(-t), normal, most, scale, inverse, terms=terms)
-            lowest = float(piece.loss(np.array([-far]))[0])
             slack = -math.log1p(-self.omitted / zero) if self.omitted > 0 else 0.0
-            return Loss((piece,), below=((lowest, tail),), infinite=tail, slack=slack * (1.0 + 1e-12))
+            return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail, slack=slack * (1.0 + 1e-12))
         piece = Piece(-far, _top(self.shifts, self.weights, tail), ratio, mixture, most, scale, single, terms=terms)
-        lowest = float(ratio(np.array([-far]))[0])
-        return Loss((piece,), below=((lowest, tail),), infinite=tail + self.omitted)
+        return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail + self.omitted)
 
 
 def _top(shifts: tuple[float, ...], weights: tuple[float, ...], tail: float) -> float:
@@ -291,8 +289,7 @@ class OppositeShifts:
         # Where the two logarithms nearly cancel, each may be as large as log(1 - q):
         scale = q + (-math.log1p(-q) if q < 1.0 else a)
         piece = Piece(-far, a + far, ratio, mixture, a, scale)
-        lowest = float(ratio(np.array([-far]))[0])
-        return Loss((piece,), below=((lowest, tail),), infinite=tail)
+        return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail)
 
 
 @dataclass(frozen=True)
