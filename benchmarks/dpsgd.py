@@ -2,7 +2,7 @@
 
 Run with ``python -m benchmarks.dpsgd``; ``python -m benchmarks.dpsgd DIRECTORY`` also draws accuracy and epsilon over
 noise and batch size there. Opacus (with PyTorch, ``pip install torch opacus``) is measured where it is installed. Each
-contender trains in a process of its own, with one thread; memory is what the process grew by while it trained.
+contender trains in a process of its own, with one thread; memory is what it grew by meanwhile (on Linux).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import resource
+import re
 import subprocess
 import sys
 import time
@@ -134,9 +134,16 @@ def variance_table() -> None:
         print(f"| {steps} | {found['wor/poisson']:.3f} | {found['wr/poisson']:.3f} |")
 
 
-def peak_memory() -> float:
-    """Return the most memory this process has had, in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def memory(kind: str) -> float:
+    """Return "VmRSS", the memory of this process on Linux, or "VmHWM", the most since `forget_peak`, in MiB."""
+    found = re.search(rf"{kind}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return float("nan") if found is None else int(found[1]) / 1024
+
+
+def forget_peak() -> float:
+    """Let the peak of memory start anew; return the memory at present, in MiB."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return memory("VmRSS")
 
 
 def made(widths: tuple[int, ...], records: int) -> tuple[Floats, NDArray[np.int64]]:
@@ -150,11 +157,11 @@ def train_ours(sampling: Any, widths: tuple[int, ...], records: int, size: int, 
         widths[1:-1], sampling=sampling, batch_size=size, noise_multiplier=2.0, classes=range(widths[-1])
     )
     DPSGDClassifier(noise_multiplier=1.0, n_steps=1, batch_size=1).fit(X[:2], [0, 1])  # loads what is loaded late
-    before = peak_memory()
+    before = forget_peak()
     model.set_params(n_steps=5).fit(X, y)
     start = time.perf_counter()
     model.set_params(n_steps=steps).fit(X, y)
-    return {"steps per second": steps / (time.perf_counter() - start), "memory": peak_memory() - before}
+    return {"steps per second": steps / (time.perf_counter() - start), "memory": memory("VmHWM") - before}
 
 
 def train_opacus(mode: str, widths: tuple[int, ...], records: int, size: int, steps: int) -> dict[str, float]:
@@ -196,11 +203,11 @@ def train_opacus(mode: str, widths: tuple[int, ...], records: int, size: int, st
                 if taken == number:
                     return
 
-    before = peak_memory()
+    before = forget_peak()
     run(5)
     start = time.perf_counter()
     run(steps)
-    return {"steps per second": steps / (time.perf_counter() - start), "memory": peak_memory() - before}
+    return {"steps per second": steps / (time.perf_counter() - start), "memory": memory("VmHWM") - before}
 
 
 def contend(contender: str, number: int) -> dict[str, float]:

@@ -5,6 +5,7 @@ Run: python examples/private_digits.py
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from sklearn.datasets import load_digits
@@ -28,7 +29,8 @@ def main() -> None:
     model = DPSGDClassifier(epsilon=2.0, batch_size=256, learning_rate=2, average=50, **public).fit(X_train, y_train)
     print(f"\nFor epsilon 2, each batch gets noise of {model.noise_multiplier_:.2f} clipping norms.")
     print(f"The mean of later iterates costs nothing more; its accuracy is {model.score(X_test, y_test):.2f}.")
-    print(model.privacy_report_)
+    for line in str(model.privacy_report_).splitlines():
+        print(textwrap.fill(line, 118))
 
 
 if __name__ == "__main__":
