@@ -4,44 +4,22 @@ from typing import Any
 import lightgbm
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
+from tests.thresholdout.model_selection.boosting_cases import CANCER, DIABETES, DIGITS, SQUARED, make, value
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SharingError
-from thresholdout.metrics import squared_error
 from thresholdout.model_selection import GuardedStopping, LightGBMCallback, LightGBMEval
 
-DIGITS = load_digits(return_X_y=True)
-CANCER = load_breast_cancer(return_X_y=True)
-DIABETES = load_diabetes(return_X_y=True)
 QUIET = {"verbose": -1, "num_threads": 1, "num_leaves": 7, "deterministic": True}
 CASES: list[tuple[Any, Any, dict[str, Any]]] = [
     (DIGITS, "accuracy", {"objective": "multiclass", "num_class": 10}),
     (CANCER, "log_loss", {"objective": "binary"}),
-    (DIABETES, squared_error(25_000.0), {"objective": "regression"}),
+    (DIABETES, SQUARED, {"objective": "regression"}),
 ]
-
-
-def make(data: Any, **changes: object) -> tuple[Thresholdout, slice, slice, slice]:
-    """Return a guard on the last 40 % of the records, and which are for fitting, validation and holdout."""
-    X, y = data
-    a, b = int(0.4 * len(y)), int(0.6 * len(y))
-    choices: dict[str, Any] = {"queries": 400, "budget": 20, "mechanism": "thresholdout", **changes}
-    guard = Thresholdout((X[b:], y[b:]), train=(X[:b], y[:b]), **choices)
-    return guard, slice(0, a), slice(a, b), slice(b, None)
 
 
 def fit(data: Any, rows: slice, params: dict[str, Any], rounds: int = 200, **options: Any) -> lightgbm.Booster:
     return lightgbm.train(QUIET | params, lightgbm.Dataset(data[0][rows], data[1][rows]), rounds, **options)
-
-
-def per_record(metric: Any, output: Any, y: Any) -> Any:
-    """Compute a metric's values from what LightGBM predicts, without the package's own way."""
-    if metric == "accuracy":
-        return output.argmax(axis=1) == y
-    if metric == "log_loss":
-        return np.minimum(-np.log(np.where(y == 1, output, 1 - output)), 5.0)
-    return np.minimum((output - y) ** 2, 25_000.0)
 
 
 @pytest.mark.parametrize(("data", "metric", "params"), CASES, ids=["digits", "cancer", "diabetes"])
@@ -57,7 +35,7 @@ def test_the_callback_stops_where_lightgbm_would_and_asks_little(data: Any, metr
         fitted,
         {**params, "metric": "none"},
         valid_sets=[lightgbm.Dataset(X[valid], y[valid])],
-        feval=lambda output, _: ("own", float(np.mean(per_record(metric, output, y[valid]))), greater),
+        feval=lambda output, _: ("own", value(metric, output, y[valid]), greater),
         callbacks=[lightgbm.early_stopping(10, verbose=False)],
     )
     assert booster.best_iteration == own.best_iteration
@@ -65,7 +43,7 @@ def test_the_callback_stops_where_lightgbm_would_and_asks_little(data: Any, metr
     assert stopping.best_round == own.best_iteration - 1
     assert stopping.asked == len(guard.history) <= 6 < stopping.rounds
     assert stopping.best is not None
-    truth = float(np.mean(per_record(metric, booster.predict(X[held]), y[held])))  # predicts with best_iteration
+    truth = value(metric, booster.predict(X[held]), y[held])  # predicts with best_iteration
     assert abs(truth - stopping.best.value) <= stopping.best.half_width
 
 
@@ -105,7 +83,7 @@ def test_scikit_learn_interface(labels: Any) -> None:
 def test_scikit_learn_regressor() -> None:
     X, y = DIABETES
     guard, fitted, valid, held = make(DIABETES)
-    stopping = GuardedStopping(guard, squared_error(25_000.0), validation=np.arange(len(y))[valid])
+    stopping = GuardedStopping(guard, SQUARED, validation=np.arange(len(y))[valid])
     model = lightgbm.LGBMRegressor(n_estimators=200, verbose=-1, n_jobs=1)
     model.fit(X[fitted], y[fitted], callbacks=[LightGBMCallback(stopping)])
     assert model.best_iteration_ == (stopping.best_round or 0) + 1
@@ -226,12 +204,10 @@ def test_the_evaluation_function_asks_every_so_many_rounds(data: Any, metric: An
     assert values == [function.answers[k - k % 4].value for k in range(10)]
     assert function.asked == len(guard.history) == 3
     # The free set just before the holdout, the validation part, gives the training values.
-    free = [
-        float(np.mean(per_record(metric, booster.predict(X[valid], num_iteration=k + 1), y[valid]))) for k in range(10)
-    ]
+    free = [value(metric, booster.predict(X[valid], num_iteration=k + 1), y[valid]) for k in range(10)]
     assert shown["valid"][function.metric.name] == pytest.approx(free, rel=1e-5)
     assert list(guard.history["train"]) == pytest.approx([free[0], free[4], free[8]], rel=1e-5)
-    truth = [float(np.mean(per_record(metric, booster.predict(X[held], num_iteration=k + 1), y[held]))) for k in (0, 4)]
+    truth = [value(metric, booster.predict(X[held], num_iteration=k + 1), y[held]) for k in (0, 4)]
     for number, true in zip((0, 4), truth, strict=True):
         assert abs(function.answers[number].value - true) <= function.answers[number].half_width
 
@@ -308,7 +284,7 @@ def test_the_evaluation_function_refuses_what_it_cannot_do() -> None:
 def test_a_holdout_of_ones_own_is_refused_in_any_order(data: Any, keep: bool) -> None:
     X, y = data
     guard, fitted, _, held = make(data)
-    metric: Any = "accuracy" if data is CANCER else squared_error(25_000.0)
+    metric: Any = "accuracy" if data is CANCER else SQUARED
     params = CASES[1][2] if data is CANCER else CASES[2][2]
     order = np.random.default_rng(0).permutation(len(y[held]))
     for rows in (np.arange(len(order)), order):

@@ -3,18 +3,13 @@ from typing import Any
 import numpy as np
 import pytest
 import xgboost
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-from thresholdout import BudgetExhausted, Thresholdout
+from tests.thresholdout.model_selection.boosting_cases import CANCER, DIABETES, DIGITS, SQUARED, make, value
+from thresholdout import BudgetExhausted
 from thresholdout.errors import GuardExhaustedWarning, InputError
-from thresholdout.metrics import squared_error
 from thresholdout.model_selection import GuardedStopping, xgboost_callback
 
-DIGITS = load_digits(return_X_y=True)
-CANCER = load_breast_cancer(return_X_y=True)
-DIABETES = load_diabetes(return_X_y=True)
 SMALL = {"nthread": 1, "max_depth": 3}
-SQUARED = squared_error(25_000.0)
 CASES: list[tuple[Any, Any, dict[str, Any]]] = [
     (DIGITS, "accuracy", {"objective": "multi:softprob", "num_class": 10}),
     (DIGITS, "accuracy", {"objective": "multi:softmax", "num_class": 10}),
@@ -23,26 +18,8 @@ CASES: list[tuple[Any, Any, dict[str, Any]]] = [
 ]
 
 
-def make(data: Any, **changes: object) -> tuple[Thresholdout, slice, slice, slice]:
-    """Return a guard on the last 40 % of the records, and which are for fitting, validation and holdout."""
-    X, y = data
-    a, b = int(0.4 * len(y)), int(0.6 * len(y))
-    choices: dict[str, Any] = {"queries": 400, "budget": 20, "mechanism": "thresholdout", **changes}
-    guard = Thresholdout((X[b:], y[b:]), train=(X[:b], y[:b]), **choices)
-    return guard, slice(0, a), slice(a, b), slice(b, None)
-
-
 def fit(data: Any, rows: slice, params: dict[str, Any], rounds: int = 150, **options: Any) -> xgboost.Booster:
     return xgboost.train(SMALL | params, xgboost.DMatrix(data[0][rows], data[1][rows]), rounds, **options)
-
-
-def value(metric: Any, output: Any, y: Any) -> float:
-    """Compute a metric from what XGBoost predicts, without the package's own way."""
-    if metric == "accuracy":
-        return float(np.mean((output.argmax(axis=1) if output.ndim == 2 else output) == y))
-    if metric == "log_loss":
-        return float(np.mean(np.minimum(-np.log(np.where(y == 1, output, 1 - output)), 5.0)))
-    return float(np.mean(np.minimum((output - y) ** 2, 25_000.0)))
 
 
 @pytest.mark.parametrize(("data", "metric", "params"), CASES, ids=["softprob", "softmax", "binary", "regression"])
