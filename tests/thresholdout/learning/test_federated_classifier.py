@@ -74,14 +74,17 @@ def test_one_round_by_another_program() -> None:
 
 
 def test_a_client_s_increment_does_not_depend_on_who_else_is_asked() -> None:
-    X, y, groups = data(classes=2)
-    models = ClientModels(X, y, 2, groups, 4, 0.5, np.zeros((4, 1)))
-    theta = np.linspace(-1, 1, 8)
-    together = models.increments(np.arange(60), theta)
-    for client in (0, 7, 59):
-        np.testing.assert_array_equal(models.increments(np.array([client]), theta)[0], together[client])
-    backwards = models.increments(np.arange(60)[::-1], theta)
-    np.testing.assert_array_equal(backwards, together[::-1])
+    """To the last bit: otherwise one client could move the sum of the others."""
+    rng = np.random.default_rng(0)
+    clients = np.repeat(np.arange(80), rng.integers(1, 40, 80))
+    X = rng.normal(size=(clients.size, 33))
+    models = ClientModels(X, rng.integers(0, 7, clients.size), 7, clients, 3, 0.5, np.full((33, 1), 0.01))
+    theta = rng.normal(size=33 * 7)
+    together = models.increments(np.arange(80), theta)
+    assert np.isfinite(together).all()
+    for size in (1, 1, 1, 2, 3, 7, 20, 40, 79):
+        some = rng.choice(80, size, replace=False)
+        np.testing.assert_array_equal(models.increments(some, theta), together[some])
 
 
 def test_many_clients_are_worked_on_in_parts() -> None:

@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresholdout.accounting import GaussianAnswer, SelfComposed, SGLDStep, UnsoundBoundWarning, best_delta
+from thresholdout.accounting import (
+    GaussianAnswer,
+    SelfComposed,
+    SGLDStep,
+    UnsoundBoundWarning,
+    best_delta,
+    sgld_generalization,
+)
 from thresholdout.accounting.generalization import best_error
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.errors import InputError, InputTypeError
@@ -206,6 +213,7 @@ def test_worked_values() -> None:
     assert optimal.eps == pytest.approx(0.0659, abs=5e-5)
     assert best_error(kov.eps, kov.delta, 60_000, 2e-4) == pytest.approx(0.75, abs=0.005)
     assert best_error(optimal.eps, optimal.delta, 60_000, 2e-4) == pytest.approx(0.59, abs=0.005)
+    assert sgld_generalization(60_000, 64, 2000, 1.0, 0.5, 1e-6, 1e-6).error == pytest.approx(9 * kov.eps, rel=1e-12)
     assert found.event == SelfComposed(SGLDStep(0.5, 1.0, 64, 60_000), 2000)
     assert found.privacy(kov.delta).epsilon < optimal.eps
     small = LangevinRun(np.zeros((501, 1)), 1000, 32, 1.0, False, 1.0, True, np.full(500, 0.1))
