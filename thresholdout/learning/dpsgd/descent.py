@@ -24,6 +24,10 @@ __all__ = ["DivergedWarning", "PrivateDescent"]
 
 Floats = NDArray[np.float64]
 
+# Steps with fewer products than this, tens of milliseconds, run in one thread: several would gain little, and lose a
+# factor of up to 100 where other processes use the cores too.
+FEW_PRODUCTS = 2**27
+
 
 class DivergedWarning(UserWarning):
     """Parameters have grown beyond all numbers: the learning rate, or its product with the penalty, is too large."""
@@ -124,7 +128,11 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             from tqdm import tqdm
 
             taken = tqdm(taken, total=len(call.noise), desc=type(self).__name__, unit="step")
-        self._follow(taken, parameters, settings)
+        from threadpoolctl import threadpool_limits
+
+        small = call.batches.batch_size * network.n_parameters < FEW_PRODUCTS
+        with threadpool_limits(1 if small else None, user_api="blas"):
+            self._follow(taken, parameters, settings)
 
     def _describe(self, call: Call, settings: Settings) -> None:
         batches = call.batches

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tests.thresholdout.learning.dpsgd.oracles import exact_square, outer_products
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.learning.dpsgd.batches import Batches, Sampling
 from thresholdout.learning.dpsgd.clipping import BATCH_LIMIT, BLOCK, INNER, ClippedSums, check_clip_norm, clip_factors
 from thresholdout.learning.dpsgd.networks import Network, Pass
 
@@ -181,3 +182,37 @@ def test_a_clipping_norm_is_a_number() -> None:
         check_clip_norm("1")
     assert check_clip_norm(2) == 2.0
     assert BATCH_LIMIT * 2 * (BLOCK + BATCH_LIMIT * 2 / BLOCK + 4) * 2**-53 < 2**-23  # C3 of PROOFS.md
+
+
+@FEW
+@given(
+    st.sampled_from(["wor", "wr", "poisson"]),
+    st.booleans(),
+    st.lists(ENTRY, min_size=3, max_size=3),
+    st.lists(ENTRY, min_size=3, max_size=3),
+    st.integers(0, 10**6),
+)
+def test_steps_on_neighbours_are_within_the_sensitivity(
+    scheme: Sampling, removed: bool, one: list[float], other: list[float], seed: int
+) -> None:
+    # The coupling of G2 in PROOFS.md: the same places, with the differing record replaced or, for coins, left out.
+    rng = np.random.default_rng(seed)
+    network = Network((2, 3, 1), activation="tanh")
+    rows = rng.normal(size=(20, 3))
+    rows[7] = one
+    batch = Batches(scheme, 9, 20).draw(rng, 20)
+    times = int((batch == 7).sum())
+    neighbour, mapped, shift = rows.copy(), batch, 2 * times
+    if not removed:
+        neighbour[7] = other
+    elif scheme == "poisson":
+        mapped, shift = batch[batch != 7], times
+    else:
+        rest = np.setdiff1d(np.arange(20), [*batch, 7] if scheme == "wor" else [7])
+        mapped = np.where(batch == 7, rng.choice(rest, len(batch)), batch)
+    parameters = 3 * rng.normal(size=network.n_parameters)
+    sums = [
+        ClippedSums(network, data[:, :2], data[:, 2], 0.7, 9)(parameters, indices).copy()
+        for data, indices in ((rows, batch), (neighbour, mapped))
+    ]
+    assert exact_square(sums[0] - sums[1]) <= Fraction(0.7) ** 2 * shift**2

@@ -15,20 +15,20 @@ X, Y = RNG.normal(size=(60, 3)), RNG.integers(0, 3, 60)
 T = X @ [1.0, -1.0, 0.5] + 2.0
 
 
-def classifier(**parameters: Any) -> DPSGDClassifier:
+def classifier(hidden: tuple[int, ...] = (), **parameters: Any) -> DPSGDClassifier:
     return DPSGDClassifier(
-        **{"classes": [0, 1, 2], "batch_size": 10, "n_steps": 8, "noise_multiplier": 2.0, **parameters}
+        hidden, **{"classes": [0, 1, 2], "batch_size": 10, "n_steps": 8, "noise_multiplier": 2.0, **parameters}
     )
 
 
 def test_classes_taken_from_labels_are_a_leak() -> None:
-    assert classifier().fit(X, Y).privacy_report_.leaks == ()
-    taken = classifier(classes=None).fit(X, Y)
+    assert classifier(batch_size=60).fit(X, Y).privacy_report_.leaks == ()
+    taken = classifier(classes=None, batch_size=60).fit(X, Y)
     assert not taken.privacy_report_.private
     assert "classes" in taken.privacy_report_.leaks[0]
     assert "NOT covered" in str(taken.privacy_report_)
     assert taken.partial_fit(X, Y).privacy_report_.leaks == taken.privacy_report_.leaks
-    assert classifier(classes=None).partial_fit(X, Y, classes=[2, 0, 1]).privacy_report_.leaks == ()
+    assert classifier(classes=None, batch_size=60).partial_fit(X, Y, classes=[2, 0, 1]).privacy_report_.leaks == ()
 
 
 def test_classes_without_records() -> None:
@@ -154,6 +154,17 @@ def test_automatic_batches() -> None:
     assert public.fit(X[:20], Y[:20]).n_steps_ == 10
 
 
+def test_huge_and_tiny_rows_are_trained_on_in_silence() -> None:
+    rows, targets = X.copy(), T.copy()
+    rows[:3], targets[3:6] = [[1e300], [-1e200], [1e-320]], [1e300, -1e160, 1e-310]
+    for model in (
+        classifier((5,), noise_multiplier=0.0, random_state=0).fit(rows, Y),
+        DPSGDRegressor((5,), noise_multiplier=0.0, n_steps=8, random_state=0, batch_size=60).fit(rows, targets),
+    ):
+        assert all(np.isfinite(weights).all() for weights in model.coefs_)
+        assert np.abs(model.coefs_[0]).max() < 10
+
+
 def test_divergence_is_said() -> None:
     model = classifier(learning_rate=1e10, l2=1e10, n_steps=40)
     with pytest.warns(DivergedWarning, match="learning_rate"):
@@ -199,7 +210,6 @@ def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
         ({"l2": -1.0}, "l2"),
         ({"n_steps": 0}, "n_steps"),
         ({"n_epochs": 0.0}, "n_epochs"),
-        ({"hidden_layer_sizes": (3, 0)}, "hidden_layer_sizes"),
         ({"feature_bounds": (1.0, 1.0)}, "feature_bounds"),
         ({"feature_bounds": (0.0, np.inf)}, "feature_bounds"),
         ({"feature_bounds": (np.zeros(2), np.ones(2))}, "feature_bounds"),
@@ -226,7 +236,6 @@ def test_refused_values(parameters: dict[str, Any], match: str) -> None:
         {"average": "suffix"},
         {"n_steps": 2.0},
         {"batch_size": 2.0},
-        {"hidden_layer_sizes": "16"},
         {"feature_bounds": 1.0},
         {"feature_bounds": ("a", "b")},
         {"noise_multiplier": "much"},
@@ -237,6 +246,13 @@ def test_refused_values(parameters: dict[str, Any], match: str) -> None:
 def test_refused_types(parameters: dict[str, Any]) -> None:
     with pytest.raises(InputTypeError, match=next(iter(parameters))):
         classifier(**parameters).fit(X, Y)
+
+
+def test_refused_networks() -> None:
+    with pytest.raises(InputError, match="hidden_layer_sizes"):
+        classifier((3, 0)).fit(X, Y)
+    with pytest.raises(InputTypeError, match="hidden_layer_sizes"):
+        classifier().set_params(hidden_layer_sizes="16").fit(X, Y)
 
 
 def test_refused_in_later_calls() -> None:

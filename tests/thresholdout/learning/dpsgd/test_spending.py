@@ -7,6 +7,7 @@ import pytest
 
 from thresholdout.accounting import (
     Composed,
+    GaussianAnswer,
     SelfComposed,
     WithoutReplacementGaussianStep,
     best_epsilon,
@@ -146,9 +147,9 @@ def test_a_target_holds_when_later_calls_have_fewer_records() -> None:
 
 def test_a_schedule_of_noise() -> None:
     levels = np.repeat([4.0, 2.0, 4.0], 4)
-    expected = [SelfComposed(Step(2.0, 10, 100), 4), SelfComposed(Step(4.0, 10, 100), 8)]
+    expected = [SelfComposed(GaussianAnswer(2.0, 2.0), 4), SelfComposed(GaussianAnswer(4.0, 2.0), 8)]
     for noise in (levels, levels.tolist(), lambda step: levels[step]):
-        report = classifier(noise_multiplier=noise).fit(X, Y).privacy_report_
+        report = classifier(noise_multiplier=noise, batch_size=100).fit(X, Y).privacy_report_
         assert report.event == Composed(expected)
         assert report.noise_multiplier == 2.0
     seen: list[int] = []
@@ -203,9 +204,11 @@ def test_seeds_are_an_assumption() -> None:
     def secret(model: Any) -> bool:
         return any("random_state stays secret" in words for words in model.privacy_report_.assumptions)
 
-    assert secret(classifier(noise_multiplier=3.0, random_state=1).fit(X, Y))
-    assert not secret(classifier(noise_multiplier=3.0).fit(X, Y))
-    assert secret(classifier(noise_multiplier=3.0, random_state=1).partial_fit(X, Y).set_params(random_state=None))
+    common = {"noise_multiplier": 3.0, "batch_size": 100}
+    assert secret(classifier(**common, random_state=1).fit(X, Y))
+    assert not secret(classifier(**common).fit(X, Y))
+    model = classifier(**common, random_state=1).partial_fit(X, Y).set_params(random_state=None)
+    assert secret(model.partial_fit(X, Y))
 
 
 def test_default_delta_is_of_the_public_number() -> None:
