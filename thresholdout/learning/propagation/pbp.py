@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from thresholdout.accounting.arguments import chosen, count, positive
 from thresholdout.learning.propagation.fitting import Fitting
 from thresholdout.learning.propagation.networks import forward_moments, layer_shapes
 from thresholdout.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
-from thresholdout.learning.propagation.runs import Run, run_adf, run_ep, run_sep
+from thresholdout.learning.propagation.runs import Run, information_fraction, run_adf, run_ep, run_sep
 from thresholdout.learning.propagation.scaling import Scaling
 from thresholdout.learning.streams import streams
 
@@ -65,6 +66,11 @@ class _NetworkFitting(Fitting):
             tuple(change for run in runs for change in run.changes),
             False,
         )
+
+    def _describe_noise(self, estimator: Any, run: Any, noise: tuple[float, ...], gamma: float, N: int) -> None:
+        # What is left of the random start is no signal.
+        start = estimator._start.scale(1 - information_fraction(gamma, N, self.n_epochs))
+        super()._describe_noise(estimator, replace(run, theta=run.theta - start), noise, gamma, N)
 
     def _bar(self) -> Any:
         passes = range(self.n_epochs)
@@ -131,8 +137,8 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     standardize : bool, optional
         Scale by means and deviations of the training data. By default that is done unless the fit is private or
         public numbers are given; in a private fit it needs `allow_leaks`.
-    allow_leaks, verbose, random_state
-        As in `EPLinearRegression`.
+    prior_norm, allow_leaks, verbose, random_state
+        As in `EPLinearRegression`. The prior's norm grows with the number of weights; a check refuses most networks.
 
     Attributes
     ----------
@@ -147,8 +153,9 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     [PBP] is J. M. Hernandez-Lobato and R. P. Adams, "Probabilistic backpropagation for scalable learning of Bayesian
-    neural networks" (2015). A private network needs very many records: noise is added to each weight. With noise
-    precisions of 1 in each weight, expect `signal_to_noise_` below 1 for thousands of records.
+    neural networks" (2015). A private network needs very many records, as noise is added to each weight: at epsilon 1
+    and some thousands of records it predicts no better than a constant (``benchmarks/pbp.py``); few dimensions and
+    `EPLinearRegression` do.
 
     Weights start at random means, as symmetric units would stay equal. "sep" puts them into the shared site, which
     forgets them; "ep" and "adf" keep them as means of the prior.
@@ -189,6 +196,7 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y_offset: float | None = None,
         y_scale: float | None = None,
         standardize: bool | None = None,
+        prior_norm: str = "ignore",
         allow_leaks: bool = False,
         verbose: bool = False,
         random_state: Any = None,
@@ -216,6 +224,7 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.y_offset = y_offset
         self.y_scale = y_scale
         self.standardize = standardize
+        self.prior_norm = prior_norm
         self.allow_leaks = allow_leaks
         self.verbose = verbose
         self.random_state = random_state
@@ -251,6 +260,8 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         model = _RefinedModel(
             layer_shapes(X.shape[1], hidden), None if learned else noise_var, start, refined=bool(self.refine_prior)
         )
+        fitting.check_prior(model.prior, self.prior_norm)  # type: ignore[arg-type]
+        self._start = model.start
         records = list(zip(self.scaling_.inputs(X), self.scaling_.targets(y).tolist(), strict=True))
         posterior: Any = fitting.fit(self, model, records, leaks=self.scaling_.leaks)  # type: ignore[arg-type]
         self.noise_var_ = model.noise_of(posterior)

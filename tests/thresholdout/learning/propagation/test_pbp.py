@@ -236,3 +236,19 @@ def test_posterior_and_weak_signal() -> None:
         np.concatenate([part.ravel() for part in found["means"]]), found["eta"] / found["Lam"], rtol=1e-12
     )
     assert model.signal_to_noise_ < 1
+
+
+def test_the_random_start_is_no_signal() -> None:
+    X, y = friedman(300)
+    with pytest.warns(LowSignalWarning), pytest.warns(LowInformationWarning):
+        model = PBPRegressor(**PRIVATE, sigma=20.0, gamma=1e-6, random_state=0).fit(X, y)
+    assert model.signal_to_noise_ < 1
+    assert model.theta_f_.scale(300).norm() > 1  # most of which is the start
+
+
+def test_erratum_9_the_norm_of_a_networks_prior_is_no_matter_of_privacy() -> None:
+    """It is 5/6 of the root of the number of weights; demanding it below C would forbid the model."""
+    X, y = friedman(100)
+    assert private_fit(X, y, sigma=2.0).theta_0_.norm() > 1.0
+    with pytest.raises(InputError, match="prior"):
+        private_fit(X, y, sigma=2.0, prior_norm="check")
