@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -20,7 +21,7 @@ _CUTS = 2000
 
 
 def plain(first: Floats, second: Floats) -> Score:
-    """Return the only feature itself as score, with the sign that makes it larger on the second data set.
+    """Return the only feature itself as score.
 
     Parameters
     ----------
@@ -35,16 +36,16 @@ def plain(first: Floats, second: Floats) -> Score:
     Examples
     --------
     >>> plain(np.array([[1.0], [2.0]]), np.array([[0.0], [1.0]]))(np.array([[3.0]]))
-    array([-3.])
+    array([3.])
     """
     if first.shape[1] != 1:
         raise InputError("attack", f"'score' for {first.shape[1]} features", "one feature, or another attack")
-    sign = -1.0 if np.median(second) < np.median(first) else 1.0
+    return _only
 
-    def score(features: Floats) -> Floats:
-        return sign * features[:, 0]
 
-    return score
+def _only(features: Floats) -> Floats:
+    found: Floats = features[:, 0]
+    return found
 
 
 def logistic(first: Floats, second: Floats) -> Score:
@@ -161,23 +162,28 @@ def check_attack(attack: object) -> Attack:
     return attack
 
 
-def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> float:
-    """Return the threshold on scores that bounds a goal best; to be used on outputs that were not seen here.
+def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[float, float]:
+    """Return the event on scores that bounds a goal best; to be used on outputs that were not seen here.
 
     Parameters
     ----------
     first, second : ndarray, shape (n,)
-        Scores of outputs on both data sets. The attack says "second" at or above the threshold.
+        Scores of outputs on both data sets.
     goal : Goal
         What is measured; both of its directions count.
     alpha : float
         Error rate of both limits together.
 
+    Returns
+    -------
+    sign, cut : float
+        The attack says "second" where ``sign * score >= cut``; the sign is 1 or -1.
+
     Examples
     --------
     >>> from thresholdout.auditing.goals import EpsilonGoal
     >>> best_cut(np.arange(100.0), np.arange(50.0, 150.0), EpsilonGoal(0.0), 0.1)
-    100.0
+    (1.0, 100.0)
     """
     first, second = np.sort(first), np.sort(second)
     cuts = np.unique(np.concatenate([first, second]))
@@ -189,9 +195,16 @@ def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> float:
     fp = first.size - np.searchsorted(first, cuts, side="left")
     fn = np.searchsorted(second, cuts, side="left")
     limits = [approximate_limits(part.size, alpha / 2.0) for part in (first, second)]
-    orders = goal.order(limits[0][fp], limits[1][fn])
-    top = float(orders.max())
-    if top > 0.0:
-        best = np.flatnonzero(orders == top)
-        return float(cuts[best[best.size // 2]])
-    return float(cuts[np.argmin(fp / first.size + fn / second.size)])
+    above = goal.order(limits[0][fp], limits[1][fn])
+    below = goal.order(limits[0][first.size - fp], limits[1][second.size - fn])
+    orders = np.maximum(above, below)
+    if orders.max() > 0.0:
+        best = np.flatnonzero(orders == orders.max())
+        k = int(best[best.size // 2])
+    else:
+        above = -(fp / first.size + fn / second.size)
+        below = -2.0 - above
+        k = int(np.argmax(np.maximum(above, below)))
+    if above[k] >= below[k]:
+        return 1.0, float(cuts[k])
+    return -1.0, math.nextafter(-float(cuts[k]), math.inf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,19 @@ from thresholdout.auditing.limits import approximate_limits
 __all__ = ["joint_value"]
 
 Floats = NDArray[np.float64]
-_SPLITS = 300
+Counts = NDArray[np.int64]
+_SPLITS = 1000
 _TOLERANCE = 5e-4  # in nats or, for delta, relative: how much the search may lose
 _LEFT_OUT = 1e-9  # share of alpha that tails left out of sums may have
+
+
+@lru_cache(maxsize=16)
+def _log_ways(n: int) -> Floats:
+    """Return logarithms of binomial coefficients."""
+    k = np.arange(n + 1, dtype=np.float64)
+    found: Floats = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+    found.setflags(write=False)
+    return found
 
 
 class _Extreme:
@@ -36,30 +47,43 @@ class _Extreme:
             extreme = goal.order(first, second[middle]) >= seen
             low, high = np.where(extreme, middle, low), np.where(extreme, high, middle - 1)
         self.most = int(np.flatnonzero(low >= 0)[-1])
-        self.frontier = low[: self.most + 1].astype(np.float64)
+        self.frontier = low[: self.most + 1]
         self.n_fp, self.n_fn, self.alpha = n_fp, n_fn, alpha
-        x = np.arange(self.most + 1, dtype=np.float64)
-        self._ways = special.gammaln(n_fp + 1.0) - special.gammaln(x + 1.0) - special.gammaln(n_fp - x + 1.0)
+        self._ways = [_log_ways(n) for n in (n_fp, n_fn)]
         size = max(n_fp, n_fn)
-        self._slack = 1e-9 + 2.0**-48 * size * math.log(size + 1.0)
-        self._reach = math.log(2.0 / (_LEFT_OUT * alpha))
+        self._slack = 1e-9 + 2.0**-47 * size * math.log(size + 1.0)
+        self._reach = math.log(4.0 / (_LEFT_OUT * alpha))
 
-    def masses(self, fp_rate: float) -> tuple[Floats, Floats]:
-        """Return the numbers of false positives that matter and can be extreme, and their probabilities."""
-        mean, third = self.n_fp * fp_rate, self._reach / 3.0
-        reach = third + math.sqrt(third**2 + 2.0 * self._reach * mean * (1.0 - fp_rate))  # Bernstein
-        x = np.arange(max(0, math.floor(mean - reach)), min(self.most, math.ceil(mean + reach)) + 1, dtype=np.float64)
-        logs = special.xlogy(x, fp_rate) + special.xlog1py(self.n_fp - x, -fp_rate)
-        return x, np.exp(self._ways[x.astype(np.int64)] + logs)
+    def _window(self, which: int, n: int, rate: float) -> tuple[int, Floats]:
+        """Return the probabilities of the numbers of events that matter, and the first of these numbers."""
+        mean, third = n * rate, self._reach / 3.0
+        reach = third + math.sqrt(third**2 + 2.0 * self._reach * mean * (1.0 - rate))  # Bernstein
+        first, last = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
+        k = np.arange(first, last + 1, dtype=np.float64)
+        logs = special.xlogy(k, rate) + special.xlog1py(n - k, -rate)
+        with np.errstate(under="ignore"):
+            return first, np.exp(self._ways[which][first : last + 1] + logs)
 
-    def probability(self, at: tuple[Floats, Floats], fn_rate: float) -> float:
+    def masses(self, fp_rate: float) -> tuple[Counts, Floats]:
+        """Return how many false negatives are extreme beside each number of false positives that matters, and its mass.
+
+        Parameters
+        ----------
+        fp_rate : float
+            Of false positives.
+        """
+        first, masses = self._window(0, self.n_fp, fp_rate)
+        frontier = self.frontier[first : first + masses.size]
+        return frontier, masses[: frontier.size]
+
+    def probability(self, at: tuple[Counts, Floats], fn_rate: float) -> float:
         """Return an upper bound on the probability of these outcomes."""
-        x, masses = at
-        y = self.frontier[x.astype(np.int64)]
-        inner = y < self.n_fn
-        below = np.ones_like(y)
-        below[inner] = special.betaincc(y[inner] + 1.0, self.n_fn - y[inner], fn_rate)
-        return float(masses @ below) * (1.0 + self._slack) + _LEFT_OUT * self.alpha
+        frontier, masses = at
+        first, others = self._window(1, self.n_fn, fn_rate)
+        below = np.concatenate([[0.0], np.cumsum(others)])
+        below[-1] = 1.0
+        found = masses @ below[np.clip(frontier - first + 1, 0, others.size)]
+        return float(found) * (1.0 + self._slack) + _LEFT_OUT * self.alpha
 
     def largest_fn_rate(self, fp_rate: float, low: float, high: float) -> float | None:
         """Return a bound on the false-negative rates in the confidence set beside a false-positive rate.
@@ -76,8 +100,8 @@ class _Extreme:
         if excess(high) > 0.0:
             return high
         start = low if excess(low) > 0.0 else 0.0
-        found = float(optimize.brentq(excess, start, high, xtol=1e-300, rtol=1e-7))
-        move = 1e-8
+        found = float(optimize.brentq(excess, start, high, xtol=1e-300, rtol=1e-4))
+        move = 1e-4
         while found < high and excess(found) > 0.0:
             found = min(high, found * (1.0 + move))
             move *= 2.0

@@ -19,7 +19,7 @@ from thresholdout.errors import InputError, InputTypeError
 __all__ = ["AuditOptions", "AuditSetting", "audit_outputs", "audit_setting", "check_options"]
 
 Floats = NDArray[np.float64]
-_JOINT_UP_TO = 5000  # outputs on one data set: the joint set gains little beyond, and takes seconds
+_JOINT_UP_TO = 20_000  # outputs on one data set: the joint set gains little beyond, and takes longer
 
 
 class AuditOptions(TypedDict, total=False):
@@ -131,9 +131,9 @@ def audit_setting(setting: AuditSetting, first: Any, second: Any) -> AuditResult
     for k in range(n_stages):
         score = setting.attack(fit_first[:, k], fit_second[:, k])
         fitted = _scored(score, fit_first[:, k]), _scored(score, fit_second[:, k])
-        cuts[k] = best_cut(*fitted, goal, setting.alpha) if setting.cut is None else setting.cut
-        fp[k] = int((_scored(score, try_first[:, k]) >= cuts[k]).sum())
-        fn[k] = int((_scored(score, try_second[:, k]) < cuts[k]).sum())
+        sign, cuts[k] = best_cut(*fitted, goal, setting.alpha) if setting.cut is None else (1.0, setting.cut)
+        fp[k] = int((sign * _scored(score, try_first[:, k]) >= cuts[k]).sum())
+        fn[k] = int((sign * _scored(score, try_second[:, k]) < cuts[k]).sum())
         bounds[k] = bound(goal, int(fp[k]), n_fp, int(fn[k]), n_fn, setting.alpha, method)
     last = float(bounds[-1])
     epsilon, delta = (last, goal.delta) if isinstance(goal, EpsilonGoal) else (goal.epsilon, last)
@@ -172,10 +172,10 @@ def audit_outputs(
         ratio of two normal laws, or of frequencies in bins (one feature), or the one feature itself. A callable takes
         the features of both, arrays of shape (outputs, features), and returns a function from features to scores.
     cut : "best" or float
-        From which score on the attack says "second": the one that shows most on the outputs that it was fitted on, in
-        either direction, or a fixed one, such as 0.0 for even odds.
+        From which score on the attack says "second", or up to which one: what shows most on the outputs that it was
+        fitted on, in either direction; or from a fixed one on, such as 0.0 for even odds.
     method : {"joint", "clopper-pearson"}, optional
-        See `audit_epsilon`; by default the joint confidence set for up to 5,000 outputs on each, and Clopper and
+        See `audit_epsilon`; by default the joint confidence set for up to 20,000 outputs on each, and Clopper and
         Pearson's limits for more.
     fit_share : float
         Which share of the outputs, the leading ones, the attack and its threshold are chosen on. The bound comes from

@@ -6,6 +6,7 @@ import math
 from functools import cache
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from scipy.stats import beta, binom
 from thresholdout.auditing import audit_delta, audit_epsilon, max_auditable_epsilon
 from thresholdout.auditing.counts import Method
 from thresholdout.auditing.goals import DeltaGoal, EpsilonGoal
-from thresholdout.auditing.joint import joint_value
+from thresholdout.auditing.joint import _Extreme
 from thresholdout.errors import InputError, InputTypeError
 
 Floats = NDArray[np.float64]
@@ -71,17 +72,17 @@ class TestJoint:
             rate = -math.expm1(math.log(1 - confidence) / (2 * n))
             exact = math.log((1 - delta) / rate - 1)
             found = max_auditable_epsilon(n, n, delta, confidence, method="joint")
-            assert exact - 1e-3 <= found <= exact
+            assert exact - 3e-3 <= found <= exact
 
     @given(st.integers(3, 60), st.integers(3, 60), st.floats(0, 1), st.floats(0, 1), st.sampled_from([0.0, 1e-3, 0.1]))
     @settings(max_examples=40, derandomize=True, deadline=None)
     def test_it_is_at_least_as_large_and_symmetric(self, n: int, m: int, a: float, b: float, delta: float) -> None:
         fp, fn = int(a**2 * n), int(b**2 * m)
         joint = audit_epsilon(fp, n, fn, m, delta, method="joint")
-        assert joint >= audit_epsilon(fp, n, fn, m, delta) - 6e-4
-        assert joint == pytest.approx(audit_epsilon(fn, m, fp, n, delta, method="joint"), abs=1.2e-3)
+        assert joint >= audit_epsilon(fp, n, fn, m, delta) - 3e-3
+        assert joint == pytest.approx(audit_epsilon(fn, m, fp, n, delta, method="joint"), abs=6e-3)
         shown = audit_delta(fp, n, fn, m, 0.5, method="joint")
-        assert shown >= audit_delta(fp, n, fn, m, 0.5) * (1 - 6e-4) - 1e-12
+        assert shown >= audit_delta(fp, n, fn, m, 0.5) * (1 - 3e-3) - 1e-12
 
     @pytest.mark.parametrize("counts", [(0, 8, 1, 6), (1, 9, 0, 5), (0, 7, 3, 10), (2, 12, 2, 12)])
     def test_an_independent_search_finds_the_same(self, counts: tuple[int, int, int, int]) -> None:
@@ -101,11 +102,37 @@ class TestJoint:
             middle = (low + high) / 2
             low, high = (middle, high) if largest(middle) <= alpha else (low, middle)
         found = audit_epsilon(*counts, delta, 1 - alpha, method="joint")
-        assert low - 2e-3 <= found <= low + 2e-4
+        assert low - 4e-3 <= found <= low + 2e-4
 
     @pytest.mark.parametrize("goal", [EpsilonGoal(0.02), DeltaGoal(0.4)], ids=lambda goal: goal.measured)
-    def test_sums_have_room_for_rounding(self, goal: EpsilonGoal | DeltaGoal) -> None:
-        assert joint_value(goal, 3, 4000, 9, 4000, 1e-9) <= joint_value(goal, 3, 4000, 8, 4000, 1e-9) + 1e-3
+    @pytest.mark.parametrize(("counts", "rates"), [((3, 60, 9, 50), (0.01, 0.3)), ((40, 900, 5, 2000), (0.06, 0.001))])
+    def test_probabilities_are_bounded_in_50_digits(
+        self, goal: EpsilonGoal | DeltaGoal, counts: tuple[int, int, int, int], rates: tuple[float, float]
+    ) -> None:
+        extreme = _Extreme(goal, *counts, 0.1)
+        n, m = counts[1::2]
+        with mpmath.workdps(50):
+            p, q = (mpmath.mpf(rate) for rate in rates)
+            second = [mpmath.binomial(m, y) * q**y * (1 - q) ** (m - y) for y in range(m + 1)]
+            below = [mpmath.mpf(0)]
+            for mass in second:
+                below.append(below[-1] + mass)
+            exact = mpmath.fsum(
+                mpmath.binomial(n, x) * p**x * (1 - p) ** (n - x) * below[int(y) + 1]
+                for x, y in enumerate(extreme.frontier)
+            )
+        found = extreme.probability(extreme.masses(rates[0]), rates[1])
+        assert exact <= found <= exact * (1 + 1e-7) + 1e-10
+        assert counts[2] <= extreme.frontier[counts[0]]
+
+    def test_large_samples_agree_with_normal_approximations(self) -> None:
+        """One limit for a log ratio of two rates, by the delta method: the joint bound is between it and two limits."""
+        fp, fn, n = 1500, 4000, 10_000
+        rates = fp / n, 1 - fn / n
+        spread = math.sqrt((1 / rates[0] - 1) / n + (1 / rates[1] - 1) / n)
+        single = math.log(rates[1] / rates[0]) - 1.2816 * spread
+        joint, two = (audit_epsilon(fp, n, fn, n, 0.0, method=method) for method in ("joint", "clopper-pearson"))
+        assert two + 0.2 * (single - two) < joint < single + 1e-3
 
 
 def _extreme(counts: tuple[int, int, int, int], delta: float, alpha: float) -> Floats:

@@ -154,10 +154,14 @@ class TestSplit:
 
     def test_the_best_threshold_of_known_scores(self) -> None:
         """A shift of half a range: above it everything is of the second kind."""
-        assert best_cut(np.arange(100.0), np.arange(50.0, 150.0), EpsilonGoal(0.0), 0.1) == 100.0
+        assert best_cut(np.arange(100.0), np.arange(50.0, 150.0), EpsilonGoal(0.0), 0.1) == (1.0, 100.0)
         scores = np.random.default_rng(11).normal(size=30_000)
-        cut = best_cut(scores, scores + 1.0, EpsilonGoal(0.0), 0.1)
+        sign, cut = best_cut(scores, scores + 1.0, EpsilonGoal(0.0), 0.1)
+        assert sign == 1.0
         assert cut > 2.0 or cut < -1.0
+        turned = best_cut(-scores, -scores - 1.0, EpsilonGoal(0.0), 0.1)
+        assert turned[0] == -1.0
+        assert turned[1] > 2.0 or turned[1] < -1.0
 
 
 class TestStages:
@@ -197,7 +201,7 @@ class TestResult:
         assert result.method == "joint"
         other = audit_outputs(first, second, epsilon=1.0, method="clopper-pearson")
         assert repr(other) == f"<delta >= {other.delta:.3g} at epsilon 1, confidence 0.9>"
-        many = audit_outputs(np.tile(first, 6), np.tile(second, 6), delta=1e-5)
+        many = audit_outputs(np.tile(first, 21), np.tile(second, 21), delta=1e-5)
         assert many.method == "clopper-pearson"
 
     @pytest.mark.parametrize(("epsilon", "delta"), [(-1.0, 0.0), (1.0, 1.0), (math.nan, 0.0)])
