@@ -25,6 +25,8 @@ __all__ = [
     "site_tilted_location",
 ]
 
+_LEGENDRE: tuple[Floats, Floats] = np.polynomial.legendre.leggauss(20)
+
 
 class LinearSite(NamedTuple):
     """The site of a likelihood of one linear predictor x.w: precision ``tau x x'``, precision times mean ``nu x``.
@@ -125,7 +127,8 @@ def logistic_moments(y: float, mu: float, s: float) -> tuple[float, float, float
     Notes
     -----
     The trapezoid rule: Gaussian and likelihood are analytic in a strip of half-width pi, so that a step of 0.5
-    converges to double precision at any variance, where Gauss-Hermite rules of fixed size do at small ones only.
+    converges to double precision at any variance, where Gauss-Hermite rules of fixed size do at small ones only. For
+    variances above 64, Gauss-Legendre panels, whose number does not grow with the variance.
 
     Examples
     --------
@@ -136,16 +139,37 @@ def logistic_moments(y: float, mu: float, s: float) -> tuple[float, float, float
     sd, center = math.sqrt(s), y * mu
     # The mode is between the cavity's mean and this; beyond 9 deviations of the cavity nothing is left.
     end = min(center + s, max(center, 0.0) + math.log1p(s))
-    step = min(0.5 * sd, 0.5)
-    low, high = center - 9 * sd, end + 9 * sd
-    a = low + step * np.arange(math.ceil((high - low) / step) + 1)
+    a, spacing = _nodes(center - 9 * sd, end + 9 * sd, sd)
     logs = -((a - center) ** 2) / (2 * s) - np.logaddexp(0.0, -a)
     peak = float(logs.max())
-    weights = np.exp(logs - peak)
+    weights = spacing * np.exp(logs - peak)
     total = float(weights.sum())
     mean = float(weights @ a) / total
     variance = float(weights @ (a - mean) ** 2) / total
-    return y * mean, variance, peak + math.log(total * step) - math.log(2 * math.pi * s) / 2
+    return y * mean, variance, peak + math.log(total) - math.log(2 * math.pi * s) / 2
+
+
+def _nodes(low: float, high: float, sd: float) -> tuple[Floats, Floats]:
+    """Return nodes and weights for a Gaussian of deviation sd times a logistic function."""
+    if sd <= 8:
+        step = 0.5 * min(sd, 1.0)
+        even = low + step * np.arange(math.ceil((high - low) / step) + 1, dtype=np.float64)
+        return even, np.full(even.size, step)
+    # Far from 0 the logistic function is exponential or constant, and panels may become as wide as the Gaussian.
+    start = min(max(0.0, low), high)
+    edges = [start]
+    for end, sign in ((low, -1.0), (high, 1.0)):
+        width, at = 5.0, start
+        while sign * (end - at) > 0:
+            at = sign * min(sign * end, sign * at + width)
+            edges.append(at)
+            if abs(at - start) >= 40:
+                width = min(2 * width, 2 * sd)
+    panels = np.sort(np.array(edges))
+    half = np.diff(panels)[:, None] / 2
+    a = panels[:-1, None] + half * (1 + _LEGENDRE[0])
+    weights = half * _LEGENDRE[1]
+    return np.asarray(a.ravel(), dtype=np.float64), np.asarray(weights.ravel(), dtype=np.float64)
 
 
 def site_probit(x: Floats, y: float, mean: Floats, cov: Floats) -> LinearSite:

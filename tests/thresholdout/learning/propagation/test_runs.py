@@ -54,7 +54,20 @@ def test_probit_sites_in_the_tails(mu: float, s: float) -> None:
     assert found[0] >= 0
 
 
-@pytest.mark.parametrize(("mu", "s"), [(0.0, 1e-4), (0.4, 2.5), (-3.0, 1.0), (-30.0, 100.0), (5.0, 400.0), (-2.0, 1e4)])
+@pytest.mark.parametrize(
+    ("mu", "s"),
+    [
+        (0.0, 1e-4),
+        (0.4, 2.5),
+        (-3.0, 1.0),
+        (-30.0, 100.0),
+        (5.0, 400.0),
+        (-2.0, 1e4),
+        (-300.0, 100.0),
+        (900.0, 5e4),
+        (-9e4, 1e5),
+    ],
+)
 def test_logistic_moments_by_adaptive_quadrature(mu: float, s: float) -> None:
     found = logistic_moments(1.0, mu, s)
     with mpmath.workdps(30):
@@ -63,10 +76,19 @@ def test_logistic_moments_by_adaptive_quadrature(mu: float, s: float) -> None:
         def density(a: Any) -> Any:
             return mpmath.npdf(a, mu, sd) / (1 + mpmath.exp(-a))
 
-        shifts = sorted({mu - 12 * sd, mu - 4 * sd, mu, mu + 4 * sd, mpmath.mpf(0), mu + min(s, 80) + 12 * sd})
-        Z, first, second = (mpmath.quad(lambda a, k=k: a**k * density(a), shifts, maxdegree=9) for k in (0, 1, 2))
+        # panels that grow with the distance from the mode, which is found by halving
+        low, high = mpmath.mpf(mu), mpmath.mpf(mu + s)
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if (mu - middle) / s + 1 / (1 + mpmath.exp(middle)) > 0 else (low, middle)
+        reach = [d for d in (1, 2, 4, 8, 16, 32, *range(64, 4000, 64)) if d < 13 * sd] + [13 * sd]
+        panels = [low - d for d in reversed(reach)] + [low] + [low + d for d in reach]
+        Z, first, second = (
+            mpmath.quad(lambda a, k=k: (a - low) ** k * density(a) / density(low), panels, maxdegree=8)
+            for k in (0, 1, 2)
+        )
         mean = first / Z
-        expected = [float(mean), float(second / Z - mean**2), float(mpmath.log(Z))]
+        expected = [float(mean + low), float(second / Z - mean**2), float(mpmath.log(Z * density(low)))]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
     assert 0 < found[1] < s
 
