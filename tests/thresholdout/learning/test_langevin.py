@@ -228,6 +228,23 @@ def test_worked_values() -> None:
     assert not paper.sound
 
 
+def test_the_measured_gap_is_far_below_the_bound() -> None:
+    """Section 9's learner on a logistic model with features of norm 1 at most; bounds fail with probability 0.01."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(160_000, 5))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    signs = np.where(rng.random(160_000) < 1 / (1 + np.exp(-8 * rows[:, 0])), 1.0, -1.0)
+    options: dict[str, Any] = {"step_sizes": 0.5, "T": 2000, "batch_size": 64, "sigma": 0.5, "L": 1.0}
+    found = run_sgld(logistic, rows[:60_000], signs[:60_000], theta0=np.zeros(5), random_state=0, **options)
+    wrong = (rows @ found.theta) * signs <= 0
+    gap = abs(wrong[:60_000].mean() - wrong[60_000:].mean())
+    composed = found.composition(1e-6, 1e-6, method="optimal")
+    bound = best_error(composed.eps, composed.delta, 60_000, 0.01)
+    assert bound is not None
+    assert gap < bound / 10 < 0.06
+    assert wrong.mean() < 0.45
+
+
 def test_the_events_say_something_about_new_data() -> None:
     """The expected gap is at most tanh(epsilon/2) for pure privacy, so at most that with delta in it."""
     found = run(batch_size=40, sigma=0.5)
