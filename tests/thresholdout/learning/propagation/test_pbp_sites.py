@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.thresholdout.learning.propagation.test_networks import M1, M2, V1, V2, X, Y
 from thresholdout.errors import InputError
+from thresholdout.learning.propagation.natural import ClipMode
 from thresholdout.learning.propagation.networks import layer_shapes
 from thresholdout.learning.propagation.pbp_sites import (
     NetworkModel,
@@ -18,7 +19,7 @@ from thresholdout.learning.propagation.pbp_sites import (
     gamma_update,
     refine_weight,
 )
-from thresholdout.learning.propagation.privacy import sep_noise_std
+from thresholdout.learning.propagation.privacy import sensitivity, sep_noise_std
 from thresholdout.learning.propagation.runs import run_sep
 from thresholdout.learning.propagation.steps import dp_sep_step
 
@@ -175,6 +176,30 @@ def test_no_cavity_fails_with_noise_of_any_size(seed: int, size: float, gamma: f
         assert trace.clipped.norm() <= 1.0
         assert shared.norm() <= 1.0
         assert np.isfinite(shared.values).all()
+
+
+@settings(derandomize=True, max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.01, 10.0), st.sampled_from(["joint", "separate"]))
+def test_no_two_records_move_an_update_further_apart_than_its_sensitivity(seed: int, C: float, mode: ClipMode) -> None:
+    """Also when one has no finite site, or some weights have no tilted variance; opposite large sites attain it."""
+    rng = np.random.default_rng(seed)
+    N, gamma = 10, 3.0
+    prior = NetworkNatural(108 * rng.normal(size=13), np.full(13, 8.3))
+    model = NetworkModel(prior, layer_shapes(2, (3,)), 0.01)
+    shared = prior.with_values(rng.normal(size=26)).clip(C)
+    wild = (3 * rng.normal(size=2), 40.0)
+    records = [(rng.normal(size=2), float(rng.normal())), wild, (np.full(2, 1e200), 0.0), (np.zeros(2), 1e308)]
+    parts = []
+    for record in records:
+        with np.errstate(all="ignore"):
+            _, trace = dp_sep_step(shared, prior, partial(model.site, record), N=N, gamma=gamma, C=C, clip_mode=mode)
+        parts.append(trace.clipped.scale(gamma / N))
+    for one in parts:
+        for other in parts:
+            assert all(each <= sensitivity(N, C, gamma) for each in (one - other).norms(mode))
+    big = prior.with_values(np.full(26, 1e9))
+    ends = [big.scale(sign).clip(C).scale(gamma / N) for sign in (1.0, -1.0)]
+    assert (ends[0] - ends[1]).norm() == pytest.approx(sensitivity(N, C, gamma), rel=1e-12)
 
 
 class _Silent:
