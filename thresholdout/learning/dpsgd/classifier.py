@@ -135,6 +135,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     (True, 1e-05, True)
     """
 
+    classes_: NDArray[Any]
+
     _output: Output = "softmax"
 
     def __init__(
@@ -256,7 +258,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         elif classes is None:
             classes, leaks = _checked_classes(y), (CLASSES_LEAK,)
         targets = _codes(y, classes)
-        self._learn(X, targets, len(classes), settings, leaks=leaks, classes=classes, partial=partial, n_steps=n_steps)
+        known = {"classes_": classes}
+        self._learn(X, targets, len(classes), settings, known, leaks=leaks, partial=partial, n_steps=n_steps)
         return self
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thresholdout.errors import InputError
 from thresholdout.learning.dpsgd.networks import Network, Output
 from thresholdout.learning.dpsgd.plans import Call, Target, plan_fit, plan_partial_fit
-from thresholdout.learning.dpsgd.settings import Settings, check_settings
+from thresholdout.learning.dpsgd.settings import Preparation, Settings
 from thresholdout.learning.dpsgd.spending import Account
 from thresholdout.learning.dpsgd.training import Descent, descend
 from thresholdout.learning.privacy_report import PrivacyReport
@@ -38,7 +38,6 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
 
     coefs_: list[Floats]
     intercepts_: list[Floats]
-    classes_: NDArray[Any]
     n_features_in_: int
     n_steps_: int
     batch_size_: int
@@ -52,6 +51,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
     _leaks: tuple[str, ...]
     _details: dict[str, Any]
     _target: Target | None
+    _prepare: Preparation
     _report: PrivacyReport | None
 
     _output: Output = "identity"
@@ -71,10 +71,8 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self, "coefs_")
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        prepare = check_settings(self).prepare
-        prepare.check(X.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._network.scores(self._shown(), prepare(X))
+            return self._network.scores(self._shown(), self._prepare(X))
 
     def _shown(self) -> Floats:
         return self._averaged if self._n_averaged else self._parameters
@@ -85,13 +83,13 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         targets: NDArray[Any],
         outputs: int,
         settings: Settings,
+        known: Mapping[str, Any],
         *,
         leaks: tuple[str, ...] = (),
-        classes: NDArray[Any] | None = None,
         partial: bool = False,
         n_steps: int | None = None,
     ) -> None:
-        """Plan a call, charge all of it, and take its steps."""
+        """Plan a call, charge all of it, set what is known before its steps, and take them."""
         fresh = self._begins(partial=partial)
         settings.prepare.check(X.shape[1])
         sizes = (X.shape[1], *settings.hidden, outputs)
@@ -116,8 +114,8 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             self._averaged, self._n_averaged = np.zeros_like(parameters), 0
         self._network, self._account, self._leaks, self._report = network, charged, leaks, None
         self._describe(call, settings)
-        if classes is not None:
-            self.classes_ = classes
+        for name, value in known.items():
+            setattr(self, name, value)
         self.n_steps_ = 0 if fresh else self.n_steps_
         self._store(parameters)
         descent = Descent(call.batches, settings.clip_norm, call.noise, call.rates, settings.l2)
@@ -136,7 +134,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
 
     def _describe(self, call: Call, settings: Settings) -> None:
         batches = call.batches
-        self._target, self.delta_ = call.target, call.delta
+        self._target, self._prepare, self.delta_ = call.target, settings.prepare, call.delta
         self.batch_size_, self.noise_multiplier_ = batches.batch_size, float(call.noise.min())
         self._details = {
             "sampling": batches.sampling,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from thresholdout.accounting.events import Adjacency
 from thresholdout.errors import InputError
@@ -57,6 +57,8 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
     >>> bool(model.score(X, y) > 0.9), bool(model.privacy_report_.epsilon < 6)
     (True, True)
     """
+
+    _bounds: tuple[float, float] | None
 
     def __init__(
         self,
@@ -136,16 +138,16 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
         return self._train(X, y, partial=True, n_steps=n_steps)
 
     def _train(self, X: Any, y: Any, *, partial: bool, n_steps: int | None = None) -> DPSGDRegressor:
-        settings, bounds = check_settings(self), self._bounds()
+        settings, bounds = check_settings(self), self._checked_bounds()
         X, y = validate_data(self, X, y, reset=self._begins(partial=partial), dtype=np.float64, y_numeric=True)
         targets = column_or_1d(y, warn=True).astype(np.float64)
         if bounds is not None:
             low, high = bounds
             targets = 2 * ((np.clip(targets, low, high) - low) / (high - low)) - 1
-        self._learn(X, targets, 1, settings, partial=partial, n_steps=n_steps)
+        self._learn(X, targets, 1, settings, {"_bounds": bounds}, partial=partial, n_steps=n_steps)
         return self
 
-    def _bounds(self) -> tuple[float, float] | None:
+    def _checked_bounds(self) -> tuple[float, float] | None:
         if self.target_bounds is None:
             return None
         low, high = two_bounds(self.target_bounds, "target_bounds")
@@ -169,11 +171,10 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Floats:
         """Return predictions in the targets' units, shape (n,); they may be outside of the bounds."""
-        check_is_fitted(self, "coefs_")
-        values, bounds = self._scores(X)[:, 0], self._bounds()
-        if bounds is None:
+        values = self._scores(X)[:, 0]
+        if self._bounds is None:
             return values
-        low, high = bounds
+        low, high = self._bounds
         return low + (values + 1) / 2 * (high - low)
 
     def __sklearn_tags__(self) -> Any:

@@ -102,6 +102,7 @@ def test_targets_are_brought_to_public_bounds() -> None:
     plain = DPSGDRegressor(**parameters).fit(X, np.clip((T - 2) / 3, -1, 1))
     np.testing.assert_allclose(bounded.coef_, plain.coef_)
     np.testing.assert_allclose(bounded.predict(X), 2 + 3 * plain.predict(X))
+    np.testing.assert_allclose(bounded.set_params(target_bounds=None).predict(X), 2 + 3 * plain.predict(X))
     assert bounded.intercept_ == pytest.approx(plain.intercept_)
     assert DPSGDRegressor(**parameters, fit_intercept=False).fit(X, T).intercept_ == 0.0
 
