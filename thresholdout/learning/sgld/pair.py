@@ -18,6 +18,7 @@ from thresholdout.learning.sgld.lower_bounds import DIRECTIONS
 __all__ = ["pair_epsilon", "posterior_pair_epsilon"]
 
 Floats = NDArray[np.float64]
+Masses = tuple[float, float, float]  # logs of the likelier and of the other mass, and a bound on their errors
 MOST_RECORDS = 20_000
 _TAIL = 38.0  # standard deviations; what is further out has less than the smallest number
 
@@ -167,28 +168,28 @@ class _Pair:
         right = self.high if above(self.high) <= 0 else float(brentq(above, self.bottom, self.high, xtol=1e-12))
         return left, right
 
-    def _inside(self, eps: float) -> tuple[float, float]:
-        """Return log P's mass and log Q's, of the interval where P is the likelier one."""
+    def _inside(self, eps: float) -> Masses:
+        """Return the masses of the interval where P is the likelier one."""
         if self.ratio(self.bottom) >= -eps:
-            return -math.inf, -math.inf
+            return -math.inf, -math.inf, 0.0
         left, right = self._edges(-eps)
-        q = _log_mass((left + self.gaps) / self.spreads, (right + self.gaps) / self.spreads)
-        return float(_log_mass(np.array([left]), np.array([right]))[0]), float(logsumexp(q)) - math.log(q.size)
+        q, rough = _log_mass((left + self.gaps) / self.spreads, (right + self.gaps) / self.spreads)
+        p, rough_p = _log_mass(np.array([left]), np.array([right]))
+        return float(p[0]), float(logsumexp(q)) - math.log(q.size), max(rough, rough_p)
 
-    def _outside(self, eps: float) -> tuple[float, float]:
-        """Return log Q's mass and log P's, where Q is the likelier one."""
+    def _outside(self, eps: float) -> Masses:
+        """Return the masses of where Q is the likelier one."""
         left, right = self._edges(eps) if self.ratio(self.bottom) < eps else (self.bottom, self.bottom)
         q = np.logaddexp(log_ndtr((left + self.gaps) / self.spreads), log_ndtr(-(right + self.gaps) / self.spreads))
         p = float(np.logaddexp(log_ndtr(left), log_ndtr(-right)))
-        return float(logsumexp(q)) - math.log(q.size), p
+        return float(logsumexp(q)) - math.log(q.size), p, 1e-14 * (1.0 + abs(p))
 
-    def _search(self, masses: Callable[[float], tuple[float, float]], delta: float, most: float | None) -> float:
+    def _search(self, masses: Callable[[float], Masses], delta: float, most: float | None) -> float:
         """Return an eps, as large as can be said for certain, at which the difference of masses is above delta."""
 
         def excess(eps: float) -> float:
-            likely, unlikely = masses(eps)
-            # Masses have relative errors of some units; means and spreads those of `slack`, times `reach` in logs.
-            rough = 1e-13 + self.slack * self.reach
+            likely, unlikely, rough = masses(eps)
+            rough += 1e-13 + self.slack * self.reach  # what errors of means and spreads do to the logs
             return math.exp(likely - rough) - math.exp(min(700.0, eps + unlikely + rough)) - delta
 
         if excess(0.0) <= 0:
@@ -215,10 +216,13 @@ class _Pair:
         return 4.0 * (11.0 + float(self.gaps.max())) ** 2
 
 
-def _log_mass(left: Floats, right: Floats) -> Floats:
-    """Return the log of the standard normal mass of intervals, on the side where it does not cancel."""
+def _log_mass(left: Floats, right: Floats) -> tuple[Floats, float]:
+    """Return the log of the standard normal mass of intervals, on the side where it cancels less, and its error."""
     mirrored = left > 0
     low = log_ndtr(np.where(mirrored, -right, left))
     high = log_ndtr(np.where(mirrored, -left, right))
-    found: Floats = high + np.log(-np.expm1(low - high))
-    return found
+    share = -np.expm1(low - high)
+    if not (share > 0).all():
+        return np.asarray(high), math.inf  # too narrow to say anything
+    found: Floats = high + np.log(share)
+    return found, float((4e-15 * (1.0 + np.abs(high)) / share).max())

@@ -15,7 +15,7 @@ __all__ = ["Bracket", "Form", "log_mean"]
 
 Floats = NDArray[np.float64]
 Form = Literal["chernoff", "above", "below"]
-MOST_TERMS = 1 << 16  # more positions are summed in as many blocks
+MOST_TERMS = 1 << 15  # more positions are summed in as many blocks
 _ROOT = 0.5 * math.log(2.0 * math.pi)
 
 
