@@ -12,61 +12,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.accounting.arguments import chosen, positive
 from thresholdout.errors import InputError
-from thresholdout.learning.propagation.fitting import Fitting, design
+from thresholdout.learning.propagation.fitting import Fitting
 from thresholdout.learning.propagation.gaussian import GaussianNatural
 from thresholdout.learning.propagation.models import LinearPredictor, LinearRegression
 from thresholdout.learning.propagation.natural import Floats
+from thresholdout.learning.propagation.scaling import Scaling
 from thresholdout.learning.propagation.sites import logistic_probability, probit_probability
 
 __all__ = ["EPClassifier", "EPLinearRegression"]
-
-_LEAK = "the {what} of the columns, taken from the training data by standardize=True"
-# Columns that are constant up to rounding are left as they are.
-_CONSTANT = 1e-10
 
 
 class _LinearBase(BaseEstimator):  # type: ignore[misc]
     """One linear predictor with a Gaussian prior on its weights."""
 
     posterior_: GaussianNatural
+    scaling_: Scaling
     fit_intercept: bool
-
-    def _scaling(self, name: str, d: int) -> tuple[Floats, Floats]:
-        """Return the public offset and scale of the inputs or of the target."""
-        offset, scale = getattr(self, f"{name}_offset"), getattr(self, f"{name}_scale")
-        found = []
-        for value, default, what in ((offset, 0.0, "offset"), (scale, 1.0, "scale")):
-            array = np.asarray(default if value is None else value, dtype=np.float64)
-            if (
-                array.shape not in ((), (d,))
-                or not np.isfinite(array).all()
-                or (what == "scale" and (array <= 0).any())
-            ):
-                kind = "positive and finite" if what == "scale" else "finite"
-                raise InputError(f"{name}_{what}", repr(value), f"None, a number or {d} numbers, {kind}")
-            found.append(np.broadcast_to(array, (d,)).copy())
-        return found[0], found[1]
-
-    def _standardized(self, fitting: Fitting, values: Floats, name: str, leaks: list[str]) -> tuple[Floats, Floats]:
-        """Return offset and scale, of the data if that is asked for."""
-        offset, scale = self._scaling(name, values.shape[1])
-        if not self.standardize:
-            return offset, scale
-        if fitting.private:
-            leaks.append(_LEAK.format(what="means and deviations" if name == "x" else "target's mean and deviation"))
-        deviation = values.std(axis=0)
-        steady = deviation <= _CONSTANT * (1 + np.abs(values).max(axis=0))
-        return values.mean(axis=0), np.where(steady, 1.0, deviation)
-
-    def _check_standardize(self, fitting: Fitting) -> None:
-        if not self.standardize:
-            return
-        names = ("x_offset", "x_scale", "y_offset", "y_scale")
-        if any(getattr(self, name, None) is not None for name in names):
-            raise InputError("standardize", "True beside public offsets or scales", "one of the two")
-        if fitting.private and not fitting.allow_leaks:
-            expected = "x_offset, x_scale, y_offset and y_scale that are public, or allow_leaks=True"
-            raise InputError("standardize", "True with algorithm='dp-sep'", expected)
+    y_offset: Any = None
+    y_scale: Any = None
 
     def _prior(self, d: int) -> GaussianNatural:
         """Return the prior of the weights, the intercept's last."""
@@ -83,13 +46,13 @@ class _LinearBase(BaseEstimator):  # type: ignore[misc]
     def _predictor(self, X: Any) -> tuple[Floats, Floats]:
         """Return mean and variance of the linear predictor for each row."""
         check_is_fitted(self)
-        rows = design(
-            validate_data(self, X, reset=False, dtype=np.float64),
-            self.x_offset_,
-            self.x_scale_,
-            intercept=self.fit_intercept,
-        )
+        rows = self._design(validate_data(self, X, reset=False, dtype=np.float64))
         return rows @ self._mean, np.einsum("ij,jk,ik->i", rows, self._cov, rows)
+
+    def _design(self, X: Floats) -> Floats:
+        """Return the scaled inputs, with a column of ones if there is an intercept."""
+        scaled = self.scaling_.inputs(X)
+        return np.hstack([scaled, np.ones((len(X), 1))]) if self.fit_intercept else scaled
 
     def _keep(self, posterior: GaussianNatural) -> None:
         self._mean, self._cov = posterior.mean(), posterior.cov()
@@ -145,7 +108,8 @@ class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
     x_offset, x_scale, y_offset, y_scale : float or array_like, optional
         Public numbers with which inputs and target are scaled.
     standardize : bool
-        Scale by means and deviations of the training data, which is no private step.
+        Scale by means and deviations of the training data, which is no private step. None for that only where the fit
+        is not private and no public number is given.
     prior_norm : {"ignore", "check"}
         Whether a prior beyond `clip_norm` is refused, as [VP] demands; nothing depends on it.
     allow_leaks : bool
@@ -248,23 +212,22 @@ class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
         """
         fitting = Fitting.check(self)
         noise_var = positive(self.noise_var, "noise_var")
-        self._check_standardize(fitting)
+        Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         prior = self._prior(X.shape[1] + bool(self.fit_intercept))
         fitting.check_prior(prior, self.prior_norm)
-        leaks: list[str] = []
-        self.x_offset_, self.x_scale_ = self._standardized(fitting, X, "x", leaks)
-        offset, scale = self._standardized(fitting, np.asarray(y, dtype=np.float64)[:, None], "y", leaks)
-        self.y_offset_, self.y_scale_ = float(offset[0]), float(scale[0])
-        self._s2 = noise_var / self.y_scale_**2
-        rows = design(X, self.x_offset_, self.x_scale_, intercept=self.fit_intercept)
-        records = list(zip(rows, ((y - self.y_offset_) / self.y_scale_).tolist(), strict=True))
-        posterior = fitting.fit(self, LinearRegression(prior, self._s2), records, leaks=tuple(leaks))
+        y = np.asarray(y, dtype=np.float64)
+        self.scaling_ = Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        self._s2 = noise_var / self.scaling_.y_scale**2
+        records = list(zip(self._design(X), self.scaling_.targets(y).tolist(), strict=True))
+        posterior = fitting.fit(self, LinearRegression(prior, self._s2), records, leaks=self.scaling_.leaks)
         self._keep(posterior)
         d = X.shape[1]
-        self.coef_ = self.y_scale_ * self._mean[:d] / self.x_scale_
+        self.coef_ = self.scaling_.y_scale * self._mean[:d] / self.scaling_.x_scale
         bias = float(self._mean[d]) if self.fit_intercept else 0.0
-        self.intercept_ = self.y_offset_ + self.y_scale_ * bias - float(self.coef_ @ self.x_offset_)
+        self.intercept_ = float(
+            self.scaling_.y_offset + self.scaling_.y_scale * bias - self.coef_ @ self.scaling_.x_offset
+        )
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -280,8 +243,8 @@ class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
         ndarray of shape (n,), or two of them
         """
         mean, variance = self._predictor(X)
-        found = self.y_offset_ + self.y_scale_ * mean
-        return (found, self.y_scale_ * np.sqrt(variance + self._s2)) if return_std else found
+        found = self.scaling_.y_offset + self.scaling_.y_scale * mean
+        return (found, self.scaling_.y_scale * np.sqrt(variance + self._s2)) if return_std else found
 
     def log_likelihood(self, X: Any, y: Any) -> float:
         """Return the mean logarithm of the predictive density of targets, in the original units."""
@@ -402,22 +365,20 @@ class EPClassifier(ClassifierMixin, _LinearBase):  # type: ignore[misc]
         """
         fitting = Fitting.check(self)
         link = chosen(self.link, "link", self._PROBABILITIES)
-        self._check_standardize(fitting)
+        Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, signs, assumptions = self._signs(y)
         prior = self._prior(X.shape[1] + bool(self.fit_intercept))
         fitting.check_prior(prior, self.prior_norm)
-        leaks: list[str] = []
-        self.x_offset_, self.x_scale_ = self._standardized(fitting, X, "x", leaks)
-        rows = design(X, self.x_offset_, self.x_scale_, intercept=self.fit_intercept)
-        records = list(zip(rows, signs.tolist(), strict=True))
+        self.scaling_ = Scaling.of(self, X, signs, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        records = list(zip(self._design(X), signs.tolist(), strict=True))
         model = LinearPredictor(prior, link)
-        self._keep(fitting.fit(self, model, records, assumptions=assumptions, leaks=tuple(leaks)))
+        self._keep(fitting.fit(self, model, records, assumptions=assumptions, leaks=self.scaling_.leaks))
         d = X.shape[1]
-        self.coef_ = (self._mean[:d] / self.x_scale_)[None, :]
+        self.coef_ = (self._mean[:d] / self.scaling_.x_scale)[None, :]
         bias = float(self._mean[d]) if self.fit_intercept else 0.0
-        self.intercept_ = np.array([bias]) - self.coef_ @ self.x_offset_
+        self.intercept_ = np.array([bias]) - self.coef_ @ self.scaling_.x_offset
         return self
 
     def _signs(self, y: Any) -> tuple[Any, Floats, tuple[str, ...]]:

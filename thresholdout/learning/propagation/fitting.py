@@ -19,7 +19,7 @@ from thresholdout.errors import InputError
 from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for
 from thresholdout.learning.propagation.gaussian import GaussianNatural
 from thresholdout.learning.propagation.models import Model
-from thresholdout.learning.propagation.natural import CLIP_MODES, ClipMode, Floats, clip_norm_of
+from thresholdout.learning.propagation.natural import CLIP_MODES, ClipMode, clip_norm_of
 from thresholdout.learning.propagation.privacy import (
     BOUNDS,
     calibrate_sep_sigma,
@@ -383,9 +383,3 @@ def _calibrated(epsilon: float, delta: float, N: int, n_epochs: int, sampling: s
 
 def _event(N: int, n_epochs: int, sampling: str, sigma: float) -> Event:
     return sep_event(sigma, N, n_epochs, sampling)
-
-
-def design(X: Floats, offset: Floats, scale: Floats, *, intercept: bool) -> Floats:
-    """Return the scaled inputs, with a column of ones if there is an intercept."""
-    scaled = (X - offset) / scale
-    return np.hstack([scaled, np.ones((len(X), 1))]) if intercept else scaled

@@ -210,7 +210,7 @@ def test_data_dependent_scaling_is_no_private_step() -> None:
         private(standardize=True).fit(X, y)
     found = fitted(X, y, standardize=True, allow_leaks=True)
     assert not found.privacy_report_.private
-    assert len(found.privacy_report_.leaks) == 3
+    assert len(found.privacy_report_.leaks) == 2
     labels = (y > 0).astype(int)
     settings: dict[str, Any] = {"algorithm": "dp-sep", "clip_norm": 1.0, "sigma": 2.0, "n_epochs": 1}
     assumed = quietly(lambda: EPClassifier(**settings).fit(X, labels)).privacy_report_.assumptions
