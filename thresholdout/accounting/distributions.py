@@ -27,7 +27,7 @@ _DOMINATING = "privacy-loss distributions of dominating pairs"
 _ATTAINED = "privacy-loss distributions of neighbours that the events allow"
 _SMALLEST = 1e-250  # delta
 _MOST = 10**15  # steps; rounding errors of more are not bounded well enough to be of use
-_FAR = 1e4  # ratio of epsilons from which on their common lattice would be too fine
+_FAR = 1e4  # ratio of epsilons from which on a lattice through the smaller one would be too fine
 
 Ways = list[PrivacyLossDistribution]
 
@@ -122,12 +122,11 @@ class DistributionAccountant(Accountant):
 
 
 def _without_far_anchors(steps: dict[DominatingPair, int]) -> dict[DominatingPair, int]:
-    """Return steps whose finite losses ask for no lattice that is much finer than the largest of them."""
-    bases = [pair.base for pair in steps if isinstance(pair, Discrete) and pair.base is not None]
-    if not bases or max(bases) <= _FAR * min(bases):
-        return steps
+    """Return steps whose lattice goes through their finite losses, but for those that are much smaller than others."""
+    largest = max((pair.base for pair in steps if isinstance(pair, Discrete) and pair.base is not None), default=0.0)
     found: dict[DominatingPair, int] = {}
     for pair, times in steps.items():
-        free = replace(pair, base=None) if isinstance(pair, Discrete) else pair
-        found[free] = found.get(free, 0) + times
+        small = isinstance(pair, Discrete) and pair.base is not None and pair.base * _FAR < largest
+        kept = replace(pair, base=None) if small and isinstance(pair, Discrete) else pair
+        found[kept] = found.get(kept, 0) + times
     return found

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.accounting.pld.lattice import Lattice
+from thresholdout.accounting.pld.levels import Mixtures
 from thresholdout.accounting.pld.loss import Floats
 from thresholdout.accounting.pld.spectrum import FFT, UNIT, low_frequencies, powers, transformed
 
@@ -63,10 +64,8 @@ class Composed:
     ----------
     lattices : sequence of Lattice
         All of the same width.
-    weights : ndarray
-        Shape (steps, lattices): a step's masses are ``weights @ masses``. Lattices of one step have one offset.
-    counts : ndarray
-        Shape (steps,): how often each step is repeated.
+    mixtures : Mixtures
+        Steps that draw one of two lattices, of the same offset, and say which; and how often each is repeated.
     tilt : float
         At least 0; masses are weighted by ``exp(tilt loss)``, so that those that matter are large.
     cells : int
@@ -86,16 +85,18 @@ class Composed:
     Sums of losses above an epsilon are geometric series at each frequency, so no transform leads back.
     """
 
-    def __init__(self, lattices: Sequence[Lattice], weights: Floats, counts: Floats, tilt: float, cells: int) -> None:
+    def __init__(self, lattices: Sequence[Lattice], mixtures: Mixtures, tilt: float, cells: int) -> None:
         self.tilt = tilt
         self.step = lattices[0].step
-        shifts = counts * (weights @ np.array([lattice.offset for lattice in lattices]))
+        columns, weights, counts = mixtures.columns, mixtures.weights, mixtures.counts
+        shifts = counts * np.array([lattice.offset for lattice in lattices])[columns[:, 0]]
         self.offset = math.fsum(shifts.tolist())
         self._offsets = float(np.abs(shifts).sum())
-        self.infinite = _any(weights @ np.array([lattice.infinite for lattice in lattices]), counts)
-        self._lattices, self._weights, self._counts = list(lattices), weights, counts
+        infinite = np.array([lattice.infinite for lattice in lattices])
+        self.infinite = _any((weights * infinite[columns]).sum(axis=1), counts)
+        self._lattices, self._columns, self._weights, self._counts = list(lattices), columns, weights, counts
         logs, means, variances = self._moments(tilt)
-        steps, self._shares, centres, exact = mixed_moments(weights, logs, means, variances)
+        steps, self._shares, centres, exact = mixed_moments(weights, logs[columns], means[columns], variances[columns])
         self.empty = bool((steps == -math.inf).any())
         if self.empty:
             return
@@ -140,7 +141,7 @@ class Composed:
         """Return a bound on that distance from the moment at a further tilt, to the right or to the left."""
         tilt = self.tilt + eta
         moments = [log_moment(lattice.losses, lattice.mass, tilt) for lattice in self._lattices]
-        logs = _log_sum(self._weights, np.array(moments))
+        logs = _log_sum(self._weights, np.array(moments)[self._columns])
         total = float(self._counts @ (logs - self._steps))
         # Of the two moments, whose sums have some units of rounding for each step.
         doubt = 4.0 * self._growth + float(self._counts @ (64.0 + 8.0 * np.abs(logs))) * UNIT
@@ -161,10 +162,11 @@ class Composed:
             roundoff = 6.0 + 4.0 * np.abs(exponents) + 4.0 * abs(log)
             self._masses.append(mass)
             errors.append(UNIT * float(np.where(mass > 0, mass * roundoff, 0.0).sum()))
-        single = (self._weights > 0).sum(axis=1) == 1
-        finite = np.where(np.isfinite(self._logs), np.abs(self._logs), 0.0)
-        mixed = np.where(single, 0.0, 16.0 + 4.0 * (self._shares @ finite) + 4.0 * np.abs(self._steps))
-        self._growth = 1.01 * float(self._counts @ (self._shares @ np.array(errors) + UNIT * mixed))
+        logs = np.where(self._weights > 0, self._logs[self._columns], 0.0)
+        mixed = 16.0 + 4.0 * (self._shares * np.abs(logs)).sum(axis=1) + 4.0 * np.abs(self._steps)
+        mixed = np.where(self._weights[:, 1] > 0, mixed, 0.0)
+        each = (self._shares * np.array(errors)[self._columns]).sum(axis=1)
+        self._growth = 1.01 * float(self._counts @ (each + UNIT * mixed))
         # What normalisation and its rounding may add to the sum of each step's masses:
         self._total = math.exp(min(2.0 * self._growth + 128.0 * UNIT * float(self._counts.sum()), 50.0))
         self.rounding = math.expm1(min(self._growth, 50.0)) * self._total
@@ -177,10 +179,11 @@ class Composed:
         direct = not found or work < _CHEAP
         if not direct:
             whole = np.array([row[0] for row in found]), np.array([[row[1]] for row in found])
-            product, errors = powers(*whole, self._shares, self._counts)
+            product, errors = powers(*whole, self._columns, self._shares, self._counts)
             direct = work < _WORK and float(errors.sum()) / n > 5e-13
         if direct:
-            product, errors = powers(*low_frequencies(masses, firsts, n, kept), self._shares, self._counts)
+            low = low_frequencies(masses, firsts, n, kept)
+            product, errors = powers(*low, self._columns, self._shares, self._counts)
         with np.errstate(under="ignore"):
             self._rest = 2.02 * float(np.exp(np.minimum(bound[errors.size :], 700.0)).sum())
         self._mass: Floats | None = None
@@ -206,8 +209,8 @@ class Composed:
         if len(self._masses) <= _SAMPLED:
             found = [transformed(mass, first, self.size) for mass, first in zip(self._masses, firsts, strict=True)]
         groups: dict[tuple[int, ...], float] = {}
-        for row, count in zip(self._weights, self._counts.tolist(), strict=True):
-            members = tuple(np.flatnonzero(row).tolist())
+        for row, second, count in zip(self._columns.tolist(), self._weights[:, 1], self._counts.tolist(), strict=True):
+            members = tuple(row if second > 0 else row[:1])
             groups[members] = groups.get(members, 0.0) + count
         bound = np.zeros(self.size // 2 + 1)
         logs: dict[int, Floats] = {}
@@ -315,10 +318,8 @@ def mixed_moments(
 
     Parameters
     ----------
-    weights : ndarray
-        Shape (steps, parts).
-    logs, means, variances : ndarray
-        Shape (parts,), from `log_moment`.
+    weights, logs, means, variances : ndarray
+        Shape (steps, parts): probabilities, and the parts' moments from `tilted_moments`.
 
     Returns
     -------
@@ -327,7 +328,8 @@ def mixed_moments(
 
     Examples
     --------
-    >>> found = mixed_moments(np.array([[0.5, 0.5]]), np.zeros(2), np.array([-1.0, 1.0]), np.zeros(2))
+    >>> zero = np.zeros((1, 2))
+    >>> found = mixed_moments(np.array([[0.5, 0.5]]), zero, np.array([[-1.0, 1.0]]), zero)
     >>> found[2].tolist(), found[3].tolist()
     ([0.0], [1.0])
     """
@@ -335,8 +337,8 @@ def mixed_moments(
     with np.errstate(under="ignore", invalid="ignore"):
         shares = np.where(weights > 0, weights * np.exp(np.minimum(logs - steps[:, None], 700.0)), 0.0)
     shares = np.where(np.isfinite(shares), shares, 0.0)
-    centres = shares @ means
-    spreads: Floats = shares @ variances + (shares * (means - centres[:, None]) ** 2).sum(axis=1)
+    centres = (shares * means).sum(axis=1)
+    spreads: Floats = (shares * (variances + (means - centres[:, None]) ** 2)).sum(axis=1)
     return steps, shares, centres, spreads
 
 
@@ -347,7 +349,7 @@ def _last(bound: Floats) -> int:
 
 
 def _log_sum(weights: Floats, logs: Floats) -> Floats:
-    """Return ``log sum_i weights[j, i] exp(logs[i])`` for each row j, exactly logs[i] where one weight is 1."""
+    """Return ``log sum_i weights[j, i] exp(logs[j, i])`` for each row j, exactly the log where one weight is 1."""
     listed = np.where(weights > 0, logs, -math.inf)
     top = listed.max(axis=1)
     with np.errstate(under="ignore", invalid="ignore"):

@@ -25,7 +25,6 @@ __all__ = [
 _ROUNDS = 8
 _TINY = 1e-280
 _SHARE = 2.0 / 3.0  # of the distance of both bounds, the upper one's from the truth
-_SPARE = 1.5  # predicted accuracies may be missed by this factor
 
 
 @dataclass(frozen=True)
@@ -199,8 +198,9 @@ class PrivacyLossDistribution:
         search = Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count), wanted)
         tilt = search.rough.tilt_of_delta(target)
         guess = search.rough.moments(tilt)[1]
-        allowed = max(_SHARE * wanted * max(guess, 1e-300), 0.25 * (floor - guess))
+        allowed = max(0.8 * _SHARE * wanted * max(guess, 1e-300), 0.25 * (floor - guess))
         step = search.width(allowed, tilt)
+        both = both or not search.predictable(step)
         low, high, sums = 0.0, math.inf, []
         for _ in range(_ROUNDS):
             for _ in range(3):
@@ -213,7 +213,7 @@ class PrivacyLossDistribution:
             if both and high > floor:
                 sums.append(search.lower(step, tilt))
                 low = max(low, largest(sums[1], target, min(high, max(guess, 0.0))))
-            gap = high - low if both else search.excess(step, tilt) / (_SHARE * _SPARE)
+            gap = high - low if both else search.excess(step, tilt) / _SHARE
             if gap <= wanted * high or search.sharp or high == math.inf or high <= floor:
                 break
             guess = high
@@ -273,7 +273,8 @@ class PrivacyLossDistribution:
         search = Search(self._steps, tail, min(wanted / (slope * max(target, 1.0 / slope)), wanted))
         tilt = search.rough.tilt_of_epsilon(target)
         slope = max(tilt, 1.0 / max(search.rough.moments(tilt)[2], 1e-300))
-        step = search.width(_SHARE * wanted / slope, slope)
+        step = search.width(0.8 * _SHARE * wanted / slope, slope)
+        both = both or not search.predictable(step)
         low, high = 0.0, 1.0
         for _ in range(_ROUNDS):
             sums = [search.upper(step, tilt)]
@@ -281,7 +282,7 @@ class PrivacyLossDistribution:
             if both and high > floor:
                 sums.append(search.lower(step, tilt))
                 low = max(low, sums[1].delta(target)[0])
-            gap = high - low if both else high * slope * search.excess(step, slope) / (_SHARE * _SPARE)
+            gap = high - low if both else high * slope * search.excess(step, slope) / _SHARE
             if gap <= wanted * high or search.sharp or high < 1e-290 or high <= floor:
                 break
             finer = search.step(step / _finer(gap / (wanted * high)), tilt)

@@ -15,6 +15,7 @@ _PANEL = 1.0 / 48.0
 _NARROW = 1.0 / 1024.0
 _CHUNK = 1 << 17
 _UNIT = 2.0**-53
+_NEAR = 1e-4  # of a width, that losses of bins are lowered by before their ends are moved once more
 _UNDERFLOW = 1e-290  # more than all densities together that are too small for floats
 _FAR = 600.0  # outcomes whose loss is this far from their bin's are left out of it, not to overflow
 _RULES = {order: np.polynomial.legendre.leggauss(order) for order in (3, 5)}
@@ -232,11 +233,32 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
     """
     step, first, size = upper.step, upper.first, upper.mass.size
     points = (first + np.arange(size, dtype=np.float64)) * step
-    smooth = upper.mass.copy()
-    for value, _ in loss.atoms:
-        j = round(value / step) - first
-        smooth[j] = math.sqrt(smooth[j - 1] * smooth[j + 1])
-    ends = points[:-1] + 0.5 * step - _skew(smooth, step)
+    held = [round(value / step) - first for value, _ in loss.atoms]
+    skew = _skew(upper.mass, step) if loss.pieces else np.zeros(size - 1)
+    ends = points[:-1] + 0.5 * step - _beside(skew, held, step)
+    certain = loss.certain * (1.0 - 64 * _UNIT)
+    mass, gain = _bins(loss, points, ends)
+    found = _lowered(upper, mass, gain, certain)
+    if found.offset > -_NEAR * step or not loss.pieces:
+        return found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = -np.log1p(-np.minimum(gain / mass, 0.5))
+    wanted = np.where(np.abs(above) < 0.1 * step, -above, 0.0)
+    again = _lowered(upper, *_bins(loss, points, ends + _beside(0.5 * (wanted[1:] + wanted[:-1]), held, step)), certain)
+    return again if again.offset > found.offset else found
+
+
+def _beside(moves: Floats, held: list[int], step: float) -> Floats:
+    """Return how far ends of bins move; beside an atom, which hides the density, as their neighbours do."""
+    for j in held:
+        moves[j - 1], moves[j] = 2.0 * moves[j - 2] - moves[j - 3], 2.0 * moves[j + 1] - moves[j + 2]
+    found: Floats = np.clip(moves, -0.4 * step, 0.4 * step)
+    return found
+
+
+def _bins(loss: Loss, points: Floats, ends: Floats) -> tuple[Floats, Floats]:
+    """Return masses of bins of losses, and the integrals of ``1 - exp(point - loss)`` over them, both at most."""
+    size = points.size
     mass, gain, unsure = np.zeros(size), np.zeros(size), np.zeros(size)
     for piece in loss.pieces:
         edges = np.union1d(_panels(piece.low, piece.high), _invert(piece, ends))
@@ -254,18 +276,16 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
     for value, chance in loss.atoms:
         j = int(np.clip(np.searchsorted(ends, value), 0, size - 1))
         mass[j] += chance * (1.0 - 64 * _UNIT)
-        gain[j] += -math.expm1(points[j] - value) * chance
+        gain[j] += -math.expm1(float(points[j]) - value) * chance
         unsure[j] += 64 * _UNIT * (abs(value) + abs(float(points[j]))) * chance
-    return _lowered(upper, mass, gain - 2.0 * unsure, loss.certain * (1.0 - 64 * _UNIT))
+    return mass, gain - 2.0 * unsure
 
 
 def _skew(mass: Floats, step: float) -> Floats:
     """Return about how far the loss of a bin is from its middle, between points: the density's slope and Jensen."""
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.diff(np.log(mass))
-    found: Floats = np.clip(
-        np.nan_to_num(slope, posinf=0.0, neginf=0.0) * step / 12.0 - step**2 / 24.0, -0.4 * step, 0.4 * step
-    )
+    found: Floats = np.nan_to_num(slope, posinf=0.0, neginf=0.0) * step / 12.0 - step**2 / 24.0
     return found
 
 

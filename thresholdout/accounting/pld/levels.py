@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from thresholdout.accounting.pld.loss import DominatingPair, Floats
 from thresholdout.accounting.pld.pairs import GaussianMixture, Symmetrised
@@ -24,13 +25,16 @@ class Mixtures:
     Attributes
     ----------
     pairs : list of DominatingPair
+    columns : ndarray of int
+        Shape (steps, 2): which pairs a step draws from.
     weights : ndarray
-        Shape (steps, pairs): probabilities.
+        Shape (steps, 2): with which probabilities; the second may be 0.
     counts : ndarray
         Shape (steps,): how often each step is repeated.
     """
 
     pairs: list[DominatingPair]
+    columns: NDArray[np.int64]
     weights: Floats
     counts: Floats
 
@@ -44,7 +48,19 @@ def listed(steps: Mapping[DominatingPair, int]) -> Mixtures:
     >>> listed({gaussian(1.0): 3}).counts.tolist()
     [3.0]
     """
-    return Mixtures(list(steps), np.eye(len(steps)), np.array(list(steps.values()), dtype=np.float64))
+    return _mixtures(list(steps), steps, {pair: (i, i, 0.0) for i, pair in enumerate(steps)})
+
+
+def _mixtures(
+    pairs: list[DominatingPair],
+    steps: Mapping[DominatingPair, int],
+    rows: Mapping[DominatingPair, tuple[int, int, float]],
+) -> Mixtures:
+    """Return steps, each of which is the first of two pairs, or with some probability the second."""
+    columns = np.array([rows[pair][:2] for pair in steps], dtype=np.int64)
+    share = np.array([rows[pair][2] for pair in steps])
+    counts = np.array(list(steps.values()), dtype=np.float64)
+    return Mixtures(pairs, columns, np.stack((1.0 - share, share), axis=1), counts)
 
 
 def _kind(pair: DominatingPair) -> Hashable:
@@ -107,16 +123,16 @@ def dominating(steps: Mapping[DominatingPair, int], wanted: float) -> Mixtures:
     --------
     >>> from thresholdout.accounting.pld.pairs import gaussian
     >>> found = dominating({gaussian(s): 1 for s in np.linspace(0.1, 0.2, 1000).tolist()}, 1e-3)
-    >>> found.weights.shape[0], found.weights.shape[1] < 100
+    >>> found.counts.size, len(found.pairs) < 100
     (1000, True)
     """
     kinds, pairs = _kinds(steps)
-    rows: dict[DominatingPair, dict[int, float]] = {pair: {i: 1.0} for i, pair in enumerate(pairs)}
+    rows = {pair: (i, i, 0.0) for i, pair in enumerate(pairs)}
     for members in kinds.values():
         grid = _grid(_shift(members[0]), _shift(members[-1]), wanted)
         if grid.size >= len(members):
             for pair in members:
-                rows[pair] = {len(pairs): 1.0}
+                rows[pair] = (len(pairs), len(pairs), 0.0)
                 pairs.append(pair)
             continue
         first = len(pairs)
@@ -124,14 +140,8 @@ def dominating(steps: Mapping[DominatingPair, int], wanted: float) -> Mixtures:
         for pair in members:
             above = int(np.clip(np.searchsorted(grid, _shift(pair)), 1, grid.size - 1))
             share = _share(float(grid[above - 1]), _shift(pair), float(grid[above]))
-            rows[pair] = (
-                {first + above: share} if share == 1.0 else {first + above - 1: 1.0 - share, first + above: share}
-            )
-    weights = np.zeros((len(steps), len(pairs)))
-    for row, pair in enumerate(steps):
-        for column, weight in rows[pair].items():
-            weights[row, column] = weight
-    return Mixtures(pairs, weights, np.array(list(steps.values()), dtype=np.float64))
+            rows[pair] = (first + above - 1, first + above, share)
+    return _mixtures(pairs, steps, rows)
 
 
 def _share(low: float, middle: float, high: float) -> float:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from thresholdout.accounting.pld.convolution import Composed, mixed_moments, tilted_moments
+from thresholdout.accounting.pld.convolution import Composed, mixed_moments
 from thresholdout.accounting.pld.lattice import Lattice, nodes, optimistic, pessimistic
 from thresholdout.accounting.pld.levels import Mixtures, dominated, dominating
-from thresholdout.accounting.pld.loss import DominatingPair, Loss
+from thresholdout.accounting.pld.loss import DominatingPair, Floats, Loss
 
 __all__ = ["Rough", "Search", "largest", "smallest"]
 
 _CELLS = 1 << 21
 _LATTICE = 1 << 19  # points of all steps' lattices together, at most
+_AVERAGED = 50  # steps from which on the places of atoms between points of a lattice average out
 _BUDGET = 6e6  # points of lattices and windows that one search may use up, some seconds
 
 
@@ -30,16 +31,30 @@ class Rough:
     """
 
     def __init__(self, losses: list[Loss], mixtures: Mixtures) -> None:
-        self._nodes = [nodes(loss) for loss in losses]
+        found = [nodes(loss) for loss in losses]
+        self._losses = np.concatenate([np.append(values, 0.0) for values, _ in found])
+        self._logs = np.concatenate([np.append(_logarithms(weights), -math.inf) for _, weights in found])
+        sizes = [values.size + 1 for values, _ in found]
+        self._starts = np.cumsum([0, *sizes[:-1]])
+        self._owners = np.repeat(np.arange(len(sizes)), sizes)
         self._mixtures = mixtures
-        self.largest = max(float(np.abs(values).max(initial=0.0)) for values, _ in self._nodes)
+        self.largest = float(np.abs(self._losses).max())
 
     def moments(self, tilt: float) -> tuple[float, float, float]:
         """Return the logarithm of the moment, and mean and standard deviation of the tilted loss."""
-        found = np.array([tilted_moments(values, weights, tilt) for values, weights in self._nodes])
-        logs, _, means, variances = mixed_moments(self._mixtures.weights, found[:, 0], found[:, 1], found[:, 2])
-        counts = self._mixtures.counts
-        return float(counts @ logs), float(counts @ means), math.sqrt(float(counts @ variances))
+        exponents = self._logs + tilt * self._losses
+        tops = np.maximum.reduceat(exponents, self._starts)
+        tops = np.where(np.isfinite(tops), tops, 0.0)
+        with np.errstate(under="ignore", divide="ignore"):
+            tilted = np.exp(exponents - tops[self._owners])
+            totals = np.add.reduceat(tilted, self._starts)
+            logs, safe = tops + np.log(totals), np.where(totals > 0, totals, 1.0)
+            means = np.add.reduceat(tilted * self._losses, self._starts) / safe
+            squares = tilted * (self._losses - means[self._owners]) ** 2
+        columns, counts = self._mixtures.columns, self._mixtures.counts
+        variances = np.add.reduceat(squares, self._starts) / safe
+        mixed = mixed_moments(self._mixtures.weights, logs[columns], means[columns], variances[columns])
+        return float(counts @ mixed[0]), float(counts @ mixed[2]), math.sqrt(float(counts @ mixed[3]))
 
     def log_delta(self, tilt: float) -> float:
         """Return about the logarithm of delta at the epsilon which is the tilted loss's mean."""
@@ -109,6 +124,11 @@ class Search:
             not loss.pieces and all(_divides(self._anchor, atom[0]) for atom in loss.atoms) for loss in self._losses
         )
 
+    def predictable(self, step: float) -> bool:
+        """Whether `excess` can be relied on: few atoms between points of a lattice do not average out."""
+        values = [atom[0] for loss in self._losses for atom in loss.atoms]
+        return self.count > _AVERAGED or all(_divides(step, value) for value in values)
+
     def step(self, wanted: float, tilt: float) -> float:
         """Return a width of the lattice near the wanted one that is not too fine, and that atoms lie on."""
         if self.sharp and self._anchor is not None:
@@ -152,7 +172,7 @@ class Search:
         return self._composed(lattices, self._below, tilt)
 
     def _composed(self, lattices: list[Lattice], mixtures: Mixtures, tilt: float) -> Composed:
-        found = Composed(lattices, mixtures.weights, mixtures.counts, tilt, _CELLS)
+        found = Composed(lattices, mixtures, tilt, _CELLS)
         self._last = self._length / found.step + (0.0 if found.empty else found.size)
         self._spent += self._last
         return found
@@ -162,6 +182,12 @@ class Search:
         return self._spent + 2.0 * self._last * self._built / finer <= _BUDGET
 
 
+def _logarithms(weights: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(weights)
+    return found
+
+
 def _span(loss: Loss) -> float:
     """Return the length of the range of all losses of a step's pieces together."""
     ends = [piece.loss(np.array([piece.low, piece.high])) for piece in loss.pieces]
@@ -169,7 +195,7 @@ def _span(loss: Loss) -> float:
 
 
 def _divides(anchor: float, value: float) -> bool:
-    return abs(value - round(value / anchor) * anchor) <= 1e-14 * abs(value)
+    return abs(value - round(value / anchor) * anchor) <= 4e-14 * abs(value)
 
 
 def smallest(composed: Composed, delta: float, guess: float) -> float:

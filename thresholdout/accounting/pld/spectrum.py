@@ -107,7 +107,9 @@ def _minus_one(angles: Floats) -> tuple[Floats, Floats]:
     return -2.0 * np.sin(0.5 * angles) ** 2, -np.sin(angles)
 
 
-def powers(minus_one: Spectrum, errors: Floats, shares: Floats, counts: Floats) -> tuple[Spectrum, Floats]:
+def powers(
+    minus_one: Spectrum, errors: Floats, columns: NDArray[np.int64], shares: Floats, counts: Floats
+) -> tuple[Spectrum, Floats]:
     """Return the product over steps of powers of mixtures of spectra.
 
     Parameters
@@ -116,8 +118,10 @@ def powers(minus_one: Spectrum, errors: Floats, shares: Floats, counts: Floats) 
         Shape (lattices, frequencies): spectra less 1.
     errors : ndarray
         Bounds on their errors, of the same shape or one column.
+    columns : ndarray of int
+        Shape (steps, 2): the lattices that a step draws from.
     shares : ndarray
-        Shape (steps, lattices); rows add up to about 1.
+        Shape (steps, 2): their parts; rows add up to about 1.
     counts : ndarray
         Shape (steps,): exponents.
 
@@ -128,7 +132,8 @@ def powers(minus_one: Spectrum, errors: Floats, shares: Floats, counts: Floats) 
 
     Examples
     --------
-    >>> powers(np.array([[-0.5 + 0j]]), np.zeros((1, 1)), np.ones((1, 1)), np.array([2.0]))[0].real.tolist()
+    >>> steps = np.array([[0, 0]]), np.array([[1.0, 0.0]]), np.array([2.0])
+    >>> powers(np.array([[-0.5 + 0j]]), np.zeros((1, 1)), *steps)[0].real.tolist()
     [0.25]
     """
     width = minus_one.shape[1]
@@ -136,11 +141,15 @@ def powers(minus_one: Spectrum, errors: Floats, shares: Floats, counts: Floats) 
     rows = max(1, min(_ROWS, int(4e6 / width)))
     for start in range(0, counts.size, rows):
         part = slice(start, start + rows)
-        share, count = shares[part], counts[part][:, None]
-        members = np.flatnonzero(share.any(axis=0))
-        chosen, share = minus_one[members], share[:, members]
-        x = share @ chosen + (share.sum(axis=1) - 1.0)[:, None]
-        doubt = (share @ errors[members]) * (1.0 + 8.0 * UNIT) + 8.0 * UNIT * (share @ np.abs(chosen))
+        one, two = columns[part].T
+        first, second = shares[part].T[:, :, None]
+        count = counts[part][:, None]
+        if second.any():
+            x = first * minus_one[one] + second * minus_one[two] + (first + second - 1.0)
+            doubt = (first * errors[one] + second * errors[two]) * (1.0 + 8.0 * UNIT) + 8.0 * UNIT * np.abs(x)
+            doubt = doubt + 8.0 * UNIT * (first * np.abs(minus_one[one]) + second * np.abs(minus_one[two]))
+        else:
+            x, doubt = minus_one[one] + (first - 1.0), errors[one] + 2.0 * UNIT * np.abs(minus_one[one])
         size = np.maximum(np.hypot(1.0 + x.real, x.imag), 1e-300)
         square = np.where(size > 0.5, 2.0 * x.real + x.real**2 + x.imag**2, 0.0)
         log = np.where(size > 0.5, 0.5 * np.log1p(square), np.log(size))
