@@ -129,6 +129,12 @@ class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
     information_fraction_, signal_to_noise_, noise_std_, stationary_noise_std_ : float
         What share of the data's information was absorbed, and what the noise did; the latter for "dp-sep".
 
+    Notes
+    -----
+    More passes cost little privacy and reduce the noise, down to some tens of them. Sites of this model do not depend
+    on the cavity, so releasing the sum of all clipped sites once would need still less noise
+    (``benchmarks/propagation_learning.py``): "dp-sep" is here for comparison with the models that need it.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)

@@ -53,7 +53,10 @@ __all__ = [
 ALGORITHMS = ("ep", "adf", "sep", "clipped-sep", "dp-sep")
 ACCOUNTANTS = ("rdp", "best", *BOUNDS)
 _RECORDS = "the number of records is public"
-_SEED = "the integer random_state stays secret, as whoever knows it can compute the noise"
+_SEED = (
+    "the integer random_state stays secret, and no other release has the same: "
+    "whoever knows it, or has both, can remove noise"
+)
 _DRAWN = "nobody learns which records were drawn"
 
 

@@ -47,7 +47,7 @@ class Run(Generic[T]):
     changes : tuple of float
         Largest change of any natural parameter of a site in each pass.
     converged : bool
-        Whether the last of them was small enough; False where no tolerance was asked for.
+        Whether the last of them was small enough, and nothing was skipped; False where no tolerance was asked for.
     """
 
     theta: T
@@ -147,7 +147,7 @@ def run_ep(
         raise InputError("damping", repr(weight), "a number in (0, 1]")
     theta_0 = model.prior
     sites = np.zeros((N, theta_0.values.size))
-    theta, changes, skipped = theta_0, [], 0
+    theta, changes, skipped, skips = theta_0, list[float](), 0, 0
     with np.errstate(all="ignore"):
         for number_of_pass in range(1, passes + 1):
             skips, change = 0, 0.0
@@ -179,7 +179,8 @@ def run_ep(
                 break
     done = len(changes)
     mean = theta_0.with_values(sites.mean(axis=0))
-    return Run(theta, mean, N * done - skipped, skipped, 0, 0, done, tuple(changes), changes[-1] <= small)
+    settled = changes[-1] <= small and not skips
+    return Run(theta, mean, N * done - skipped, skipped, 0, 0, done, tuple(changes), settled)
 
 
 def run_adf(model: Model[T], records: Sequence[Any]) -> Run[T]:

@@ -177,6 +177,13 @@ def test_targets_are_met() -> None:
     assert published.privacy_report_.details["formula_epsilon"] <= 2.0
 
 
+@pytest.mark.slow
+def test_all_accountants_are_no_worse_than_renyi_divergences() -> None:
+    X, y = regression(60)
+    some, best = (fitted(X, y, sampling="cyclic", sigma=5.0, accountant=name) for name in ("rdp", "best"))
+    assert best.privacy_report_.epsilon <= some.privacy_report_.epsilon
+
+
 def test_a_formula_that_is_not_proved_does_not_get_into_the_report() -> None:
     X, y = regression(300)
     with pytest.warns(UnprovedTargetWarning):

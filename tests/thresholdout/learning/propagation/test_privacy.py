@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import chi2
 from thresholdout.accounting import best_epsilon
 from thresholdout.accounting.calibration import METHODS
 from thresholdout.accounting.events import GaussianAnswer, SelfComposed, WithoutReplacementGaussianStep
+from thresholdout.accounting.subsampling import gaussian_delta
 from thresholdout.errors import InputError
 from thresholdout.learning.propagation.fitting import noise_after
 from thresholdout.learning.propagation.gaussian import GaussianNatural
@@ -281,3 +283,26 @@ def test_noise_left_in_a_location_run() -> None:
     # To first order only, and with clipping: a factor of 1.5 is left on either side.
     low, high = float(chi2.ppf(5e-10, runs - 1)), float(chi2.isf(5e-10, runs - 1))
     assert low / 2.25 < statistic < high * 1.5
+
+
+def share_above(record: float, sigma: float, runs: int, first: int) -> float:
+    """How often a run on one extreme record ends above the prior mean."""
+    model = GaussianLocation(GaussianNatural([0.0], [[1e6]]), 1e-3)
+    above = 0
+    for k in range(runs):
+        settings: dict[str, Any] = {"gamma": 1, "C": 1.0, "sampling": "cyclic", "random_state": first + k}
+        run = run_sep(model, [np.array([record])], n_epochs=1, sigma=sigma, **settings)
+        above += run.theta.eta[0] > 0
+    return above / runs
+
+
+@pytest.mark.statistical
+def test_neighbours_are_as_hard_to_tell_apart_as_promised() -> None:
+    """Error rate 1e-9 (Hoeffding); half the noise is caught. The best attack on one update is its sign."""
+    runs, sigma = 1200, 1.0
+    slack = 2 * math.sqrt(math.log(4e9) / (2 * runs))
+    promised = gaussian_delta(1.0, sigma, 0.0)
+    honest = share_above(1e3, sigma, runs, 0) - share_above(-1e3, sigma, runs, runs)
+    assert honest - slack < promised < honest + slack
+    halved = share_above(1e3, sigma / 2, runs, 0) - share_above(-1e3, sigma / 2, runs, runs)
+    assert halved - slack > promised

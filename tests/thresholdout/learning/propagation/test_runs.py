@@ -250,6 +250,7 @@ def test_runs_without_noise_skip_and_say_so() -> None:
             found = run(Stubborn(), [0] * 4)
         assert (found.theta.values == [0.0, 1.0]).all()
         assert found.n_skipped >= 4
+        assert not found.converged
     with pytest.warns(ConvergenceWarning, match="4 of 4"):
         sep = run_sep(Stubborn(), [0] * 4, n_epochs=1)
     assert sep.n_skipped == 4
