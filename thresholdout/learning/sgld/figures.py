@@ -94,8 +94,8 @@ def plot_figure1(curves: pd.DataFrame | None = None, ax: Axes | None = None) -> 
     ax.plot([48], [38], "kx", markersize=9, label="what the caption says: 38 at epoch 48 (c is not given)")
     ax.set(xlabel="epochs", ylabel="lower bound on epsilon of the iterate, nats, at delta = 0.001")
     ax.set_title("SGLD on the worst-case pair, n = 17 864 389, c chosen by us", fontsize=11)
-    ax.set_ylim(bottom=0.0)
-    ax.legend(fontsize=8)
+    ax.set_ylim(0.0, 1.45 * float(np.max(curves["tail"])))
+    ax.legend(fontsize=8, loc="upper left")
     ax.grid(alpha=0.3)
     return ax
 
@@ -174,7 +174,12 @@ def plot_growth(table: pd.DataFrame | None = None, ax: Axes | None = None) -> Ax
     for n, epoch, epsilon in zip(*(table[name].tolist() for name in ("n", "worst_epoch", "sgld")), strict=True):
         ax.annotate(f"epoch {epoch}", (n, epsilon), (0, 7), textcoords="offset points", ha="center", fontsize=8)
     largest = float(np.max(table["sgld"]))
-    ax.set(xscale="log", yscale="log", xlabel="records n (c = n^1.4)", ylabel="epsilon of the worst-case pair, nats")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="records n, with c a power of n",
+        ylabel="epsilon of the worst-case pair, nats",
+    )
     ax.set_ylim(top=3.0 * largest)
     ax.legend(fontsize=9)
     ax.grid(alpha=0.3, which="both")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -179,8 +178,8 @@ def posterior(x: Any, y: Any, alpha: float, beta: float) -> Normal:
     """
     inputs_, targets = records(x, y)
     alpha, beta = positive(alpha, "alpha"), positive(beta, "beta")
-    precision = alpha + beta * math.fsum(inputs_**2)
-    return Normal(beta * math.fsum(inputs_ * targets) / precision, 1.0 / precision)
+    precision = alpha + beta * float((inputs_**2).sum())
+    return Normal(beta * float((inputs_ * targets).sum()) / precision, 1.0 / precision)
 
 
 def step_size(n: int, x_h: float, alpha: float, beta: float, numerator: float = 2.0) -> float:

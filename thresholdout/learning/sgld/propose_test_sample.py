@@ -379,7 +379,7 @@ def _run(
     seen: dict[str, Any] = {"nb": nb, "size_v": size_v, "n2": n2}
     if n2 <= 1.0 or not size_v:
         return ProposeTestSampleTrace(reason="too few records have a small ratio", **seen)
-    m = math.fsum(x[small] * y[small]) / math.fsum(x[small] ** 2)
+    m = float((x[small] * y[small]).sum() / (x[small] ** 2).sum())
     scale = pts_ratio_scale(nb, n2, eps=eps, x_l=sizes.x_l, x_h=sizes.x_h, rho1=found.rho1)
     m_noisy = m + laplace(2, scale)
     close = np.abs(ratios - m_noisy) <= n2**found.rho2
