@@ -25,7 +25,7 @@ from thresholdout.learning.propagation.mixture_data import (
     conditional_mog_posterior,
     make_mog_data,
 )
-from thresholdout.learning.propagation.models import LinearPredictor, LinearRegression, MixtureOfGaussians
+from thresholdout.learning.propagation.models import LinearModel, LinearPredictor, MixtureOfGaussians
 from thresholdout.learning.propagation.privacy import sep_noise_std
 from thresholdout.learning.propagation.runs import run_ep, run_sep
 from thresholdout.learning.propagation.steps import dp_sep_step
@@ -51,7 +51,7 @@ def speed() -> None:
     y = X @ np.ones(10) + rng.normal(size=len(X))
     prior = GaussianNatural(np.zeros(10), np.eye(10))
     for name, model, targets in (
-        ("linear", LinearRegression(prior, 1.0), y),
+        ("linear", LinearModel(prior, 1.0), y),
         ("probit", LinearPredictor(prior), np.sign(y)),
         ("logit", LinearPredictor(prior, "logit"), np.sign(y)),
     ):
@@ -184,7 +184,7 @@ def rmse(weights: Floats, X: Floats, y: Floats) -> float:
 
 def released_once(X: Floats, y: Floats, C: float, seed: int) -> Floats:
     """Return the mean by the sum of all clipped sites with noise, released once at the same privacy."""
-    model = LinearRegression(GaussianNatural(np.zeros(X.shape[1]), np.eye(X.shape[1])), 0.25)
+    model = LinearModel(GaussianNatural(np.zeros(X.shape[1]), np.eye(X.shape[1])), 0.25)
     total = model.prior
     for record in zip(X, y.tolist(), strict=True):
         total = total + model.site(record, model.prior).clip(C)

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     )
     from thresholdout.learning.propagation.gaussian import GaussianNatural
     from thresholdout.learning.propagation.mixture import EPGaussianMixture
+    from thresholdout.learning.propagation.mixture_data import aligned_f_norm, conditional_mog_posterior, make_mog_data
     from thresholdout.learning.propagation.models import (
         GaussianLocation,
+        LinearModel,
         LinearPredictor,
-        LinearRegression,
         MixtureOfGaussians,
     )
     from thresholdout.learning.propagation.natural import NaturalArrays
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
         sensitivity,
         sep_event,
     )
-    from thresholdout.learning.propagation.runs import run_adf, run_ep, run_sep
+    from thresholdout.learning.propagation.runs import information_fraction, run_adf, run_ep, run_sep
     from thresholdout.learning.propagation.sites import (
         mixture_moments,
         site_linear,
@@ -52,11 +53,8 @@ if TYPE_CHECKING:
         site_tilted_location,
     )
     from thresholdout.learning.propagation.standins import (
-        aligned_f_norm,
-        conditional_mog_posterior,
         make_kin8_standin,
         make_linear_standin,
-        make_mog_data,
         make_naval_standin,
         make_wine_standin,
     )
@@ -120,8 +118,8 @@ _HOMES = {
     "GaussianNatural": "thresholdout.learning.propagation.gaussian",
     "KLBound": "thresholdout.learning.propagation.theory",
     "LangevinRun": "thresholdout.learning.langevin",
+    "LinearModel": "thresholdout.learning.propagation.models",
     "LinearPredictor": "thresholdout.learning.propagation.models",
-    "LinearRegression": "thresholdout.learning.propagation.models",
     "LooseDeltaWarning": "thresholdout.learning.propagation.fitting",
     "LowInformationWarning": "thresholdout.learning.propagation.fitting",
     "LowSignalWarning": "thresholdout.learning.propagation.fitting",
@@ -138,11 +136,11 @@ _HOMES = {
     "UnknownPrecisionModel": "thresholdout.learning.propagation.families",
     "UnprovedTargetWarning": "thresholdout.learning.propagation.fitting",
     "WorstEpoch": "thresholdout.learning.sgld.lower_bounds",
-    "aligned_f_norm": "thresholdout.learning.propagation.standins",
+    "aligned_f_norm": "thresholdout.learning.propagation.mixture_data",
     "calibrate_sep_sigma": "thresholdout.learning.propagation.privacy",
     "check_lemma_conditions": "thresholdout.learning.sgld.lower_bounds",
     "clipped_kl": "thresholdout.learning.propagation.theory",
-    "conditional_mog_posterior": "thresholdout.learning.propagation.standins",
+    "conditional_mog_posterior": "thresholdout.learning.propagation.mixture_data",
     "dp_sep_kl_bound": "thresholdout.learning.propagation.theory",
     "dp_sep_step": "thresholdout.learning.propagation.steps",
     "epoch_law": "thresholdout.learning.sgld.law",
@@ -155,11 +153,12 @@ _HOMES = {
     "gaussian_renyi": "thresholdout.learning.sgld.gaussians",
     "growth_table": "thresholdout.learning.sgld.figures",
     "in_domain": "thresholdout.learning.sgld.model",
+    "information_fraction": "thresholdout.learning.propagation.runs",
     "kl_gaussian": "thresholdout.learning.propagation.theory",
     "kl_leading_order": "thresholdout.learning.propagation.theory",
     "make_kin8_standin": "thresholdout.learning.propagation.standins",
     "make_linear_standin": "thresholdout.learning.propagation.standins",
-    "make_mog_data": "thresholdout.learning.propagation.standins",
+    "make_mog_data": "thresholdout.learning.propagation.mixture_data",
     "make_naval_standin": "thresholdout.learning.propagation.standins",
     "make_wine_standin": "thresholdout.learning.propagation.standins",
     "mixture_moments": "thresholdout.learning.propagation.sites",
@@ -221,8 +220,8 @@ __all__ = [
     "GaussianNatural",
     "KLBound",
     "LangevinRun",
+    "LinearModel",
     "LinearPredictor",
-    "LinearRegression",
     "LooseDeltaWarning",
     "LowInformationWarning",
     "LowSignalWarning",
@@ -256,6 +255,7 @@ __all__ = [
     "gaussian_renyi",
     "growth_table",
     "in_domain",
+    "information_fraction",
     "kl_gaussian",
     "kl_leading_order",
     "make_kin8_standin",

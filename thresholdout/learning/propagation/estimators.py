@@ -14,7 +14,7 @@ from thresholdout.accounting.arguments import chosen, positive
 from thresholdout.errors import InputError
 from thresholdout.learning.propagation.fitting import Fitting
 from thresholdout.learning.propagation.gaussian import GaussianNatural
-from thresholdout.learning.propagation.models import LinearPredictor, LinearRegression
+from thresholdout.learning.propagation.models import LinearModel, LinearPredictor
 from thresholdout.learning.propagation.natural import Floats
 from thresholdout.learning.propagation.scaling import Scaling
 from thresholdout.learning.propagation.sites import logistic_probability, probit_probability
@@ -226,7 +226,7 @@ class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
         self.scaling_ = Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks)
         self._s2 = noise_var / self.scaling_.y_scale**2
         records = list(zip(self._design(X), self.scaling_.targets(y).tolist(), strict=True))
-        posterior = fitting.fit(self, LinearRegression(prior, self._s2), records, leaks=self.scaling_.leaks)
+        posterior = fitting.fit(self, LinearModel(prior, self._s2), records, leaks=self.scaling_.leaks)
         self._keep(posterior)
         d = X.shape[1]
         self.coef_ = self.scaling_.y_scale * self._mean[:d] / self.scaling_.x_scale

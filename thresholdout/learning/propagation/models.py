@@ -21,7 +21,7 @@ from thresholdout.learning.propagation.sites import (
     site_tilted_location,
 )
 
-__all__ = ["GaussianLocation", "LinearPredictor", "LinearRegression", "MixtureOfGaussians", "Model", "weights_of"]
+__all__ = ["GaussianLocation", "LinearModel", "LinearPredictor", "MixtureOfGaussians", "Model", "weights_of"]
 
 T = TypeVar("T", bound=Natural)
 
@@ -67,7 +67,7 @@ class GaussianLocation:
         return cavity.replace(*site_tilted_location(record, self.s2))
 
 
-class LinearRegression:
+class LinearModel:
     """Targets y = x.w + noise of known variance.
 
     Parameters
@@ -79,7 +79,7 @@ class LinearRegression:
 
     Examples
     --------
-    >>> model = LinearRegression(GaussianNatural([0.0, 0.0], np.eye(2)), 0.25)
+    >>> model = LinearModel(GaussianNatural([0.0, 0.0], np.eye(2)), 0.25)
     >>> model.site((np.array([1.0, 0.5]), 1.2), model.prior).eta
     array([4.8, 2.4])
     """

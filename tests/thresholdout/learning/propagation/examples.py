@@ -5,15 +5,15 @@ import numpy as np
 from thresholdout.learning.propagation.gaussian import GaussianNatural
 from thresholdout.learning.propagation.models import (
     GaussianLocation,
+    LinearModel,
     LinearPredictor,
-    LinearRegression,
     MixtureOfGaussians,
 )
 
 LOCATION = GaussianLocation(GaussianNatural([0.125], [[0.25]]), 2.0)
 LOCATION_RECORDS = [np.array([x]) for x in (1.0, 2.0, 4.0, -1.0, 0.5)]
 
-REGRESSION = LinearRegression(GaussianNatural([0.0, 0.0], np.eye(2)), 0.25)
+REGRESSION = LinearModel(GaussianNatural([0.0, 0.0], np.eye(2)), 0.25)
 REGRESSION_RECORDS = list(zip(np.array([[1, 0.5], [1, -1.0], [1, 2.0], [1, 0.0]]), (1.2, -0.7, 3.1, 0.4), strict=True))
 
 LABELLED = list(
