@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -126,11 +127,18 @@ def _train(
     waiting = [(part, run) for run in range(models) for part in (0, 1) if (part, run) not in runs.found]
     jobs = (delayed(_one)(learner, data[part], run_seed(runs.entropy, part, run), features) for part, run in waiting)
     done = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    shown = tqdm(done, total=len(waiting), unit=" models", delay=1.0, disable=None if progress else True, leave=False)
-    for (part, run), found in zip(waiting, shown, strict=True):
-        if not np.isfinite(found).all():
-            raise InputError("features", f"a value of run {run} that is not finite", "finite numbers")
-        runs.add(part, run, found)
+    bar = tqdm(total=len(waiting), unit=" models", delay=1.0, disable=None if progress else True, leave=False)
+    try:
+        for (part, run), found in zip(waiting, done, strict=True):
+            if not np.isfinite(found).all():
+                raise InputError("features", f"a value of run {run} that is not finite", "finite numbers")
+            runs.add(part, run, found)
+            bar.update()
+    finally:
+        bar.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib counts the runs that an error or interrupt made useless
+            done.close()
 
 
 def _one(learner: Callable[[Any, int], Any], data: Any, seed: int, features: Callable[[Any], Any]) -> Floats:

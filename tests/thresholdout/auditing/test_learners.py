@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from functools import partial
 from pathlib import Path
@@ -168,9 +169,11 @@ class TestRefusals:
         with pytest.raises(InputTypeError, match="features"):
             audit(features=lambda values: values[None])
 
-    def test_features_that_are_not_finite(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_features_that_are_not_finite(self, tmp_path: Path, n_jobs: int) -> None:
         with pytest.raises(InputError, match="run 0"):
-            audit(features=lambda values: np.nan * values, store=tmp_path / "runs")
+            audit(features=lambda values: np.nan * values, store=tmp_path / "runs", n_jobs=n_jobs)
+        gc.collect()
 
     def test_features_that_change_their_shape(self) -> None:
         with pytest.raises(InputError, match="shapes"):
