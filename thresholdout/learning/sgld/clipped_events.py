@@ -19,7 +19,7 @@ __all__ = ["clipped_event", "noise_multiplier_of", "step_size_of"]
 
 Floats = NDArray[np.float64]
 MOST_GROUPS = 24
-LEAST, MOST = 0.01, 1e8  # multipliers that events know; less noise protects nothing
+LEAST, MOST, MOST_SHIFT = 0.01, 1e8, 1e4  # multipliers and shifts that events know; less noise protects nothing
 
 
 def noise_multiplier_of(eta: float, records: int, batch_size: int, clip: float) -> float:
@@ -100,6 +100,8 @@ def clipped_event(
             step = GaussianAnswer(noise, 2.0, "replace_one")
         elif batch_size < records:
             step = WithReplacementGaussianStep(noise, batch_size, records)
+        elif 2.0 * batch_size / noise > MOST_SHIFT:
+            return None
         else:  # all draws may be the changed record
             step = GaussianAnswer(noise, 2.0 * batch_size, "replace_one")
         parts.append(SelfComposed(step, count * chains))

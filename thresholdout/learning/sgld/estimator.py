@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.accounting.arguments import chosen, count, open_unit, positive
-from thresholdout.accounting.events import Composed, Event
+from thresholdout.accounting.events import BlackBox, Composed, Event
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for, choose_noise
 from thresholdout.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
@@ -20,7 +20,7 @@ from thresholdout.learning.sgld.model import RegressionDomain
 from thresholdout.learning.sgld.orders import ORDERS
 from thresholdout.learning.sgld.posterior_bound import posterior_dp
 from thresholdout.learning.sgld.privacy_curve import pair_curve, plot_pair_curve, worst_of_pair
-from thresholdout.learning.sgld.sampler import Problem, run, step_sizes
+from thresholdout.learning.sgld.sampler import Problem, run, step_sizes, warn_if_diverging
 from thresholdout.learning.streams import streams
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ BEFORE = (
     "worst-case pair the iterates lose far more (privacy_curve, plot_privacy)"
 )
 AFTER = "the distance between the law of the last state and the posterior, which no number of steps bounds here"
+NOTHING = 700.0  # an epsilon that protects nothing
 CONDITION = "one exact draw were released instead, and all records are in the domain"
 STEP = "the step size was chosen from the largest rows of the data; give step_size, epsilon or domain instead"
 
@@ -171,6 +172,11 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             When a parameter is out of range, or a target is given together with a step size or without a bound on
             gradients.
+
+        Warns
+        -----
+        DivergingChainWarning
+            As in `sgld_sample`.
         """
         delta = self._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
@@ -197,6 +203,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         earlier = self.privacy_report_ if start is not None else None
         calls = self._calls + 1 if start is not None else 0
+        warn_if_diverging(problem)
         report = self._report(problem, delta, earlier)
         samples = run(problem, start, streams(self.random_state, calls), progress=self.progress)
         self.samples_ = samples
@@ -337,8 +344,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             def event(multiplier: float) -> Event:
                 eta = np.full(steps, step_size_of(multiplier, n, size, clip))
                 found = clipped_event(eta, n, size, clip, order=self.order, chains=self.n_chains)
-                assert found is not None  # as calibration stays above the least multiplier
-                return found
+                return BlackBox(NOTHING) if found is None else found
 
             noise = choose_noise(event, epsilon=self.epsilon, noise_multiplier=None, delta=delta)
             return np.full(steps, step_size_of(noise, n, size, clip))
@@ -346,10 +352,13 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             largest = n * self.domain.x_h**2
             top = largest
         else:
-            largest = n * float((rows**2).sum(axis=1).max())
+            with np.errstate(over="ignore"):
+                largest = n * float((rows**2).sum(axis=1).max())
+            if not math.isfinite(largest * largest):
+                raise InputError("X", "rows that are too large", "records whose squares are finite, or a step_size")
             top = float(np.linalg.eigvalsh(rows.T @ rows)[-1])
         u, curved = self.alpha + self.beta * largest, self.alpha + self.beta * top
-        return np.full(steps, min(2.0 * size / (u * curved), 1.0 / u))
+        return np.full(steps, positive(min(2.0 * size / (u * curved), 1.0 / u), "step_size"))
 
     def _report(self, problem: Problem, delta: float, earlier: PrivacyReport | None) -> PrivacyReport:
         chosen_from_data = self.step_size is None and self.epsilon is None and self.domain is None

@@ -130,7 +130,7 @@ def sgld_sample(
     """
     problem = _checked(x, y, alpha, beta, eta, n_steps, batch_size, order, clip, n_chains)
     start = _start(theta0, problem.shape)
-    _warn_if_diverging(problem)
+    warn_if_diverging(problem)
     return run(problem, start, streams(rng), return_path=return_path, progress=progress)
 
 
@@ -329,7 +329,8 @@ def _start(theta0: Any, shape: tuple[int, ...]) -> Floats | None:
     return start
 
 
-def _warn_if_diverging(problem: Problem) -> None:
+def warn_if_diverging(problem: Problem) -> None:
+    """Warn when a step size makes a record push the chain away."""
     if not problem.eta.size:
         return
     largest = 0.0

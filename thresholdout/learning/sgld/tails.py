@@ -131,6 +131,8 @@ def _blocks(mixture: Mixture, form: Form, shift: float, blocks: int) -> tuple[fl
         low = np.maximum(chord + np.log1p(-share), log_count + _log_form(form, lower))
     ends = np.concatenate([z_first, z_last])
     slack = _rounding(mixture, shift, ends, np.concatenate([chord, log_first, log_last]), blocks)
+    if mixture.parts > 1 << 53:
+        slack += 1e-16 * blocks  # ends of blocks are then rounded
     return float(logsumexp(low)) - slack, float(logsumexp(high)) + slack
 
 

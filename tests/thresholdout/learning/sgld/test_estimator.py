@@ -15,9 +15,18 @@ from thresholdout.accounting import (
     WithReplacementGaussianStep,
     best_epsilon,
     gaussian_delta,
+    rdp_poisson,
 )
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.learning import RegressionDomain, SGLDRegressor, eps_tail, posterior_dp, sgld_sample
+from thresholdout.learning import (
+    DivergingChainWarning,
+    RegressionDomain,
+    SGLDRegressor,
+    eps_tail,
+    posterior_dp,
+    rdp_to_dp,
+    sgld_sample,
+)
 from thresholdout.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
 
 mpl.use("Agg")
@@ -109,6 +118,19 @@ def test_noise_of_the_papers_upper_bound() -> None:
     assert noise_multiplier_of(step_size_of(3.0, 100, 7, 0.3), 100, 7, 0.3) >= 3.0
 
 
+def test_the_papers_upper_bound() -> None:
+    # Poisson batches, one record more or less, integer orders, the paper's conversion.
+    orders = np.arange(2.0, 257.0)
+    step = rdp_poisson(orders, 1.825742, 4 / 60_000, adjacency="add_remove")
+    assert float(step[30]) == pytest.approx(2.489831e-8, rel=2e-6)
+    for epochs, expected in ((1, 0.186429), (10, 0.193057), (50, 0.222514), (100, 0.259335)):
+        found = [rdp_to_dp(float(nu), float(epochs * 15_000 * rdp), 1e-5) for nu, rdp in zip(orders, step, strict=True)]
+        assert min(found) == pytest.approx(expected, abs=6e-7)
+        assert orders[int(np.argmin(found))] == 63
+    small = rdp_poisson(np.array([2.0, 8.0]), 1.0, 0.01, adjacency="add_remove")
+    assert small == pytest.approx([1.718134e-4, 8.936439e-4], rel=3e-7)
+
+
 def test_events() -> None:
     eta = np.full(120, 1e-5)
     z = noise_multiplier_of(1e-5, 240, 24, 2.0)
@@ -123,6 +145,7 @@ def test_events() -> None:
     assert everyone == SelfComposed(GaussianAnswer(noise_multiplier_of(1e-5, 10, 10, 2.0), 20.0), 1)
     assert clipped_event(np.array([]), 10, 5, 2.0, order="cyclic") == Composed()
     assert clipped_event(np.full(3, 1e9), 10, 5, 2.0, order="cyclic") is None
+    assert clipped_event(np.full(3, 1e-4), 2000, 2000, 2000.0, order="uniform") is None
 
 
 def test_events_of_step_sizes_that_vary() -> None:
@@ -222,6 +245,13 @@ def test_too_little_noise() -> None:
     report = model.fit(X, Y).privacy_report_
     assert report.epsilon == math.inf
     assert not report.private
+
+
+def test_a_step_size_that_is_too_large() -> None:
+    with pytest.warns(DivergingChainWarning):
+        SGLDRegressor(step_size=1.0, n_steps=3, random_state=0).fit(X, Y)
+    with pytest.raises(InputError, match="too large"):
+        SGLDRegressor(n_steps=3).fit(np.full((3, 1), 1e160), [1.0, 2.0, 3.0])
 
 
 def test_names_and_series() -> None:
