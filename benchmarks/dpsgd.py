@@ -32,7 +32,7 @@ NOISES, SIZES = (3.0, 4.5, 6.0, 12.0), (50, 100, 150, 200)
 # Widths, records, batch size, steps.
 MODELS = [((64, 10), TRAIN, 64, 2000), ((64, 128, 10), TRAIN, 256, 500), ((256, 512, 10), 20_000, 512, 60)]
 CONTENDERS = ["wor", "wr", "poisson", "opacus hooks", "opacus ghost"]
-ROUNDS = 3
+ROUNDS = 5
 
 Floats = NDArray[np.float64]
 
