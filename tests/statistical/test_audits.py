@@ -33,7 +33,7 @@ from thresholdout.accounting import (
 )
 from thresholdout.auditing import audit_learner, audit_outputs, audit_sampler
 from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.learning import DPSGDClassifier
+from thresholdout.learning import DPSGDClassifier, sgld_sample, step_size, worst_case_pair
 from thresholdout.learning.dpsgd.batches import Batches
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
 from thresholdout.noise import NoiseSource, SeededNoise
@@ -381,3 +381,35 @@ class TestDPSGD:
             progress=False,
         )
         assert result.contradicts(0.3, claim) == caught
+
+
+class TestSGLD:
+    """The sampler on the worst pair of 100 records; exact epsilons at delta 0.001 from an independent computation."""
+
+    records = 100
+
+    def audit(self, order: str, epochs: int, draws: int) -> Any:
+        alpha, beta, x_high = 1.0, 4.0, 1.0
+        pair = worst_case_pair(self.records, self.records**1.2, x_high)
+        eta = step_size(self.records, x_high, alpha, beta)
+
+        def sampler(part: int) -> Callable[[int, np.random.Generator], Floats]:
+            x, y = pair[part]
+            return lambda size, rng: sgld_sample(
+                x, y, alpha, beta, eta, epochs * self.records, order=order, n_chains=size, rng=rng
+            )
+
+        return audit_sampler(
+            sampler(0), sampler(1), delta=0.001, confidence=SURE, draws=draws, attack="gaussian", random_state=3
+        )
+
+    @pytest.mark.parametrize(("epochs", "exact", "least"), [(1, 1.2689715, 0.2), (4, 7.0572956, 2.0)])
+    def test_sweeps_in_a_secret_order(self, epochs: int, exact: float, least: float) -> None:
+        assert least < self.audit("cyclic", epochs, 20_000).epsilon < exact
+
+    def test_fresh_draws_are_told_apart_in_the_other_direction(self) -> None:
+        """Defect E7: no event that is likely on the first data set shows more than the cap, one on the second does."""
+        cap = -4 * self.records * math.log1p(-1 / self.records)
+        result = self.audit("uniform", 4, 60_000)
+        assert result.epsilon > cap
+        assert result.fp[0] < 10 < result.n_fn - result.fn[0]
