@@ -125,6 +125,14 @@ def test_refining_the_prior_only_follows_the_posterior() -> None:
     assert refined.posterior_.is_pd()
 
 
+def test_a_start_that_is_not_forgotten_is_no_evidence_of_large_weights() -> None:
+    """Refined with the start in it, the prior's variance would grow from pass to pass, and predictions with it."""
+    X, y = friedman(150)
+    with pytest.warns(LowInformationWarning):
+        model = PBPRegressor((20,), n_epochs=25, gamma=1e-3, random_state=0).fit(X, y)
+    assert 0.7 < model.theta_0_.Lam.min() <= model.theta_0_.Lam.max() < 1.1
+
+
 def private_fit(X: Any, y: Any, **settings: Any) -> PBPRegressor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)
