@@ -160,7 +160,7 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         finally:
             self._store(parameters)
         if not np.isfinite(self._shown()).all():
-            warnings.warn("the parameters are not finite; try a smaller learning_rate", DivergedWarning, stacklevel=4)
+            warnings.warn("the parameters are not finite; try a smaller learning_rate", DivergedWarning, stacklevel=5)
 
     def _store(self, parameters: Floats) -> None:
         self._parameters = parameters
