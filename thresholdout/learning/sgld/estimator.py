@@ -36,6 +36,7 @@ BEFORE = (
     "worst-case pair the iterates lose far more (privacy_curve, plot_privacy)"
 )
 AFTER = "the distance between the law of the last state and the posterior, which no number of steps bounds here"
+SEED = "random_state stays secret and served for no other release: it gives the noise away"
 NOTHING = 700.0  # an epsilon that protects nothing
 CONDITION = "one exact draw were released instead, and all records are in the domain"
 STEP = "the step size was chosen from the largest rows of the data; give step_size, epsilon or domain instead"
@@ -379,7 +380,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             leaks = tuple(dict.fromkeys((*leaks, BEFORE, AFTER)))
         assumptions: tuple[str, ...] = ()
         if event is not None:
-            seed = () if self.random_state is None else ("random_state stays secret: it gives the noise away",)
+            seed = () if self.random_state is None else (SEED,)
             assumptions = (FLOATING_POINT, *seed)
         details: dict[str, Any] = {"chains": problem.chains, "steps": problem.eta.size}
         if self.domain is not None and problem.clip is None:

@@ -118,8 +118,8 @@ def sgld_sample(
 
     Notes
     -----
-    Memory does not grow with the number of steps, unless the path is returned; nor, beyond the result, with that of
-    chains.
+    Chains run in groups: beyond the result, memory is bounded whatever their number, and grows with that of steps by
+    two numbers for each.
 
     Examples
     --------
