@@ -276,21 +276,50 @@ def calibrate(
     def cost(value: float) -> float:
         return _smallest_epsilon(composed_accountants(make_event(value), adjacency, makers)[0], delta)
 
+    above = math.inf
     while (epsilon := cost(high)) > target:
         if high >= most:
             seen = f"{target:g}, while {high:g} costs {epsilon:g}"
             raise InputError("target_epsilon", seen, "a target that a parameter within the limits meets")
-        low, high = high, min(most, 10 * high)
-    while low > least and cost(low) <= target:
-        low, high = max(least, low / 10), low
-    low = min(low, high)
-    while high > low * (1 + tolerance):
-        middle = math.sqrt(low * high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if cost(middle) <= target else (middle, high)
+        low, high, above = high, min(most, 10 * high), epsilon
+    while above == math.inf and high > least:
+        # Costs fall at least like 1 / parameter, mostly, and small parameters take long to account for.
+        guess = max(least, high * max(0.1, 0.95 * epsilon / target))
+        if (found := cost(guess)) > target:
+            low, above = guess, found
+        else:
+            low, high, epsilon = guess, guess, found
+    high = _narrowed(cost, target, (min(low, high), high), (above, epsilon), tolerance)
     event = check_event(make_event(high))
     return Calibration(high, event, cost(high), delta)
+
+
+def _narrowed(
+    cost: Callable[[float], float],
+    target: float,
+    ends: tuple[float, float],
+    costs: tuple[float, float],
+    tolerance: float,
+) -> float:
+    """Return a parameter that meets a target, close to one that does not: secants in logarithms, and halving."""
+    (low, high), (above, below) = ends, costs
+    side, trial = 1.0, 0
+    while high > low * (1 + tolerance):
+        middle = math.sqrt(low * high)
+        if trial % 4 != 3 and below > 0 and above < math.inf:
+            start, end = math.log(above / target), math.log(below / target)
+            root = math.log(low) + math.log(high / low) * start / (start - end)
+            # A little to the side that has not moved, so that both ends come close.
+            nearer = math.exp(root + side * 0.4 * tolerance)
+            middle = nearer if low < nearer < high else middle
+        if not low < middle < high:
+            break
+        if (found := cost(middle)) <= target:
+            high, below, side = middle, found, -1.0
+        else:
+            low, above, side = middle, found, 1.0
+        trial += 1
+    return high
 
 
 def step_of(sampling: str, sigma: float, batch_size: int, dataset_size: int) -> Event:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeGuard
 
 from thresholdout.accounting.accountant import Accountant, Stated
 from thresholdout.accounting.arguments import open_unit, positive, probability
@@ -19,7 +20,7 @@ from thresholdout.accounting.pld.distribution import (
     worst_epsilon,
 )
 from thresholdout.accounting.pld.loss import DominatingPair
-from thresholdout.accounting.pld.pairs import Discrete
+from thresholdout.accounting.pld.pairs import Discrete, GaussianMixture, gaussian
 
 __all__ = ["DistributionAccountant"]
 
@@ -72,7 +73,7 @@ class DistributionAccountant(Accountant):
         for event, times in sorted(self.counts.items(), key=lambda item: repr(item[0])):
             for way, pair in zip(ways, choose(event, self.adjacency) or (), strict=False):
                 way[pair] = way.get(pair, 0) + times
-        known = [_without_far_anchors(way) for way in (ways[:1] if ways[0] == ways[1] else ways) if way]
+        known = [_without_far_anchors(_one_gaussian(way)) for way in (ways[:1] if ways[0] == ways[1] else ways) if way]
         return [PrivacyLossDistribution(way) for way in known]
 
     def epsilon(self, delta: float) -> float:
@@ -130,3 +131,16 @@ def _without_far_anchors(steps: dict[DominatingPair, int]) -> dict[DominatingPai
         kept = replace(pair, base=None) if small and isinstance(pair, Discrete) else pair
         found[kept] = found.get(kept, 0) + times
     return found
+
+
+def _one_gaussian(steps: dict[DominatingPair, int]) -> dict[DominatingPair, int]:
+    """Return steps with all Gaussian answers in one: squared shifts add up [PROOFS.md, P8]."""
+    shifts = [(pair.shifts[0], times) for pair, times in steps.items() if _is_gaussian(pair)]
+    if len(shifts) < 2 and not any(times > 1 for _, times in shifts):
+        return steps
+    total = math.sqrt(math.fsum(times * shift**2 for shift, times in shifts)) * (1.0 + 1e-15)
+    return {gaussian(total): 1, **{pair: times for pair, times in steps.items() if not _is_gaussian(pair)}}
+
+
+def _is_gaussian(pair: DominatingPair) -> TypeGuard[GaussianMixture]:
+    return isinstance(pair, GaussianMixture) and pair.weights == (1.0,) and pair.omitted == 0.0

@@ -115,9 +115,9 @@ class Composed:
         self.size = size
         self._convolve()
 
-    def strays(self, tilt: float) -> bool:
-        """Whether another tilt is so far that the sum's bounds there are much less accurate."""
-        return not self.empty and abs(tilt - self.tilt) * self.spread > 1.5
+    def strays(self, tilt: float, spread: float) -> bool:
+        """Whether another tilt, with its spread, is so far that the sum's bounds there are much less accurate."""
+        return not self.empty and abs(tilt - self.tilt) * max(self.spread, spread) > 1.5
 
     def _moments(self, tilt: float) -> tuple[Floats, Floats, Floats]:
         found = np.array([tilted_moments(lattice.losses, lattice.mass, tilt) for lattice in self._lattices])

@@ -207,7 +207,7 @@ class PrivacyLossDistribution:
                 sums = [search.upper(step, tilt)]
                 high = min(high, smallest(sums[0], target, guess))
                 again = 2.0 * tilt if high == math.inf else search.rough.tilt_of_epsilon(high)
-                if not sums[0].strays(again):
+                if not sums[0].strays(again, search.rough.moments(again)[2]):
                     break
                 tilt, guess = again, (high if high < math.inf else guess)
             if both and high > floor:

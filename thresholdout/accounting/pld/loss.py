@@ -60,7 +60,7 @@ class Piece:
         far = np.abs(t) + self.centre + 1.0
         with np.errstate(under="ignore"):
             quadrature = np.exp(np.minimum(far, 200.0) / 4.0)
-        found: Floats = 2.0**-53 * (48.0 + 10.0 * self.terms + 3.0 * far**2) + 1e-16 * quadrature
+        found: Floats = 2.0**-53 * (48.0 + 10.0 * self.terms + 4.0 * far**2) + 1e-16 * quadrature
         return np.minimum(found, 0.5)
 
     def raised(self, t: float) -> float:

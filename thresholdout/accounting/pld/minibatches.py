@@ -165,10 +165,12 @@ def fswr_pairs(
     shifts = tuple(_up(shift * n) for n in range(1, len(weights) + 1))
     if chosen(adjacency, "adjacency", ADJACENCIES) == "add_remove":
         return tuple(GaussianMixture(shifts, weights, added, left) for added in (False, True))
-    # Rounded so that neither the labels nor the rate are too small: masses above 1 are bounds all the same.
-    total = math.fsum(weights) * (1.0 + 1e-15)
-    known = tuple(weight / math.fsum(weights) * (1.0 + 2.0**-50) for weight in weights)
-    return (Symmetrised(shifts, known, total, left / total),)
+    # The rate counts draws that are left out, too; rounded so that neither labels nor the rate are too small: masses
+    # above 1 are bounds all the same.
+    listed = math.fsum(weights)
+    total = min(1.0, (listed + left) * (1.0 + 1e-15))
+    known = tuple(weight / listed * (1.0 + 2.0**-50) for weight in weights)
+    return (Symmetrised(shifts, known, total, left),)
 
 
 Noise = float | Sequence[float] | np.ndarray[Any, Any]

@@ -80,7 +80,6 @@ class GaussianMixture:
         """Return the privacy loss; `tail` is the probability that may be left out at each end."""
         far, most = reach(tail), max(self.shifts)
         shifts, weights = np.array(self.shifts), np.array(self.weights)
-        scale = math.fsum(self.weights)
         zero = math.fsum([1.0, *(-weight for weight in self.weights)])
         terms = len(self.shifts)
 
@@ -102,13 +101,20 @@ class GaussianMixture:
             return power / a + 0.5 * a
 
         single = outcome if len(self.shifts) == 1 else None
+        top = _top(self.shifts, self.weights, tail)
+        scale = _scale(self.shifts, self.weights, max(far, top))
         if self.added:
             inverse = None if single is None else lambda value: -single(-value)
             piece = Piece(-far, far, lambda t: -ratio(-t), normal, most, scale, inverse, terms=terms)
             slack = -math.log1p(-self.omitted / zero) if self.omitted > 0 else 0.0
             return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail, slack=slack * (1.0 + 1e-12))
-        piece = Piece(-far, _top(self.shifts, self.weights, tail), ratio, mixture, most, scale, single, terms=terms)
+        piece = Piece(-far, top, ratio, mixture, most, scale, single, terms=terms)
         return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail + self.omitted)
+
+
+def _scale(shifts: tuple[float, ...], weights: tuple[float, ...], most: float) -> float:
+    """Return a bound, up to a factor, on ``sum w |exp(s t - s^2 / 2) - 1|`` where it is at most 1, for |t| <= most."""
+    return math.fsum(w * min(1.0, 3.0 * s * (most + s + 1.0)) for s, w in zip(shifts, weights, strict=True))
 
 
 def _top(shifts: tuple[float, ...], weights: tuple[float, ...], tail: float) -> float:
@@ -199,6 +205,7 @@ class Symmetrised:
 def _two_sides(a: float, b: float, q: float, far: float, above: float) -> list[Piece]:
     """Return the pieces of positive and negative loss of one shift."""
     shift, weight = np.array([a]), np.array([q])
+    scale = _scale((a,), (q,), a + max(far, above))
 
     def outcome(value: Floats) -> Floats:
         power: Floats = np.where(
@@ -215,7 +222,7 @@ def _two_sides(a: float, b: float, q: float, far: float, above: float) -> list[P
             lambda t: np.maximum(log_ratio(t, shift, weight), 0.0),
             lambda t: b * ((1.0 - q) * normal(t) + q * normal(t, a)),
             a,
-            q,
+            scale,
             outcome,
         )
     ]
@@ -227,7 +234,7 @@ def _two_sides(a: float, b: float, q: float, far: float, above: float) -> list[P
                 lambda t: -np.maximum(log_ratio(-t, shift, weight), 0.0),
                 lambda t: b * normal(t),
                 a,
-                q,
+                scale,
                 lambda value: -outcome(-value),
             )
         )
@@ -287,7 +294,7 @@ class OppositeShifts:
             return (1.0 - q) * normal(t) + q * normal(t, a)
 
         # Where the two logarithms nearly cancel, each may be as large as log(1 - q):
-        scale = q + (-math.log1p(-q) if q < 1.0 else a)
+        scale = _scale((a,), (1.0,), a + far) * (q + (-math.log1p(-q) if q < 1.0 else a))
         piece = Piece(-far, a + far, ratio, mixture, a, scale)
         return Loss((piece,), below=((piece.raised(-far), tail),), infinite=tail)
 
