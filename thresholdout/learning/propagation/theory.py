@@ -130,9 +130,9 @@ def dp_sep_kl_bound(
     q: GaussianNatural,
     s1: float,
     s2: float,
+    rho: float,
     M: float,
     *,
-    rho: float = 1e-4,
     variant: Literal["repaired", "paper"] = "repaired",
 ) -> KLBound:
     """Bound the divergence from a posterior to the same one with noise on its natural parameters.
@@ -144,11 +144,11 @@ def dp_sep_kl_bound(
     s1, s2 : float
         Standard deviations of the noise on ``eta`` and on the upper triangle of ``Lam``, 0 or more. Of an update they
         are both ``sigma * sensitivity(N, C, gamma)``.
+    rho : float
+        What eigenvalues of at most 0 become, above 0; the repaired bound does not depend on it.
     M : float
         How much noise on the precision, in spectral norm, is reckoned with; 0 or more. More of it is more likely to
         be enough, and bounds less.
-    rho : float
-        What eigenvalues of at most 0 become; the paper's variant needs it, the repaired one does not.
     variant : {"repaired", "paper"}
         "repaired" is proved in THEORY.md and rounded to the safe side. "paper" is Theorem 4.1 as printed, which is
         wrong (counterexample there), to compare with.
@@ -167,7 +167,7 @@ def dp_sep_kl_bound(
     Examples
     --------
     >>> q = GaussianNatural([2.0, -1.0], [[6.0, 1.0], [1.0, 3.0]])
-    >>> bound = dp_sep_kl_bound(q, 0.05, 0.05, 0.3)
+    >>> bound = dp_sep_kl_bound(q, 0.05, 0.05, 1e-4, 0.3)
     >>> round(bound.value, 7), round(bound.probability, 6), bound.valid
     (0.0164374, 0.999506, True)
     """

@@ -76,7 +76,7 @@ def test_erratum_10_the_printed_divergence_of_clipping_is_wrong(C: float, printe
 def test_worked_bounds(
     s: float, M: float, printed: float, chance: float, repaired: float, repaired_chance: float
 ) -> None:
-    paper, ours = dp_sep_kl_bound(WORKED, s, s, M, rho=LEAST, variant="paper"), dp_sep_kl_bound(WORKED, s, s, M)
+    paper, ours = dp_sep_kl_bound(WORKED, s, s, LEAST, M, variant="paper"), dp_sep_kl_bound(WORKED, s, s, 1e-4, M)
     assert paper.value == pytest.approx(printed, rel=1e-8)
     assert paper.probability == pytest.approx(chance, rel=1e-9)
     assert len(paper.terms) == 6
@@ -85,7 +85,7 @@ def test_worked_bounds(
 
 
 def test_printed_bound_is_undefined_for_a_small_floor() -> None:
-    found = dp_sep_kl_bound(WORKED, 0.1, 0.1, 0.5, rho=1e-4, variant="paper")
+    found = dp_sep_kl_bound(WORKED, 0.1, 0.1, 1e-4, 0.5, variant="paper")
     assert not found.valid
     assert np.isnan(found.value)
     assert found.h is not None
@@ -94,7 +94,7 @@ def test_printed_bound_is_undefined_for_a_small_floor() -> None:
 
 def test_printed_bound_vanishes_without_noise() -> None:
     rho = float(np.linalg.eigvalsh(WORKED.Lam)[0])
-    assert dp_sep_kl_bound(WORKED, 0, 0, 0, rho=rho, variant="paper").value == pytest.approx(0, abs=1e-12)
+    assert dp_sep_kl_bound(WORKED, 0, 0, rho, 0, variant="paper").value == pytest.approx(0, abs=1e-12)
 
 
 def test_worked_leading_order() -> None:
@@ -117,7 +117,7 @@ def test_leading_order_is_the_mean_of_simulated_updates() -> None:
 def test_erratum_11_the_divergence_falls_as_the_square_of_the_number_of_records() -> None:
     first, second = (kl_leading_order(WORKED, 2 * 1.5 / N, 2 * 1.5 / N) for N in (1000, 10_000))
     assert first / second == pytest.approx(100, rel=1e-9)  # the paper says 10
-    bounds = [dp_sep_kl_bound(WORKED, 3 / N, 3 / N, 30 / N).value for N in (1000, 10_000)]
+    bounds = [dp_sep_kl_bound(WORKED, 3 / N, 3 / N, 1e-4, 30 / N).value for N in (1000, 10_000)]
     assert bounds[0] / bounds[1] == pytest.approx(100, rel=0.02)
 
 
@@ -132,7 +132,7 @@ def shifted(eta: Floats, Lam: Floats, s: float, rho: float, draws: int, seed: in
 @pytest.mark.statistical
 def test_erratum_7_theorem_4_1_is_false() -> None:
     """A negative bound on a divergence of 0.2367; the simulated mean is a hundred standard errors above it."""
-    found = dp_sep_kl_bound(BROKEN, 0.01, 0.01, 0.06, rho=0.8, variant="paper")
+    found = dp_sep_kl_bound(BROKEN, 0.01, 0.01, 0.8, 0.06, variant="paper")
     assert found.valid
     assert found.value == pytest.approx(-0.0442, abs=5e-5)
     assert found.probability == pytest.approx(0.99975, abs=5e-6)
@@ -140,7 +140,7 @@ def test_erratum_7_theorem_4_1_is_false() -> None:
     error = 6 * truth.std() / np.sqrt(truth.size)
     assert abs(truth.mean() - 0.2367) < error + 5e-5
     assert truth.min() > 0 > found.value
-    ours = dp_sep_kl_bound(BROKEN, 0.01, 0.01, 0.06)
+    ours = dp_sep_kl_bound(BROKEN, 0.01, 0.01, 0.8, 0.06)
     assert ours.valid
     assert ours.value > kl_leading_order(BROKEN, 0.01, 0.01)
 
@@ -165,7 +165,7 @@ def test_no_noise_within_the_limit_breaks_the_repaired_bound(d: int, seed: int, 
     eta = rng.normal(0, 3, d)
     q = GaussianNatural(eta, Lam)
     M = share * float(np.linalg.eigvalsh(q.Lam)[0])
-    bound = dp_sep_kl_bound(q, s1, 0.1, M)
+    bound = dp_sep_kl_bound(q, s1, 0.1, 1e-4, M)
     assert bound.valid
     vectors = np.linalg.eigh(q.Lam)[1]
     worst = [-M * np.eye(d), M * np.eye(d), -M * np.outer(vectors[:, 0], vectors[:, 0])]
@@ -183,7 +183,7 @@ def test_no_noise_within_the_limit_breaks_the_repaired_bound(d: int, seed: int, 
 def test_the_bound_is_attained_and_rounded_up(d: int, scale: float, share: float, s1: float, mean: float) -> None:
     """For a multiple of the identity and E = -M, it is an equality, computed here with 60 digits."""
     M = share * scale
-    bound = dp_sep_kl_bound(GaussianNatural(np.full(d, mean), scale * np.eye(d)), s1, 1.0, M)
+    bound = dp_sep_kl_bound(GaussianNatural(np.full(d, mean), scale * np.eye(d)), s1, 1.0, 1e-4, M)
     with mpmath.workdps(60):
         r, c = mpmath.mpf(M) / mpmath.mpf(scale), mpmath.mpf(scale)
         quadratic = (mpmath.mpf(s1) ** 2 * d / c + r**2 * d * mpmath.mpf(mean) ** 2 / c) / (1 - r)
@@ -198,20 +198,22 @@ def test_the_probability_of_the_repaired_bound(s: float, M: float) -> None:
     """Noise above M is rarer than promised in 2e4 draws; its sampling error is left out, as the promise is loose."""
     E = symmetric_noise(np.random.default_rng(9), 20_000, 2, s)
     outside = (np.abs(np.linalg.eigvalsh(E)).max(axis=1) > M).mean()
-    assert outside <= 1 - dp_sep_kl_bound(WORKED, s, s, M).probability
-    assert (np.abs(np.linalg.eigvalsh(2 * E)).max(axis=1) > M).mean() > 1 - dp_sep_kl_bound(WORKED, s, s, M).probability
+    assert outside <= 1 - dp_sep_kl_bound(WORKED, s, s, 1e-4, M).probability
+    assert (np.abs(np.linalg.eigvalsh(2 * E)).max(axis=1) > M).mean() > 1 - dp_sep_kl_bound(
+        WORKED, s, s, 1e-4, M
+    ).probability
 
 
 @pytest.mark.parametrize("M", [2.6972243624, 5.0])
 def test_no_bound_where_an_eigenvalue_could_be_lost(M: float) -> None:
-    found = dp_sep_kl_bound(WORKED, 0.1, 0.1, M)
+    found = dp_sep_kl_bound(WORKED, 0.1, 0.1, 1e-4, M)
     assert not found.valid
     assert np.isnan(found.value)
 
 
 def test_without_noise_nothing_moves() -> None:
-    assert dp_sep_kl_bound(WORKED, 0, 0, 0).value == 0
-    assert dp_sep_kl_bound(WORKED, 0, 0, 0).probability == 1
+    assert dp_sep_kl_bound(WORKED, 0, 0, 1e-4, 0).value == 0
+    assert dp_sep_kl_bound(WORKED, 0, 0, 1e-4, 0).probability == 1
 
 
 def exact_inverse(matrix: Floats) -> mpmath.matrix:
@@ -259,13 +261,13 @@ def test_bad_input() -> None:
     with pytest.raises(InputError, match="q: "):
         clipped_kl(diagonal, 1.0)
     with pytest.raises(InputError, match="q: "):
-        dp_sep_kl_bound(GaussianNatural([1.0], [[-1.0]]), 0.1, 0.1, 0.1)
+        dp_sep_kl_bound(GaussianNatural([1.0], [[-1.0]]), 0.1, 0.1, 0.1, 0.1)
     with pytest.raises(InputError, match="p: "):
         kl_gaussian(WORKED, diagonal)
     with pytest.raises(InputError, match="variant"):
-        dp_sep_kl_bound(WORKED, 0.1, 0.1, 0.1, variant="proved")  # type: ignore[arg-type]
-    for s1, s2, M in ((-1.0, 0.1, 0.1), (0.1, np.nan, 0.1), (0.1, 0.1, -0.1)):
+        dp_sep_kl_bound(WORKED, 0.1, 0.1, 0.1, 0.1, variant="proved")  # type: ignore[arg-type]
+    for s1, s2, rho, M in ((-1.0, 0.1, 0.1, 0.1), (0.1, np.nan, 0.1, 0.1), (0.1, 0.1, 0.1, -0.1), (0.1, 0.1, 0.0, 0.1)):
         with pytest.raises(InputError):
-            dp_sep_kl_bound(WORKED, s1, s2, M)
+            dp_sep_kl_bound(WORKED, s1, s2, rho, M)
     with pytest.raises(InputError, match="C: "):
         clipped_kl(WORKED, 0.0)
