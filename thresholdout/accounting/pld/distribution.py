@@ -198,7 +198,7 @@ class PrivacyLossDistribution:
         search = Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count), wanted)
         tilt = search.rough.tilt_of_delta(target)
         guess = search.rough.moments(tilt)[1]
-        allowed = max(0.8 * _SHARE * wanted * max(guess, 1e-300), 0.25 * (floor - guess))
+        allowed = max(_SHARE * wanted * max(guess, 1e-300), 0.25 * (floor - guess))
         step = search.width(allowed, tilt)
         both = both or not search.predictable(step)
         low, high, sums = 0.0, math.inf, []
@@ -273,7 +273,7 @@ class PrivacyLossDistribution:
         search = Search(self._steps, tail, min(wanted / (slope * max(target, 1.0 / slope)), wanted))
         tilt = search.rough.tilt_of_epsilon(target)
         slope = max(tilt, 1.0 / max(search.rough.moments(tilt)[2], 1e-300))
-        step = search.width(0.8 * _SHARE * wanted / slope, slope)
+        step = search.width(_SHARE * wanted / slope, slope)
         both = both or not search.predictable(step)
         low, high = 0.0, 1.0
         for _ in range(_ROUNDS):
@@ -299,10 +299,10 @@ def _finer(ratio: float) -> float:
 
 def _why(low: float, high: float, wanted: float, sums: list[Composed]) -> str:
     """Return why bounds are further apart than wanted."""
-    if high - low <= wanted * high or high < 1e-290:
-        return ""
     if high == math.inf:
         return "losses that count as infinite are more likely than delta"
+    if high - low <= wanted * high or high < 1e-290:
+        return ""
     if any(each.wide for each in sums if not each.empty):
         return "the sum of all losses reaches too far for the largest lattice"
     if any(each.rounding > 0.01 * wanted for each in sums if not each.empty):

@@ -148,7 +148,8 @@ class Search:
 
     def width(self, excess: float, tilt: float) -> float:
         """Return the width of the lattice, or what is nearest to it, for an excess of the upper epsilon."""
-        return self.step(math.sqrt(12.0 * excess / (self.count * (1.0 + tilt))), tilt)
+        spare = 0.65 if len(self._above.pairs) < len(self._given) else 0.8  # mixtures of levels take their part
+        return self.step(math.sqrt(12.0 * spare * excess / (self.count * (1.0 + tilt))), tilt)
 
     def upper(self, step: float, tilt: float) -> Composed:
         """Return the sum of losses on a lattice with larger divergences."""
@@ -165,6 +166,8 @@ class Search:
             same = dict(zip(self._above.pairs, self._losses, strict=True))
             self._lower_losses = [same.get(pair) or pair.loss(self._tail) for pair in self._below.pairs]
         guides = dict(zip(self._above.pairs, self._high, strict=True))
+        for pair, (_, second) in zip(self._given, self._above.columns.tolist(), strict=True):
+            guides.setdefault(pair, self._high[second])  # of the next level, so that it reaches as far
         lattices = []
         for pair, loss in zip(self._below.pairs, self._lower_losses, strict=True):
             lattices.append(optimistic(loss, guides.get(pair) or pessimistic(loss, step)))
