@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.auditing.goals import Goal
-from thresholdout.auditing.limits import approximate_limits
+from thresholdout.auditing.limits import approximate_upper
 from thresholdout.errors import InputError, InputTypeError
 
 __all__ = ["ATTACKS", "Attack", "Score", "best_cut", "check_attack", "gaussian", "histogram", "logistic", "plain"]
@@ -194,9 +194,10 @@ def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[f
         cuts = cuts[np.unique(ranks.astype(np.int64))]
     fp = first.size - np.searchsorted(first, cuts, side="left")
     fn = np.searchsorted(second, cuts, side="left")
-    limits = [approximate_limits(part.size, alpha / 2.0) for part in (first, second)]
-    above = goal.order(limits[0][fp], limits[1][fn])
-    below = goal.order(limits[0][first.size - fp], limits[1][second.size - fn])
+    above, below = (
+        goal.order(approximate_upper(a, first.size, alpha / 2.0), approximate_upper(b, second.size, alpha / 2.0))
+        for a, b in ((fp, fn), (first.size - fp, second.size - fn))
+    )
     orders = np.maximum(above, below)
     if orders.max() > 0.0:
         best = np.flatnonzero(orders == orders.max())

@@ -14,7 +14,7 @@ from thresholdout.accounting.binomial import window
 from thresholdout.accounting.rounding import TINY, tail_slack
 from thresholdout.errors import InputError
 
-__all__ = ["approximate_limits", "check_successes", "clopper_pearson_upper"]
+__all__ = ["approximate_limits", "approximate_upper", "check_successes", "clopper_pearson_upper"]
 
 Floats = NDArray[np.float64]
 
@@ -90,11 +90,18 @@ def clopper_pearson_upper(k: int, n: int, alpha: float) -> float:
     return min(1.0, found)
 
 
+def approximate_upper(k: NDArray[np.int64], n: int, alpha: float) -> Floats:
+    """Return the limits after each of several numbers of events, in plain floating point: for comparisons only."""
+    found = np.ones(k.shape)
+    some = k < n
+    events = k[some].astype(np.float64)
+    found[some] = special.betainccinv(events + 1.0, n - events, alpha)
+    return found
+
+
 @lru_cache(maxsize=32)
 def approximate_limits(n: int, alpha: float) -> Floats:
-    """Return the upper limits after 0, 1, ..., n events, which never fall; in plain floating point, read only."""
-    k = np.arange(n, dtype=np.float64)
-    found = np.append(special.betainccinv(k + 1.0, n - k, alpha), 1.0)
-    found = np.maximum.accumulate(found)
+    """Return `approximate_upper` after 0, 1, ..., n events, made to never fall; read only."""
+    found = np.maximum.accumulate(approximate_upper(np.arange(n + 1), n, alpha))
     found.setflags(write=False)
     return found

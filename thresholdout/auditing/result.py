@@ -50,7 +50,7 @@ class AuditResult:
     >>> result = audit_sampler(lambda size, rng: rng.normal(size=size), lambda size, rng: rng.normal(1, size=size),
     ...                        delta=1e-3, random_state=0)
     >>> result
-    <epsilon >= 2.11 at delta 0.001, confidence 0.9>
+    <epsilon >= 2.09 at delta 0.001, confidence 0.9>
     >>> result.contradicts(1.0, 1e-3), result.contradicts(4.0, 1e-3)
     (True, False)
     """
