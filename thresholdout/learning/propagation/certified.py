@@ -98,6 +98,6 @@ def log_deficit_bound(r: float) -> float:
     """
     if r <= 0.5:
         total = sum(r**k / k for k in range(60, 1, -1)) + r**61 / (61 * (1 - r))
-        return total * (1 + 128 * EPS)
+        return total * (1 + 128 * EPS) + (1e-300 if r else 0.0)  # squares of the smallest numbers vanish
     logarithm = -math.log1p(-r)
     return logarithm - r + 4 * EPS * (logarithm + r)
