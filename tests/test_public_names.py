@@ -8,6 +8,8 @@ import pytest
 import graphs
 import thresholdout
 import thresholdout.accounting
+import thresholdout.auditing
+import thresholdout.learning
 import thresholdout.ledger
 import thresholdout.model_selection
 
@@ -20,7 +22,15 @@ def indexed(package: str) -> set[str]:
     return {name for row in re.findall(r"^\| (`.*?) \|", section, re.M) for name in re.findall(r"`(\w+)", row)}
 
 
-PACKAGES = [graphs, thresholdout, thresholdout.model_selection, thresholdout.ledger, thresholdout.accounting]
+PACKAGES = [
+    graphs,
+    thresholdout,
+    thresholdout.model_selection,
+    thresholdout.ledger,
+    thresholdout.accounting,
+    thresholdout.learning,
+    thresholdout.auditing,
+]
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
