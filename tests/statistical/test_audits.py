@@ -408,7 +408,8 @@ class TestSGLD:
 
     def test_fresh_draws_are_told_apart_in_the_other_direction(self) -> None:
         """Defect E7: no event that is likely on the first data set shows more than the cap, one on the second does."""
-        cap = -4 * self.records * math.log1p(-1 / self.records)
-        result = self.audit("uniform", 4, 60_000)
-        assert result.epsilon > cap
-        assert result.fp[0] < 10 < result.n_fn - result.fn[0]
+        cap = -3 * self.records * math.log1p(-1 / self.records)
+        result = self.audit("uniform", 3, 100_000)
+        assert result.epsilon > cap + 0.3
+        assert result.fp[0] < 0.001 * result.n_fp
+        assert result.n_fn - result.fn[0] > 0.01 * result.n_fn
