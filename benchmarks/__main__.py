@@ -10,7 +10,8 @@ import benchmarks
 
 
 def main(chosen: list[str]) -> None:
-    names = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "__main__")
+    found = (module for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg)
+    names = sorted(module.name for module in found if module.name != "__main__")
     unknown = sorted(set(chosen) - set(names))
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(names)}")
