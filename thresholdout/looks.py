@@ -81,8 +81,9 @@ class LooksRecorded:
         self._check_first(first)
         names = self._look_names()
         later, early = self._read_looks(names, first=False), self._read_looks(names, first=True)
-        later, early = (later, Composed([early, more])) if first else (Composed([later, more]), early)
-        return with_looks(self._alone, self.dependence, self._parameters, later, early)
+        if first:
+            return with_looks(self._alone, self.dependence, self._parameters, later, more)
+        return with_looks(self._alone, self.dependence, self._parameters, Composed([later, more]), early)
 
     def _check_first(self, first: bool) -> None:
         if not isinstance(first, bool):
@@ -90,6 +91,9 @@ class LooksRecorded:
         asked = self._ledger.count(self._id)
         if first and asked:
             raise InputError("first", f"true, and {asked} questions were asked", "false, or a guard that nobody asked")
+        if first and self._look_names():
+            expected = "false, or one call for all of them, Composed([...]), before any of them releases something"
+            raise InputError("first", "true, and an earlier look was recorded", expected)
 
     def record_look(self, event: Event, *, first: bool = False, void: bool = False) -> Certificate:
         """Record another private look at the holdout. Do this *before* anything that it releases is seen.
@@ -104,7 +108,8 @@ class LooksRecorded:
         first : bool, default=False
             The look was chosen before any answer of this guard was seen, and nobody has asked it yet. Then a look with
             a delta, such as the training of a model by DP-SGD, can be taken into account too if records are
-            independent, and a pure one costs less.
+            independent, and a pure one costs less. Several such looks are recorded together, as one event, since the
+            privacy of the second must not be chosen in view of what the first released (what it computes may be).
         void : bool, default=False
             Record a look also when no certificate can take it into account; later half-widths are the whole range.
 
@@ -117,7 +122,7 @@ class LooksRecorded:
         ------
         InputError
             When the guard's answers would have no half-width any more, and `void` is false; or when `first` is true
-            and questions were asked. Nothing was recorded.
+            and questions were asked, or looks recorded. Nothing was recorded.
 
         Examples
         --------
@@ -159,7 +164,10 @@ class LooksRecorded:
             except LedgerMismatch:  # another process took this number
                 if self._ledger.document(self._id, name) is None:
                     raise
+                self._check_first(first)
                 continue
+            if first and self._ledger.count(self._id):  # asked meanwhile: no longer the first to be seen
+                return self.record_look(checked, void=True)
             return self.certificate
 
     def _look_names(self) -> tuple[str, ...]:

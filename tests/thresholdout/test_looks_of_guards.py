@@ -134,3 +134,51 @@ def test_half_widths_that_mechanisms_state_are_not_believed_after_a_look(paramet
 def test_no_event() -> None:
     with pytest.raises(InputError):
         make().record_look("training")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_looks_before_the_first_question_come_first_and_together(first: bool) -> None:
+    """How private a second one is could depend on what the first released, and then no single change of measure is."""
+    guard = make()
+    guard.record_look(BlackBox(0.01), first=first)
+    with pytest.raises(InputError, match="earlier look"):
+        guard.record_look(GaussianAnswer(500.0), first=True)
+    with pytest.raises(InputError, match="earlier look"):
+        guard.certificate_with(GaussianAnswer(500.0), first=True)
+    assert len(guard.looks.events) == 1
+    together = make()
+    certificate = together.record_look(Composed([BlackBox(0.01), GaussianAnswer(500.0)]), first=True)
+    assert certificate.chosen is not None
+    assert "decided on together" in certificate.chosen.assumes
+
+
+def test_a_question_while_a_first_look_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was not widened, so that the look counts as a later one."""
+    ledger = MemoryLedger()
+    one, two = make(ledger=ledger), make(ledger=ledger)
+    put, others = ledger.put_document, [lambda: two.ask(0.25, HOLDOUT < 2500)]
+
+    def late(guard: str, name: str, text: str) -> None:
+        if others:
+            others.pop()()
+        put(guard, name, text)
+
+    monkeypatch.setattr(ledger, "put_document", late)
+    assert one.record_look(GaussianAnswer(500.0), first=True).chosen is None
+    assert two.ask(0.25, HOLDOUT < 2600).half_width == 1.0
+
+
+def test_two_first_looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = MemoryLedger()
+    one, two = make(ledger=ledger), make(ledger=ledger)
+    put, others = ledger.put_document, [BlackBox(0.01)]
+
+    def late(guard: str, name: str, text: str) -> None:
+        if others:
+            two.record_look(others.pop(), first=True)
+        put(guard, name, text)
+
+    monkeypatch.setattr(ledger, "put_document", late)
+    with pytest.raises(InputError, match="earlier look"):
+        one.record_look(BlackBox(0.02), first=True)
+    assert one.looks == Composed([BlackBox(0.01)])

@@ -31,6 +31,7 @@ _LEAST_ORDERS = (1.001, 1.01, 1.1, 1.5, 2.0)
 _SHARES = (0.5, 0.2, 0.05)
 _RATES = np.geomspace(1e-4, 1e4, 161)
 _SMALL = (1e-1, 1e-2, 1e-4, 1e-6, 1e-9)
+_LEAST_EPSILON = 1e-9  # a release that is private at 0 is so at this, too
 
 
 def mutual_information_nats(x: float, p: float) -> float:
@@ -98,8 +99,8 @@ def approximate_nats(accountants: Sequence[Accountant], n: int, p: float) -> flo
     best = math.inf
     for delta in (p / n * share for share in _SMALL):
         for accountant in accountants:
-            epsilon = accountant.epsilon(delta)
-            if math.isfinite(epsilon) and epsilon > 0.0:
+            epsilon = max(accountant.epsilon(delta), _LEAST_EPSILON)
+            if math.isfinite(epsilon):
                 exact = min(delta, accountant.delta(epsilon))
                 best = min(best, min(_approximate(epsilon, exact, n, p, share) for share in _SHARES))
     return best
@@ -115,16 +116,11 @@ def _approximate(epsilon: float, delta: float, n: int, p: float, share: float) -
     rates = _RATES[epsilon * (1.0 + _RATES) < 300.0]
     if not len(rates):
         return math.inf
-    growth = _log_cosh(epsilon * (rates + 0.5)) - _log_cosh(np.asarray(epsilon / 2.0))
+    moved = epsilon * rates  # cosh(moved + epsilon/2)/cosh(epsilon/2) without cancellation
+    growth = np.log1p(2.0 * np.sinh(moved / 2.0) ** 2 + math.tanh(epsilon / 2.0) * np.sinh(moved))
     slope = np.sinh(epsilon * (1.0 + rates)) / math.sinh(epsilon)
     nats = float(np.min((n * growth + slope * drift - math.log(rest)) / rates))
     return up(nats - math.log1p(-share))
-
-
-def _log_cosh(x: np.ndarray) -> np.ndarray:
-    """Return ``ln cosh x`` for x >= 0, without cancellation at 0."""
-    small: np.ndarray = 0.5 * np.log1p(np.sinh(np.minimum(x, 20.0)) ** 2)
-    return np.where(x < 20.0, small, x + np.log1p(np.exp(-2.0 * x)) - math.log(2.0))
 
 
 def pure_nats(model: DependenceModel, epsilon: float, p: float) -> float:

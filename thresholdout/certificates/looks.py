@@ -30,6 +30,7 @@ __all__ = ["WidenedRadius", "pure_looks", "uncovered_look", "with_looks"]
 
 SOURCE = "accounting/LOOKS.md"
 ALSO = "; other looks are as private as recorded"
+FIRST = ", and those before the first question were decided on together, before any of them released something"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ def _transcript(
     return dataclasses.replace(
         route,
         tolerance=tolerance,
-        assumes=route.assumes + ALSO,
+        assumes=route.assumes + ALSO + (FIRST if first is not None else ""),
         source=f"{SOURCE}, {'L2' if first is None else 'L5'}",
         widths=wider,
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy.special import erf
 from scipy.stats import binom, norm
 
@@ -230,3 +231,35 @@ def test_what_a_training_says_about_new_data() -> None:
     assert stated.route == "approximate max-information"
     nats = approximate_nats([OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-10))], 10_000, 0.05)
     assert stated.bound == pytest.approx(math.sqrt((math.log(40) + nats) / 20_000), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "p", "delta"),
+    [
+        (0.13597951452817506, 22348314639491, 9.844190660305211e-08, 1.0052086383055855e-23),
+        (0.6183851238197517, 95214061675498, 1.1605355803193956e-08, 2.2645905503088637e-31),
+        (1.0, 40, 0.05, 1e-5),
+    ],
+)
+def test_rounding_is_upwards(epsilon: float, n: int, p: float, delta: float) -> None:
+    """Against the formula of M3 with 50 digits; a difference of two rounded logarithms was below it."""
+    with mp.workdps(50):
+        a, d, target = mp.mpf(epsilon), mp.mpf(delta), mp.mpf(p)
+        costs = []
+        for share in map(mp.mpf, (0.5, 0.2, 0.05)):
+            r = 4 * n * d * mp.exp(-a) / (target * share)
+            rest = target * share * mp.mpf("0.75") - n * d
+            for rate in np.geomspace(1e-4, 1e4, 161):
+                rate = mp.mpf(float(rate))
+                if rest > 0 and a * (1 + rate) < 300:
+                    growth = n * mp.log(mp.cosh(a * (rate + mp.mpf("0.5"))) / mp.cosh(a / 2))
+                    drift = mp.sinh(a * (1 + rate)) / mp.sinh(a) * r
+                    costs.append((growth + drift - mp.log(rest)) / rate - mp.log(1 - share))
+        exact = min(costs)
+        look = OptimalAccountant("replace_one").compose(BlackBox(epsilon, delta))
+        assert exact <= approximate_nats([look], n, p) <= exact * (1 + mp.mpf(1e-3))
+
+
+def test_a_release_that_is_private_at_epsilon_0() -> None:
+    look = OptimalAccountant("replace_one").compose(BlackBox(0.0, 1e-9))
+    assert approximate_nats([look], 10_000, 0.05) < 0.1
