@@ -221,7 +221,9 @@ class PrivacyLossDistribution:
             if finer >= step * 0.95 or not search.affords(finer):
                 break
             step = finer
-        return _interval(low, high, self.proved, _why(low, high, wanted, sums) if both and high > floor else "")
+        return _interval(
+            low, high, self.proved, _why(low, high, wanted, sums, search.sharp) if both and high > floor else ""
+        )
 
     def delta(self, epsilon: float, accuracy: float = 1e-3) -> Interval:
         """Return bounds on the smallest delta at an epsilon.
@@ -289,7 +291,9 @@ class PrivacyLossDistribution:
             if finer >= step * 0.95 or not search.affords(finer):
                 break
             step = finer
-        return _interval(low, high, self.proved, _why(low, high, wanted, sums) if both and high > floor else "")
+        return _interval(
+            low, high, self.proved, _why(low, high, wanted, sums, search.sharp) if both and high > floor else ""
+        )
 
 
 def _finer(ratio: float) -> float:
@@ -297,15 +301,15 @@ def _finer(ratio: float) -> float:
     return min(max(1.15 * math.sqrt(ratio), 1.3), 12.0)
 
 
-def _why(low: float, high: float, wanted: float, sums: list[Composed]) -> str:
-    """Return why bounds are further apart than wanted."""
+def _why(low: float, high: float, wanted: float, sums: list[Composed], sharp: bool) -> str:
+    """Return why bounds are further apart than wanted; a sharp lattice is exact but for rounding."""
     if high == math.inf:
         return "losses that count as infinite are more likely than delta"
     if high - low <= wanted * high or high < 1e-290:
         return ""
     if any(each.wide for each in sums if not each.empty):
         return "the sum of all losses reaches too far for the largest lattice"
-    if any(each.rounding > 0.01 * wanted for each in sums if not each.empty):
+    if sharp or any(each.rounding > 0.01 * wanted for each in sums if not each.empty):
         return "rounding errors of so many steps may add up to more"
     return "a lattice that is fine enough would take too long"
 

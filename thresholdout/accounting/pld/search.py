@@ -134,7 +134,8 @@ class Search:
         if self.sharp and self._anchor is not None:
             return self._anchor
         widest = 20.0 * self.rough.moments(tilt)[2]
-        least = max(widest / (0.9 * _CELLS), self._length / _LATTICE)
+        # Losses are not known better than to 1e-14 or so, relatively, and may all be the same.
+        least = max(widest / (0.9 * _CELLS), self._length / _LATTICE, 1e-13 * self.rough.largest)
         if self.rough.largest > 0:
             wanted = min(wanted, 0.5 * self.rough.largest)
         found = max(wanted, least, 1e-300)

@@ -160,3 +160,27 @@ def test_roundoff_of_small_shifts_is_small() -> None:
     assert found.lower <= exact <= found.upper
     assert found.upper <= 1.05 * exact
     assert found.lower >= 0.95 * exact
+
+
+def test_losses_that_are_all_the_same() -> None:
+    """The mixture is far away from N(0, 1): what is left of the loss is ``-log`` of the weight that did not move."""
+    shifts, weights = (17.429, 34.858, 52.288), (0.26333976437986606, 0.4384026993568675, 0.21213603299537515)
+    lower, _, upper = PrivacyLossDistribution([GaussianMixture(shifts, weights, True)]).delta(0.0, accuracy=0.01)
+    assert lower <= sum(weights) + 1e-12
+    assert lower >= sum(weights) - 1e-6
+    assert upper >= sum(weights) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("added", [False, True])
+@pytest.mark.parametrize("shift", [8.0, 20.0, 60.0])
+def test_large_shifts(shift: float, added: bool) -> None:
+    pair = GaussianMixture((shift,), (0.3,), added)
+    for epsilon in (0.0, 0.2):
+        lower, _, upper = PrivacyLossDistribution([pair]).delta(epsilon, accuracy=0.05)
+        with mp.workdps(60):
+            level = mp.e ** mp.mpf(-epsilon if added else epsilon)
+            inner, a = 1 + (level - 1) / mp.mpf(0.3), mp.mpf(shift)
+            e = mp.log(inner)
+            exact = mp.mpf(0.3) * (mp.ncdf(a / 2 - e / a) - inner * mp.ncdf(-a / 2 - e / a))
+            exact = 1 - 1 / level + exact / level if added else exact
+        assert lower <= exact * (1 + mp.mpf(10) ** -12) <= upper * (1 + mp.mpf(10) ** -12)
