@@ -213,7 +213,8 @@ def _one_dimensional(problem: Problem, chains: int) -> Step:
             np.take(pulls, row, out=other, mode="clip")
             np.multiply(one, theta, out=one)
             np.subtract(other, one, out=other)
-            np.clip(other, -problem.clip, problem.clip, out=other)
+            np.fmax(other, -problem.clip, out=other)  # inf - inf becomes a number, too
+            np.fmin(other, problem.clip, out=other)
             np.add(total, other, out=total)
         np.multiply(total, eta / 2.0 * scale, out=total)
         np.multiply(theta, 1.0 - eta / 2.0 * alpha, out=theta)
@@ -223,22 +224,32 @@ def _one_dimensional(problem: Problem, chains: int) -> Step:
     return linear if problem.clip is None else clipped
 
 
+def _factor_limits(x: Floats, clip: float) -> Floats:
+    """Return how large a factor of each record may be, for the product of both to have a norm of at most `clip`.
+
+    A record's gradient is its input times beta times its residual, so clipping it clips that factor. Neither rounding,
+    nor squares that underflow or overflow, make the product longer (PROOFS.md, C3).
+    """
+    largest = np.maximum(np.abs(x).max(axis=1), 1e-290)
+    with np.errstate(over="ignore", under="ignore"):
+        norms = largest * np.maximum(np.linalg.norm(x / largest[:, np.newaxis], axis=1), 1.0)
+        limits = np.minimum(clip * (1.0 - 1e-14 * (x.shape[1] + 2)) / norms, 1e300)
+    return np.where(limits < 1e-290, 0.0, limits)
+
+
 def _many_dimensional(problem: Problem) -> Step:
     """Return a step for several slopes."""
     x, y, alpha, scale = problem.x, problem.y, problem.alpha, problem.y.size / problem.batch_size
     limits = None
     if problem.clip is not None:
-        # A record's gradient is its input times beta times its residual, so clipping it clips that factor. Rounding
-        # must not make it longer than the bound.
-        norms = np.linalg.norm(x, axis=1)
-        with np.errstate(divide="ignore"):
-            limits = problem.clip * (1.0 - 1e-14 * x.shape[1]) / norms
+        limits = _factor_limits(x, problem.clip)
 
     def step(theta: Floats, batch: Indices, eta: float, noise: Floats) -> None:
         rows = x[batch.T]  # (chains, batch, d)
         factors = problem.beta * (y[batch.T] - np.matmul(rows, theta[:, :, np.newaxis])[:, :, 0])
         if limits is not None:
-            factors = np.clip(factors, -limits[batch.T], limits[batch.T])
+            most = limits[batch.T]
+            factors = np.fmin(np.fmax(factors, -most), most)  # inf - inf becomes a number, too
         gradient = np.matmul(factors[:, np.newaxis, :], rows)[:, 0, :]
         theta *= 1.0 - eta / 2.0 * alpha
         theta += eta / 2.0 * scale * gradient

@@ -294,3 +294,23 @@ def test_refusals(change: dict[str, Any]) -> None:
 def test_types() -> None:
     with pytest.raises(InputTypeError):
         SGLDRegressor(domain=(1.0, 0.5)).fit(X, Y)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-200, 1e-161, 1.0, 1e100, 1e160, 1.7e308])
+@pytest.mark.parametrize("target", [-1.7e308, 1e300, 1.0])
+def test_no_record_is_too_extreme_for_clipping(width: int, size: float, target: float) -> None:
+    """Squares of 1e-200 vanish, and inf - inf is no number: one record would be seen from afar."""
+    x, y = np.ones((4, width)), np.zeros(4)
+    x[2] = size * (-1.0) ** np.arange(width)
+    y[2] = target
+    eta, clip, ends = 1e-4, 1.0, []
+    for rows in ([0, 1, 2, 3], [0, 1, 3, 3]):
+        inputs = x[rows, 0] if width == 1 else x[rows]
+        ends.append(
+            sgld_sample(
+                inputs, y[rows], 1.0, 1.0, eta, 1, theta0=0.5, n_chains=50, batch_size=4, clip=clip, rng=0
+            ).reshape(50, width)
+        )
+    distance = np.sqrt(((ends[0] - ends[1]) ** 2).sum(axis=1))
+    assert (distance <= eta / 2 * 4 * 2 * clip).all()  # at most four draws of four, each 2 C apart; never NaN
