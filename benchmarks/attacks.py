@@ -86,7 +86,9 @@ def attack(guard: Thresholdout, attributes: NDArray[np.bool_], rng: np.random.Ge
     return Run(max(errors), max(shares), len(errors) - 1)
 
 
-def runs(kind: str, mechanism: Any, count: int, *, assumed: DependenceModel | None = None) -> list[Run]:
+def runs(
+    kind: str, mechanism: Any, count: int, *, assumed: DependenceModel | None = None, first_seed: int = 0
+) -> list[Run]:
     """Attack a guard many times, on fresh data; ``assumed`` replaces the true model.
 
     Raises
@@ -99,7 +101,7 @@ def runs(kind: str, mechanism: Any, count: int, *, assumed: DependenceModel | No
     if mechanism == "thresholdout":
         mechanism = plan(model, queries=queries, budget=BUDGET, confidence=CONFIDENCE).thresholdout
     found = []
-    for seed in range(count):
+    for seed in range(first_seed, first_seed + count):
         rng = np.random.default_rng([seed, ATTRIBUTES])
         guard = Thresholdout(
             np.arange(RECORDS),
