@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
 __all__ = ["GuardReport", "report_of"]
+
+_MOVED = re.compile(r"it was moved to .*; if it is not there, move it again (\(ledger [0-9a-f]+\))", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class GuardReport:
     looks : tuple of str
         Other private looks at the holdout.
     retired : str or None
-        Why the guard answers no more.
+        Why the guard answers no more; after a move without the place of the ledger, which may name people and machines.
 
     Examples
     --------
@@ -204,6 +207,7 @@ def report_of(
     if not isinstance(title, str):
         raise InputTypeError("title", f"a {type(title).__name__}", "text")
     stored: Any = ledger.parameters(guard)
+    retired = ledger.retired(guard)
     return GuardReport(
         title=title or "A guarded holdout",
         identity=guard[:12],
@@ -214,5 +218,5 @@ def report_of(
         certificate=certificate,
         dependence=dependence,
         looks=looks,
-        retired=ledger.retired(guard),
+        retired=None if retired is None else _MOVED.sub(r"it was moved to another ledger \1", retired),
     )

@@ -17,9 +17,11 @@ from thresholdout import Thresholdout
 from thresholdout.accounting import BlackBox
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.ledger import open_ledger
+from thresholdout.ledger.transfer import move
 from thresholdout.mechanisms import LadderParameters
 from thresholdout.noise import SeededNoise
-from thresholdout.report import GuardReport
+from thresholdout.report import GuardReport, report_of
 from thresholdout.report.pictures import plot_against_train, plot_budget, thinned
 from thresholdout.service import PredictionGuard
 
@@ -256,3 +258,17 @@ def test_a_certificate_that_says_nothing_is_shown_as_that() -> None:
     guard.ask(0.5, holdout < 30)
     assert not math.isfinite(guard.certificate.tolerance) or guard.certificate.tolerance >= 1.0
     assert "Nothing is certified about the answers." in " ".join(read(guard.report()).text)
+
+
+def test_where_a_guard_went_stays_out(tmp_path: Path) -> None:
+    folder = tmp_path / "home-of-alice; if it is not there"
+    folder.mkdir()
+    with open_ledger(tmp_path / "source.db") as source, open_ledger(folder / "target.db") as target:
+        guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, ledger=source)
+        guard.ask(0.25, np.arange(1000) < 250)
+        move(source, target, guard._id)
+        shown = report_of(source, guard._id).html
+        assert "moved to another ledger" in shown
+        assert target.identity() in shown
+        assert "alice" not in shown
+        assert str(tmp_path) not in shown
