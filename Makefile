@@ -13,9 +13,9 @@ OLDEST_LIBRARIES := numpy==1.26.0 scipy==1.12.0 pandas==2.1.0 networkx==3.2 scik
 OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
 	$$name -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$name && break; done)
 OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/model_selection/test_scorer.py \
-	tests/thresholdout/test_guard.py tests/thresholdout/ledger/test_memory.py
+	tests/thresholdout/test_guard.py tests/thresholdout/test_guard_arguments.py tests/thresholdout/ledger/test_memory.py
 
-.PHONY: help demo test test-slow test-oldest postgres browser lint bench clean
+.PHONY: help demo test test-slow test-oldest postgres browser lint bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make lint       ruff and mypy --strict"
 	@echo "make postgres   PostgreSQL from the system's packages, for its tests"
 	@echo "make browser    Chromium from the system's packages, for the tests of reports"
+	@echo "make experiments  every figure and table of benchmarks/experiments, in their quick sizes"
 	@echo "make bench      the measurements of benchmarks/README.md"
 
 $(VENV)/.made:
@@ -76,6 +77,9 @@ endif
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+experiments: $(VENV)/.test
+	$(BIN)/python -m benchmarks.experiments --jobs $(WORKERS)
 
 clean:
 	rm -rf $(VENV) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
