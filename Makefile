@@ -19,14 +19,14 @@ OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresh
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo       the main job, on real data (under two minutes)"
-	@echo "make test       lint, types, tests, docstrings and the README's examples"
-	@echo "make test-slow  the long statistical tests too"
-	@echo "make lint       ruff and mypy --strict"
-	@echo "make postgres   PostgreSQL from the system's packages, for its tests"
-	@echo "make browser    Chromium from the system's packages, for the tests of reports"
+	@echo "make demo         the main job, on real data (under two minutes)"
+	@echo "make test         lint, types, tests, docstrings and the README's examples"
+	@echo "make test-slow    the long statistical tests too"
+	@echo "make lint         ruff and mypy --strict"
+	@echo "make postgres     PostgreSQL from the system's packages, for its tests"
+	@echo "make browser      Chromium from the system's packages, for the tests of reports"
 	@echo "make experiments  every figure and table of benchmarks/experiments, in their quick sizes"
-	@echo "make bench      the measurements of benchmarks/README.md"
+	@echo "make bench        the measurements of benchmarks/README.md"
 
 $(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; this is " + sys.version.split()[0] + ". Name another with PYTHON=...") if sys.version_info < (3, 11) else None'
