@@ -106,10 +106,11 @@ class LooksRecorded:
         event : Event
             What is about to happen to the holdout's records.
         first : bool, default=False
-            The look was chosen before any answer of this guard was seen, and nobody has asked it yet. Then a look with
-            a delta, such as the training of a model by DP-SGD, can be taken into account too if records are
-            independent, and a pure one costs less. Several such looks are recorded together, as one event, since the
-            privacy of the second must not be chosen in view of what the first released (what it computes may be).
+            The look was chosen before any answer of this guard was seen, and nobody has asked it yet, or asks it while
+            this is being recorded. Then a look with a delta, such as the training of a model by DP-SGD, can be taken
+            into account too if records are independent, and a pure one costs less. Several such looks are recorded
+            together, as one event, since the privacy of the second must not be chosen in view of what the first
+            released (what it computes may be).
         void : bool, default=False
             Record a look also when no certificate can take it into account; later half-widths are the whole range.
 
