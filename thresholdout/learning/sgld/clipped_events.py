@@ -43,12 +43,17 @@ def noise_multiplier_of(eta: float, records: int, batch_size: int, clip: float) 
     >>> round(noise_multiplier_of(2 * 4 * 0.001 / 60_000, 60_000, 4, 0.2), 6)
     1.825742
     """
-    return 2.0 * batch_size / (records * clip * math.sqrt(eta)) * (1.0 - 1e-12)
+    return 2.0 * batch_size / (records * clip * math.sqrt(eta)) * (1.0 - _rounding(batch_size))
 
 
 def step_size_of(multiplier: float, records: int, batch_size: int, clip: float) -> float:
     """Return the largest step size with at least some noise multiplier, rounded down."""
-    return (2.0 * batch_size / (records * clip * multiplier)) ** 2 * (1.0 - 1e-11)
+    return (2.0 * batch_size / (records * clip * multiplier)) ** 2 * max(1e-3, 1.0 - 4.0 * _rounding(batch_size))
+
+
+def _rounding(batch_size: int) -> float:
+    """Return the share of the bound that the rounding of a sum of so many gradients may take (PROOFS.md, C3)."""
+    return min(1.0, 1e-12 + 2.0**-51 * batch_size**2)
 
 
 def clipped_event(
@@ -79,7 +84,7 @@ def clipped_event(
     Examples
     --------
     >>> clipped_event(np.full(100, 1e-4), 1000, 100, 1.0, order="cyclic")
-    SelfComposed(GaussianAnswer(std=19.99999999998, sensitivity=2.0), 10)
+    SelfComposed(GaussianAnswer(std=19.999999999..., sensitivity=2.0), 10)
     >>> clipped_event(np.full(100, 1e-4), 1000, 100, 1.0, order="uniform").event.batch_size
     100
     """

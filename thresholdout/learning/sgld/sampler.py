@@ -217,9 +217,9 @@ def _one_dimensional(problem: Problem, chains: int) -> Step:
             np.fmin(other, problem.clip, out=other)
             np.add(total, other, out=total)
         np.multiply(total, eta / 2.0 * scale, out=total)
+        np.add(total, noise, out=total)  # first, so that no other rounding counts (PROOFS.md, C3)
         np.multiply(theta, 1.0 - eta / 2.0 * alpha, out=theta)
         np.add(theta, total, out=theta)
-        np.add(theta, noise, out=theta)
 
     return linear if problem.clip is None else clipped
 
@@ -251,9 +251,10 @@ def _many_dimensional(problem: Problem) -> Step:
             most = limits[batch.T]
             factors = np.fmin(np.fmax(factors, -most), most)  # inf - inf becomes a number, too
         gradient = np.matmul(factors[:, np.newaxis, :], rows)[:, 0, :]
+        gradient *= eta / 2.0 * scale
+        gradient += noise  # first, so that no other rounding counts (PROOFS.md, C3)
         theta *= 1.0 - eta / 2.0 * alpha
-        theta += eta / 2.0 * scale * gradient
-        theta += noise
+        theta += gradient
 
     return step
 

@@ -314,3 +314,14 @@ def test_no_record_is_too_extreme_for_clipping(width: int, size: float, target: 
         )
     distance = np.sqrt(((ends[0] - ends[1]) ** 2).sum(axis=1))
     assert (distance <= eta / 2 * 4 * 2 * clip).all()  # at most four draws of four, each 2 C apart; never NaN
+
+
+def test_the_noise_leaves_room_for_the_rounding_of_large_sums() -> None:
+    def room(size: int) -> float:
+        return 1 - noise_multiplier_of(1e-4, 10**9, size, 1.0) / (2 * size / (10**9 * math.sqrt(1e-4)))
+
+    assert room(1) == pytest.approx(1e-12, rel=0.01)
+    assert room(10**5) > 10**5 * (10**5 + 8) * 2.0**-53
+    assert noise_multiplier_of(1e-4, 10**9, 10**8, 1.0) == 0.0
+    multiplier = noise_multiplier_of(step_size_of(3.0, 10**6, 10**4, 1.0), 10**6, 10**4, 1.0)
+    assert 3.0 <= multiplier <= 3.0 * (1 + 1e-6)
