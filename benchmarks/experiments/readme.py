@@ -36,7 +36,7 @@ def marked(text: str) -> Iterator[Marked]:
     >>> list(marked("Optimism <!-- experiment: feature_selection.optimism_guard -->0.25 or so"))
     [Marked(key='feature_selection.optimism_guard', value=0.25, rounding=0.005)]
     """
-    if text.count("experiment:") != len(found := list(MARK.finditer(text))):
+    if len(re.findall(r"<!--\s*experiment", text)) != len(found := list(MARK.finditer(text))):
         raise ValueError("a mark that is not of the form <!-- experiment: name.quantity -->")
     for mark in found:
         number = NUMBER.match(text, mark.end())

@@ -91,10 +91,10 @@ def run_experiment(
     Raises
     ------
     InputError, InputTypeError
-        For an empty grid, repeated settings or seeds, values of other types, names that occur twice, or a folder that
-        holds results of another experiment. Nothing has run then, except for names, which are those of rows.
+        For an empty grid, repeated settings or seeds, values of other types, or a folder that holds results of another
+        experiment. Nothing has run then.
     ExperimentError
-        When cells failed, after all others have run.
+        When cells failed, or returned rows with names of the setting, after all others have run.
 
     Notes
     -----
