@@ -206,6 +206,8 @@ def report_of(
     """
     if not isinstance(title, str):
         raise InputTypeError("title", f"a {type(title).__name__}", "text")
+    if any("\ud800" <= letter <= "\udfff" for letter in title):
+        raise InputError("title", ascii(title), "text that UTF-8 can encode")
     stored: Any = ledger.parameters(guard)
     retired = ledger.retired(guard)
     return GuardReport(

@@ -98,6 +98,8 @@ def test_names_are_text_and_not_markup(page: Checker) -> None:
     assert "rule <script>alert(7)</script>" in page.text
     with pytest.raises(InputTypeError, match="title"):
         long_life(0).report(title=3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="UTF-8"):
+        long_life(0).report(title="half a \ud83d")
 
 
 def test_nothing_secret_is_shown(guard: Thresholdout) -> None:
