@@ -12,6 +12,8 @@ import thresholdout.auditing
 import thresholdout.learning
 import thresholdout.ledger
 import thresholdout.model_selection
+import thresholdout.report
+import thresholdout.simulation
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -30,6 +32,8 @@ PACKAGES = [
     thresholdout.accounting,
     thresholdout.learning,
     thresholdout.auditing,
+    thresholdout.simulation,
+    thresholdout.report,
 ]
 
 
