@@ -113,7 +113,7 @@ def picture(budgets: pd.DataFrame, widths: pd.DataFrame) -> Any:
     """Draw ratios of budgets, and tolerances."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.5, 4.2), layout="constrained")
+    figure = Figure(figsize=(10.0, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     names = list(dict.fromkeys(budgets["network"]))
     targets = list(dict.fromkeys(budgets["target"]))
@@ -124,9 +124,9 @@ def picture(budgets: pd.DataFrame, widths: pd.DataFrame) -> Any:
     left.set_yticks(range(len(names)), names)
     left.invert_yaxis()
     left.axvline(1.0, color="black", linewidth=1)
-    left.set_xscale("log")
     left.set_xlabel("budget: best sound / best published route")
-    left.legend(title="leakage target", frameon=False, fontsize="small")
+    above: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.4, 1.0), "frameon": False, "fontsize": "small"}
+    left.legend(title="leakage target", ncols=3, **above)
     labels = [f"{row.records}, B = {row.budget}" for row in widths.itertuples()]
     places = np.arange(len(labels))
     right.barh(places - 0.2, widths["published"], 0.4, color=ORANGE, label="published theorem")
@@ -136,7 +136,7 @@ def picture(budgets: pd.DataFrame, widths: pd.DataFrame) -> Any:
     right.invert_yaxis()
     right.set_xscale("log")
     right.set_xlabel("tolerance of 1,000 questions")
-    right.legend(frameon=False, fontsize="small")
+    right.legend(ncols=2, **above)
     for panel in (left, right):
         panel.spines[["top", "right"]].set_visible(False)
     return figure

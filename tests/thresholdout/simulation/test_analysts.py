@@ -107,9 +107,11 @@ def test_aggregation_overfits_as_much_as_theory_says() -> None:
     reported, fresh = [], []
     for _ in range(sessions):
         train, holdout, world = (coins(rng, n, k) for _ in range(3))
-        session = interview(
-            AggregationAnalyst(), NaiveReuse(), train, holdout, rng, lambda q, world=world: float(np.mean(q(world)))
-        )
+
+        def truth(question: Question, world: Part = world) -> float:
+            return float(np.mean(question(world)))
+
+        session = interview(AggregationAnalyst(), NaiveReuse(), train, holdout, rng, truth)
         assert session.reported is not None
         reported.append(session.reported.holdout)
         fresh.append(session.reported.truth)

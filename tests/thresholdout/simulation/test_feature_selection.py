@@ -55,7 +55,7 @@ def test_the_analyst_is_the_loop(seed: int) -> None:
     )
     assert session.answered == 60 + len(SIZES)
     found = [(x.holdout, x.truth) for x in session.history[60:]]
-    assert found == pytest.approx(slow(train, holdout, world))
+    np.testing.assert_allclose(found, slow(train, holdout, world), rtol=1e-12)
 
 
 def test_an_attribute_that_the_holdout_denies_is_left_out() -> None:
@@ -82,11 +82,10 @@ def test_the_experiment_draws_rows_as_the_analyst_sees_columns() -> None:
     n, d = 400, 300
     data = Remembering(np.random.default_rng(8), True, n, d)
     blocks = -(-d // experiment.BLOCK)
-    train, holdout = (np.concatenate(data.seen[part : 2 * blocks : 2]).T.astype(float) for part in (0, 1))
-    parts = [Part(features, data.labels[name]) for features, name in ((train, "train"), (holdout, "holdout"))]
-    session = interview(
-        FeatureSelectionAnalyst(experiment.SIZES), NaiveReuse(), *parts, np.random.default_rng(0), truth=0.5
-    )
+    parts = [np.concatenate(data.seen[part : 2 * blocks : 2]).T.astype(float) for part in (0, 1)]
+    train, holdout = (Part(x, data.labels[name]) for x, name in zip(parts, ("train", "holdout"), strict=True))
+    rng = np.random.default_rng(0)
+    session = interview(FeatureSelectionAnalyst(experiment.SIZES), NaiveReuse(), train, holdout, rng, truth=0.5)
     columns, signs = FeatureSelectionAnalyst(experiment.SIZES).select(data.train, data.holdout, n**-0.5)
     reported = data.accuracies("holdout", columns, signs)
     assert reported == pytest.approx([x.holdout for x in session.history[d:]], abs=1.5 / n)  # sums of floats near 0

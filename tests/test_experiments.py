@@ -1,0 +1,156 @@
+"""Experiments run; their committed results hold what is claimed, and agree with the numbers in the README."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import benchmarks.experiments.__main__ as driver
+from benchmarks.experiments.__main__ import EXPERIMENTS, main, run, sorting
+from benchmarks.experiments.outcome import RESULTS, Number, markdown, mean_number, share_limits, share_number, summary
+from benchmarks.experiments.readme import disagreements, marked
+from benchmarks.experiments.side_by_side import published_gaussian
+from thresholdout.simulation import run_experiment
+
+README = Path(__file__).parents[1] / "README.md"
+KNOWN = summary()
+
+
+def value(key: str) -> float:
+    return float(KNOWN[key]["value"])
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs_and_has_the_numbers_of_its_results(name: str, tmp_path: Path) -> None:
+    outcome = run(name, "tiny")
+    outcome.write(tmp_path)
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert len(pd.read_csv(tmp_path / f"{name}.csv")) >= 1
+    committed = {key for key in KNOWN if key.startswith(f"{name}.")}
+    written = json.loads((tmp_path / "summary.json").read_text())
+    assert set(written) == committed == {f"{name}.{quantity}" for quantity in outcome.numbers}
+    for suffix in (".png", ".csv", ".md"):
+        assert (RESULTS / f"{name}{suffix}").exists()
+
+
+def test_feature_selection_keeps_its_promises() -> None:
+    assert 0.12 <= value("feature_selection.optimism_naive") <= 0.145
+    assert value("feature_selection.optimism_guard") <= 0.015
+    assert abs(value("feature_selection.optimism_planned")) <= value("feature_selection.planned_width")
+    assert value("feature_selection.reported_guard_signal") >= value("feature_selection.fresh_naive_signal") - 0.01
+    assert value("feature_selection.reported_planned_signal") >= value("feature_selection.fresh_naive_signal") - 0.01
+    assert value("feature_selection.seconds") <= 4.0
+
+
+@pytest.mark.parametrize("kind", ["groups", "chain", "social_tree"])
+def test_ignored_dependence_breaks_promises_and_known_dependence_keeps_them(kind: str) -> None:
+    assert value(f"dependent.at_least_ignoring_{kind}") > 0.25  # beta is 0.05
+    assert value(f"dependent.at_most_knowing_{kind}") <= 0.05
+
+
+def test_promises_hold_under_attack_and_sharper_routes_are_no_worse() -> None:
+    assert value("coverage.at_most") <= 0.1  # beta of benchmarks.attacks
+    assert value("sharper.budget_ratio_least") >= 1.0 - 1e-6
+    assert value("sharper.tolerance_ratio_least") > 1.0
+    honest = "side_by_side.{}_honest_search_thresholdout"
+    assert value(honest.format("answered")) == 21.0
+    assert value(honest.format("error")) <= value(honest.format("width"))
+
+
+def test_the_readme_agrees_with_the_results() -> None:
+    assert disagreements(README.read_text(), KNOWN) == []
+
+
+RESULT = {
+    "a.b": {"value": 0.132, "se": 0.003},
+    "c.d": {"value": 12_345.0, "se": 0.0},
+    "e.f": {"value": 0.05, "se": math.inf},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("no marks at all", 0),
+        ("optimism <!-- experiment: a.b -->0.13 here", 0),
+        ("| <!-- experiment: a.b --> **0.14** | <!-- experiment: c.d -->12,345 |", 0),
+        ("<!-- experiment: a.b -->13 %", 0),
+        ("<!-- experiment: a.b -->0.15", 1),
+        ("<!-- experiment: a.b -->15 %", 1),
+        ("<!-- experiment: a.b -->-0.132", 1),
+        ("<!-- experiment: c.d -->12,346", 1),
+        ("<!-- experiment: c.d -->12,345 and <!-- experiment: a.b -->0.2", 1),
+        ("<!-- experiment: a.none -->0.1", 1),
+        ("<!-- experiment: e.f -->0.05", 1),
+    ],
+)
+def test_a_wrong_number_in_a_text_is_found(text: str, wrong: int) -> None:
+    assert len(disagreements(text, RESULT)) == wrong
+
+
+@pytest.mark.parametrize("text", ["<!-- experiment: a.b --> about 0.13", "<!-- experiment a.b -->0.13"])
+def test_marks_that_cannot_be_read_are_errors(text: str) -> None:
+    with pytest.raises(ValueError, match="mark"):
+        list(marked(text))
+
+
+def test_limits_of_shares_are_exact() -> None:
+    """At a limit, as many events or more (or as few or fewer) have probability 0.01: sums of binomial terms."""
+    low, high = share_limits(3, 20)
+    above = sum(math.comb(20, k) * low**k * (1 - low) ** (20 - k) for k in range(3, 21))
+    below = sum(math.comb(20, k) * high**k * (1 - high) ** (20 - k) for k in range(4))
+    assert (above, below) == pytest.approx((0.01, 0.01))
+    assert share_limits(0, 200) == pytest.approx((0.0, 1 - 0.01 ** (1 / 200)))
+    assert share_limits(5, 5)[1] == 1.0
+
+
+def test_standard_errors() -> None:
+    assert mean_number([1.0, 2.0, 6.0]) == pytest.approx(Number(3.0, math.sqrt(7 / 3)))
+    assert mean_number([1.0]).se == math.inf
+    assert share_number([False] * 10).se > 0.0
+
+
+def test_the_published_gaussian_beats_none_of_its_own_settings() -> None:
+    """[R20, Theorem 2.1] at arbitrary x and lambda is never below what is reported as its best."""
+    width, std = published_gaussian(2000, 420, 0.05)
+    for x in (0.05, 0.2, 1.0, 5.0):
+        for rate in (0.1, 0.5, 0.9):
+            spread = math.sqrt(420 / (8 * 2000 * x)) * math.sqrt(2 * math.log(4 * 420 / 0.05))
+            assert width <= math.sqrt((2 * x - math.log(1 - rate)) / (2 * 2000 * rate * 0.05)) + spread
+    assert 0.0 < std < width
+
+
+def test_the_driver_writes_what_it_is_told_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--only", "nothing"])
+    monkeypatch.setattr(driver, "run", lambda name, size, jobs, folder: run(name, "tiny", jobs, folder))
+    arguments = ["--only", "sharper", "--jobs", "1", "--folder", str(tmp_path / "cells"), "--results", str(tmp_path)]
+    main(arguments)
+    first = (tmp_path / "summary.json").read_text()
+    capsys.readouterr()
+    main(arguments)  # from the kept cells
+    assert (tmp_path / "summary.json").read_text() == first
+    assert "### Budget for a leakage target" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_numbers_without_chance_are_what_the_code_says_now() -> None:
+    for quantity, number in run("sharper", "quick").numbers.items():
+        assert number.value == pytest.approx(value(f"sharper.{quantity}"), rel=1e-4)
+
+
+def test_tables_are_markdown() -> None:
+    table = pd.DataFrame({"a": ["x", "y"], "b": [np.nan, 1e-5], "c": [True, False], "d": [1_000_000, 2]})
+    assert markdown(table).splitlines()[2:] == ["| x |  | yes | 1,000,000 |", "| y | 1e-05 | no | 2 |"]
+
+
+def test_the_sweep_that_is_timed_is_the_same_with_two_workers() -> None:
+    one, two = (run_experiment(sorting, {"rounds": [2]}, 4, n_jobs=jobs, progress=False) for jobs in (1, 2))
+    pd.testing.assert_frame_equal(one, two)
