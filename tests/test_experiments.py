@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 import benchmarks.experiments.__main__ as driver
-from benchmarks.experiments.__main__ import EXPERIMENTS, main, run, sorting
+from benchmarks.experiments.__main__ import EXPERIMENTS, main, run
 from benchmarks.experiments.outcome import RESULTS, Number, markdown, mean_number, share_limits, share_number, summary
 from benchmarks.experiments.readme import disagreements, marked
+from benchmarks.experiments.scaling import sorting
 from benchmarks.experiments.side_by_side import published_gaussian
 from thresholdout.simulation import run_experiment
 

@@ -14,10 +14,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.experiments.outcome import RESULTS, Outcome, Size
-from thresholdout.simulation import run_experiment
+from benchmarks.experiments.scaling import scaling
 
 EXPERIMENTS = ("feature_selection", "dependent", "coverage", "sharper", "side_by_side", "auc")
 CELLS = Path(__file__).parent / ".cells"
@@ -33,22 +31,6 @@ def run(name: str, size: Size, jobs: int = 1, folder: Path | None = None) -> Out
     return outcome
 
 
-def sorting(rng: np.random.Generator, rounds: int) -> dict[str, float]:
-    """Sort many times: a cell of the sweep that is timed."""
-    return {"total": float(sum(np.sort(rng.random(20_000))[0] for _ in range(rounds)))}
-
-
-def scaling(cells: int = 16, rounds: int = 1500) -> float:
-    """Return how much faster a sweep is with two workers, whose start is not counted."""
-    seconds = {}
-    for jobs in (1, 2):
-        run_experiment(sorting, {"rounds": [1]}, 2 * jobs, n_jobs=jobs, progress=False)
-        start = time.perf_counter()
-        run_experiment(sorting, {"rounds": [rounds]}, cells, n_jobs=jobs, progress=False)
-        seconds[jobs] = time.perf_counter() - start
-    return seconds[1] / seconds[2]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.experiments", description=__doc__)
@@ -60,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scaling", action="store_true", help="measure a sweep with one worker and with two, only")
     chosen = parser.parse_args(arguments)
     if chosen.scaling:
-        print(f"two workers are {scaling():.2f} times as fast as one")
+        sweep, bare = scaling()
+        print(f"two workers are {sweep:.2f} times as fast as one; two bare processes {bare:.2f} times")
         return
     size: Size = "full" if chosen.full else "quick"
     for name in chosen.only:

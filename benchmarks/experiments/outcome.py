@@ -135,5 +135,7 @@ def _shown(value: Any) -> str:
             return ""
         if value == round(value) and abs(value) >= 1.0:
             return f"{value:,.0f}"
-        return f"{value:.3f}" if 0.001 <= abs(value) < 1000 or value == 0 else f"{value:,.3g}"
+        if abs(value) >= 1000.0:
+            return f"{value:,.0f}"
+        return f"{value:.3f}" if abs(value) >= 0.001 or value == 0 else f"{value:.2g}"
     return f"{value:,}" if isinstance(value, int | np.integer) else str(value)
