@@ -76,19 +76,20 @@ class PrivacyReport:
         """Return all numbers and words as a pandas Series."""
         import pandas as pd
 
-        names = ("epsilon", "delta", "adjacency", "accountant", "noise_multiplier", "released", "assumptions", "leaks")
+        numbers = ("epsilon", "delta", "adjacency", "unit", "accountant", "noise_multiplier")
+        names = (*numbers, "released", "assumptions", "leaks")
         return pd.Series({**{name: getattr(self, name) for name in names}, **self.details}, dtype=object)
 
     def __str__(self) -> str:
         if not math.isfinite(self.epsilon):
-            lines = [f"No privacy: nothing bounds what {self.released} tells about a {self.unit}."]
+            lines = [f"No privacy: there is no bound on what can be learned about a {self.unit} from {self.released}."]
         else:
             lines = [
                 f"({self.epsilon:.4g}, {self.delta:g})-differential privacy of {self.released}, "
                 f"for neighbours with {_NEIGHBOURS[self.adjacency].format(self.unit)} ({self.accountant} accountant, "
                 f"noise multiplier {self.noise_multiplier:.4g})."
             ]
-        lines += [f"It holds if {assumption}." for assumption in self.assumptions]
+            lines += [f"It holds if {assumption}." for assumption in self.assumptions]
         lines += [f"NOT covered: {leak}." for leak in self.leaks]
         return "\n".join(lines)
 

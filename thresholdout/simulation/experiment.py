@@ -24,7 +24,7 @@ CellFunction: TypeAlias = "Callable[..., Mapping[str, Any] | Iterable[Mapping[st
 
 
 class ExperimentError(ThresholdoutError):
-    """Some cells of an experiment failed; the results of all others are kept.
+    """Some cells of an experiment failed; the results of all others are kept here, and in its folder if it has one.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ExperimentError(ThresholdoutError):
         shown = "\n".join(f"  {failure}" for failure in self.failures[:5])
         more = f"\n  and {len(self.failures) - 5} more" if len(self.failures) > 5 else ""
         super().__init__(
-            f"{len(self.failures)} cells failed; the rest is kept, and only these run when it is started again:\n"
+            f"{len(self.failures)} cells failed; the others are in `results`, and with a folder only these run again:\n"
             f"{shown}{more}\nThe first traceback:\n{self.failures[0].traceback}"
         )
 

@@ -62,7 +62,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_steps : int
         Steps of each chain.
     batch_size : int
-        Records of a step; at most all of them.
+        Records of a step; all of them where there are fewer.
     order : {"uniform", "cyclic", "reshuffle"}
         How records are taken, see `sgld_sample`; the last two need batches that divide the records.
     clip : float, optional
