@@ -25,6 +25,7 @@ from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
 from thresholdout.noise import NoiseSource
 from thresholdout.opening import (
+    check_budget,
     check_dependence,
     check_noise,
     check_order,
@@ -80,7 +81,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         ``threshold`` and ``noise_scale`` have to be given.
     budget : int or None, default=10
         How many of them may disagree with the training part, so that Thresholdout answers from the holdout. Mechanisms
-        that answer every question from the holdout do not need it.
+        that answer every question from the holdout do not need it: ``plan(budget="all")`` says which one, and a guard
+        takes its name as `mechanism`.
     confidence : float, default=0.95
         Probability with which all half-widths hold at once, in (0, 1).
     mechanism : {"thresholdout", "gaussian", "splitting", "ladder"} or parameters, optional
@@ -178,7 +180,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             raise InputTypeError("documents", f"a {type(documents).__name__}", "a mapping of names to texts")
         declared = {
             "queries": None if queries is None else check_count("queries", queries),
-            "budget": None if budget is None else check_count("budget", budget),
+            "budget": check_budget(budget),
             "confidence": check_confidence(confidence),
             "threshold": optional_number("threshold", threshold),
             "noise_scale": optional_number("noise_scale", noise_scale),

@@ -11,6 +11,7 @@ from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
 from thresholdout.ledger import Ledger
 from thresholdout.mechanisms import GuessAndCheckParameters, SplittingParameters
 from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json
+from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource, SystemNoise
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from thresholdout.records import Records
 
 __all__ = [
+    "check_budget",
     "check_dependence",
     "check_noise",
     "check_order",
@@ -26,6 +28,14 @@ __all__ = [
     "optional_number",
     "stored_parameters",
 ]
+
+
+def check_budget(budget: object) -> int | None:
+    """Return an optional budget, a count; "all" is a word of `plan`, where a guard takes a mechanism."""
+    if isinstance(budget, str) and budget == "all":
+        expected = "an integer of at least 1; mechanism='gaussian' answers all questions from the holdout"
+        raise InputTypeError("budget", "'all', which is for plan", expected)
+    return None if budget is None else check_count("budget", budget)
 
 
 def is_file(ledger: object) -> bool:

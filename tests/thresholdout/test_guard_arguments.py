@@ -61,6 +61,7 @@ def test_defaults_are_planned() -> None:
         ({"queries": 2.5}, InputTypeError, "queries"),
         ({"budget": 0}, InputError, "budget"),
         ({"budget": True}, InputTypeError, "budget"),
+        ({"budget": "all"}, InputTypeError, "budget: 'all', which is for plan.*mechanism='gaussian'"),
         ({"confidence": 1.0}, InputError, "confidence"),
         ({"confidence": 0}, InputError, "confidence"),
         ({"confidence": math.nan}, InputError, "confidence"),
