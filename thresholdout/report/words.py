@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from thresholdout.mechanisms.gaussian import NoiseSchedule
 from thresholdout.report.contents import GuardReport
 
 __all__ = ["limits", "mechanism", "parameters", "summary"]
@@ -80,11 +81,20 @@ def parameters(chosen: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _plain(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, Mapping):  # the one that parameters have: in a ledger it is packed
+        return _noise(NoiseSchedule.from_json(value))
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_plain, value))
     return str(value)
+
+
+def _noise(schedule: NoiseSchedule) -> str:
+    first = f"noise of standard deviation {schedule.scale(1):.3g} on "
+    if schedule.limit is None:
+        return f"{first}every answer, for values in [0, 1]"
+    return f"{first}answer 1, {schedule.scale(schedule.limit):.3g} on answer {schedule.limit}, for values in [0, 1]"
 
 
 def limits(report: GuardReport) -> list[str]:

@@ -196,8 +196,15 @@ def test_every_mechanism_has_a_page(mechanism: str) -> None:
     for k in range(3):
         guard.ask(0.5, holdout > k / 4)
     report = guard.report()
-    assert "No question" not in " ".join(read(report).text)
+    text = " ".join(read(report).text)
+    assert "No question" not in text
     assert report.questions == 3
+    assert "packed" not in text
+    noise = re.search(r"noise of standard deviation (0\.\d+) on answer 1, (0\.\d+) on answer 20", text)
+    assert (noise is not None) == (mechanism == "gaussian")
+    if noise is not None:
+        first, last = map(float, noise.groups())
+        assert 0 < last <= first < 0.1
 
 
 def test_questions_of_several_ranges_have_pictures_of_their_own() -> None:
