@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -122,8 +123,8 @@ class LooksRecorded:
         Raises
         ------
         InputError
-            When the guard's answers would have no half-width any more, and `void` is false; or when `first` is true
-            and questions were asked, or looks recorded. Nothing was recorded.
+            When the guard's answers would have no half-width below the whole range any more, and `void` is false; or
+            when `first` is true and questions were asked, or looks recorded. Nothing was recorded.
 
         Examples
         --------
@@ -153,6 +154,9 @@ class LooksRecorded:
         if after.chosen is None and not void:
             why = uncovered_look(checked, first) or f"the route {self._alone.route!r} can't take looks into account"
             raise InputError("event", f"{event!r}: {why}", "another look, or void=True to do without half-widths")
+        if not void and self.certificate.tolerance < 1.0 <= after.tolerance < math.inf:
+            seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
+            raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
         text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked), "first": first})
         number = len(self._look_names())
         while True:

@@ -182,3 +182,12 @@ def test_two_first_looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="earlier look"):
         one.record_look(BlackBox(0.02), first=True)
     assert one.looks == Composed([BlackBox(0.01)])
+
+
+def test_a_look_after_which_nothing_is_said_is_refused() -> None:
+    guard = make()
+    before = guard.certificate.tolerance
+    with pytest.raises(InputError, match=r"half-widths could be .* which says nothing"):
+        guard.record_look(BlackBox(10.0))
+    assert guard.certificate.tolerance == before < 1.0
+    assert guard.record_look(BlackBox(10.0), void=True).tolerance >= 1.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from thresholdout.accounting.arguments import chosen, count, number, positive
 from thresholdout.errors import InputError
@@ -24,6 +25,7 @@ T = TypeVar("T", bound=Natural)
 SAMPLINGS = ("uniform", "shuffle", "cyclic")
 _FEW_SKIPS = 0.1
 _NOISE_FLOATS = 2**18  # how much noise is drawn at a time
+_MANY_PARAMETERS = 2**16
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def run_ep(
     theta_0 = model.prior
     sites = np.zeros((N, theta_0.values.size))
     theta, changes, skipped, skips = theta_0, list[float](), 0, 0
-    with np.errstate(all="ignore"):
+    with _threads_for(theta_0), np.errstate(all="ignore"):
         for number_of_pass in range(1, passes + 1):
             skips, change = 0, 0.0
             for n, record in enumerate(records):
@@ -200,7 +202,7 @@ def run_adf(model: Model[T], records: Sequence[Any]) -> Run[T]:
     GaussianNatural(eta=[4.0], Lam=[[3.0]])
     """
     N, theta, skips, change = _checked(records), model.prior, 0, 0.0
-    with np.errstate(all="ignore"):
+    with _threads_for(theta), np.errstate(all="ignore"):
         for record in records:
             found = _site_of(model, record)(theta)
             updated = theta + found
@@ -299,7 +301,7 @@ def run_sep(
             noises = _drawn(rng.noise, theta_0, scales, N * passes)
     failed, projections, skipped, changes = 0, 0, 0, []
     bar = _bar(passes, progress)
-    with np.errstate(all="ignore"):
+    with _threads_for(theta_0), np.errstate(all="ignore"):
         for number_of_pass in bar:
             skips, change = 0, 0.0
             for n, noise in zip(_order(order, N, rng.sampling), noises, strict=False):
@@ -330,6 +332,11 @@ def run_sep(
     updates = N * passes - skipped
     theta = theta_0 + shared.scale(N)
     return Run(theta, shared, updates, skipped, failed, projections, passes, tuple(changes), False)
+
+
+def _threads_for(theta: Natural) -> threadpool_limits:
+    """Use one thread for the products and decompositions of small matrices, which waiting for others makes slower."""
+    return threadpool_limits(1 if theta.values.size < _MANY_PARAMETERS else None, user_api="blas")
 
 
 def _checked(records: Sequence[Any]) -> int:
