@@ -131,10 +131,10 @@ class GuardMachine(RuleBasedStateMachine):
         if not hasattr(self, "guard"):
             return
         assert self.guard.remaining == self.remaining >= 0
-        history = self.guard.history.set_index("key")
+        history = self.guard.history
         assert len(history) == self.count == len(self.answers)
-        for key, answer in self.answers.items():
-            assert history.loc[key, "value"] == answer.value
+        values = dict(zip(history["key"], history["value"], strict=True))
+        assert values == {key: answer.value for key, answer in self.answers.items()}
         assert int((history["source"] == "holdout").sum()) == BUDGET - self.remaining
 
 

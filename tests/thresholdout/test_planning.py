@@ -152,9 +152,9 @@ def test_quick() -> None:
         {"n": 100_000, "queries": 1000, "tolerance": 0.05},
     ):
         plan(**arguments)
-        start = time.perf_counter()
+        start = time.process_time()
         plan(**(arguments | {"queries": 1001}))
-        assert time.perf_counter() - start < 10  # two seconds are promised; a busy machine is no failure
+        assert time.process_time() - start < 10  # two seconds are promised; a busy machine is no failure
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_repr() -> None:
     assert repr(plan(n=10_000, queries=100, budget=2)).startswith("<Plan: thresholdout, ±")
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=7, deadline=None)
 @given(st.integers(2000, 10**7), st.integers(1, 5000), st.integers(1, 20), st.floats(0.5, 0.999), st.floats(1.01, 5.0))
 def test_monotone(n: int, queries: int, budget: int, confidence: float, factor: float) -> None:
     def planned(**changes: object) -> Plan | None:

@@ -154,12 +154,12 @@ class AccountantSuite:
 
     def test_a_billion_steps(self) -> None:
         accountant = self.make(SelfComposed(self.taken[0], 10**9))
-        start = time.perf_counter()
+        start = time.process_time()
         value = accountant.epsilon(self.delta)
         assert not math.isnan(value)
         assert value > 0
         assert accountant.total == 10**9
-        assert time.perf_counter() - start < 60
+        assert time.process_time() - start < 60
 
     def test_a_schedule_of_a_thousand_values(self) -> None:
         schedule = list(self.schedule)

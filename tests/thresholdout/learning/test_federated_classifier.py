@@ -11,19 +11,17 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_digits
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.estimator_checks import each_check
 from thresholdout.accounting import FederatedRound, SelfComposed, best_epsilon
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning import FederatedClassifier
 from thresholdout.learning.client_models import AT_ONCE, ClientModels, client_numbers
 
-CHECKS = parametrize_with_checks(
+
+@each_check(
     [FederatedClassifier(noise_multiplier=0), FederatedClassifier(rounds=10, noise_multiplier=1.0, average=False)]
 )
-
-
-@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)  # scikit-learn 1.6 gives a generator
 @pytest.mark.filterwarnings("ignore")
 def test_estimator_checks(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
     check(estimator)

@@ -275,7 +275,7 @@ def test_a_dropped_ledger_leaves_no_session(address: str, server: Server) -> Non
     ledger.guards()
     del ledger
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'thresholdout'"
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while server.run(waiting) != [(0,)]:
         assert time.monotonic() < until
 

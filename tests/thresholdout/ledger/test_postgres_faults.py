@@ -65,6 +65,16 @@ def sessions(server: Server) -> list[int]:
     return [pid for (pid,) in rows]
 
 
+def waiting_session(server: Server) -> int:
+    """Wait until a ledger's session waits for a lock, however slow the machine is; return its number."""
+    waits = "SELECT pid FROM pg_stat_activity WHERE application_name = 'thresholdout' AND wait_event_type = 'Lock'"
+    until = time.monotonic() + 25  # a ledger waits for 30 seconds
+    while not (rows := server.run(waits)):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return int(rows[0][0])
+
+
 def test_a_session_that_ends_in_the_middle_of_a_question(server: Server, address: str) -> None:
     def compute(state: str) -> tuple[str, Entry]:
         for pid in sessions(server):
@@ -179,26 +189,32 @@ def test_locked_by_another_process(address: str) -> None:
         ask(ledger, "a")
 
 
-def test_a_question_waits_for_another_process(address: str) -> None:
+def test_a_question_waits_for_another_process(server: Server, address: str) -> None:
     with SQLLedger(address) as ledger, psycopg.connect(address) as other:
         other.execute("SELECT 1 FROM thresholdout.guards FOR UPDATE")
-        timer = threading.Timer(0.3, other.rollback)
-        timer.start()
-        begun = time.monotonic()
+        seen: list[dict[str, str]] = []
+
+        def let_it_go() -> None:
+            waiting_session(server)
+            seen.append(stored(address))
+            other.rollback()
+
+        thread = threading.Thread(target=let_it_go)
+        thread.start()
         ask(ledger, "a")
-        assert time.monotonic() - begun > 0.2
-        timer.join()
+        thread.join()
+        assert seen == [{}]
+    assert list(stored(address)) == ["a"]
 
 
 def test_a_question_that_is_cancelled(server: Server, address: str) -> None:
     with SQLLedger(address) as ledger, psycopg.connect(address) as other:
         other.execute("SELECT 1 FROM thresholdout.guards FOR UPDATE")
-        (pid,) = sessions(server)
-        timer = threading.Timer(0.3, server.run, [f"SELECT pg_cancel_backend({pid})"])
-        timer.start()
+        thread = threading.Thread(target=lambda: server.run(f"SELECT pg_cancel_backend({waiting_session(server)})"))
+        thread.start()
         with pytest.raises(LedgerUnusable, match="or was cancelled"):
             ask(ledger, "a")
-        timer.join()
+        thread.join()
         other.rollback()
         ask(ledger, "a")
     assert list(stored(address)) == ["a"]

@@ -65,7 +65,7 @@ def story(library: Path, tmp_path: Path) -> Story:
 
 
 def finish(process: subprocess.Popen[str], code: int = 0) -> None:
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == code, errors
 
 

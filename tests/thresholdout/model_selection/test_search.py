@@ -32,9 +32,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from graphs import Groups
+from tests.estimator_checks import each_check
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError, OverlapError
@@ -520,7 +520,7 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
     return {}
 
 
-CHECKS = parametrize_with_checks(
+@each_check(
     [
         GuardedSearchCV(
             GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2), noise=SeededNoise(0), random_state=0
@@ -529,9 +529,6 @@ CHECKS = parametrize_with_checks(
     ],
     expected_failed_checks=expected_failures,
 )
-
-
-@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)  # scikit-learn 1.6 gives a generator
 @pytest.mark.filterwarnings("ignore")
 def test_estimator_checks(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
     check(estimator)

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from sklearn.utils.estimator_checks import parametrize_with_checks
-
+from tests.estimator_checks import each_check
 from thresholdout.learning.dpsgd.classifier import DPSGDClassifier
 from thresholdout.learning.dpsgd.regressor import DPSGDRegressor
 
 
-@parametrize_with_checks(
+@each_check(
     [
         DPSGDClassifier(noise_multiplier=1.0, n_steps=20),
         DPSGDClassifier((4,), noise_multiplier=1.0, n_steps=5, activation="tanh", sampling="poisson"),

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.datasets import make_friedman1
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.estimator_checks import each_check
 from thresholdout.accounting.calibration import METHODS, best_epsilon
 from thresholdout.accounting.events import PoissonGaussianStep, SelfComposed
 from thresholdout.errors import InputError
@@ -30,7 +30,7 @@ from thresholdout.learning.propagation.variational import (
 Floats = NDArray[np.float64]
 
 
-@parametrize_with_checks([DPVIRegressor(8, n_epochs=30, batch_size=20, learning_rate=0.1)])
+@each_check([DPVIRegressor(8, n_epochs=30, batch_size=20, learning_rate=0.1)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.estimator_checks import each_check
 from thresholdout.accounting import best_epsilon
 from thresholdout.accounting.calibration import METHODS
 from thresholdout.errors import InputError
@@ -23,7 +23,7 @@ from thresholdout.learning.propagation.fitting import (
 from thresholdout.learning.propagation.mixture import EPGaussianMixture
 
 
-@parametrize_with_checks(
+@each_check(
     [
         EPLinearRegression(n_epochs=3),
         EPLinearRegression(algorithm="sep", n_epochs=2, sampling="shuffle"),

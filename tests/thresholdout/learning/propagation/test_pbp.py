@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, make_friedman1
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
 from thresholdout.learning.propagation.fitting import LooseDeltaWarning, LowInformationWarning, LowSignalWarning
 from thresholdout.learning.propagation.networks import evidence_gradients, layer_shapes
@@ -19,7 +19,7 @@ from thresholdout.learning.streams import streams
 PRIVATE: dict[str, Any] = {"algorithm": "dp-sep", "clip_norm": 1.0, "hidden_layer_sizes": (3,), "n_epochs": 2}
 
 
-@parametrize_with_checks([PBPRegressor((4,), n_epochs=6)])
+@each_check([PBPRegressor((4,), n_epochs=6)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 

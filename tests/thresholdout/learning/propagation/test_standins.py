@@ -92,7 +92,7 @@ def test_forms_of_the_others() -> None:
         assert y.shape == shape[:1]
         assert np.isfinite(y).all()
     X, y = make_linear_standin(20_000, 3)
-    residual = np.linalg.lstsq(X, y)[1]
+    residual = np.linalg.lstsq(X, y, rcond=None)[1]
     assert residual[0] / 20_000 == pytest.approx(0.25, rel=0.05)
     np.testing.assert_array_equal(make_wine_standin(50, 2)[1], make_wine_standin(50, 2)[1])
     assert (make_wine_standin(50, 2)[1] != make_wine_standin(50, 3)[1]).any()

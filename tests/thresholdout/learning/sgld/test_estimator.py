@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.estimator_checks import each_check
 from thresholdout.accounting import (
     Composed,
     GaussianAnswer,
@@ -38,7 +38,7 @@ Y_ONE = 300.0 * ONE[:, 0]
 PRIVATE: dict[str, Any] = {"clip": 5.0, "step_size": 1e-4, "batch_size": 1, "order": "cyclic"}
 
 
-@parametrize_with_checks(
+@each_check(
     [
         SGLDRegressor(n_steps=1000, n_chains=10, random_state=0),
         SGLDRegressor(
