@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from thresholdout.plotting import BLUE, GREY, ORANGE, axes
+from thresholdout.plotting import BLUE, GREY, ORANGE, axes, finish
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,11 +74,7 @@ def plot_against_train(answers: pd.DataFrame, ax: Any = None) -> Any:
     low = min(answers["train"].min(), answers["value"].min())
     high = max(answers["train"].max(), answers["value"].max())
     ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle="--", label="answer = training value")
-    ax.set_xlabel("training value")
-    ax.set_ylabel("answer")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize="small")
-    return ax
+    return finish(ax, "training value", "answer")
 
 
 def plot_budget(answers: pd.DataFrame, budget: int | None, ax: Any = None) -> Any:
@@ -105,11 +101,7 @@ def plot_budget(answers: pd.DataFrame, budget: int | None, ax: Any = None) -> An
         ax.axhline(budget, color=GREY, linewidth=1, linestyle="--", label=f"budget, {budget}")
     ax.set_ylim(bottom=0)
     ax.yaxis.get_major_locator().set_params(integer=True)
-    ax.set_xlabel("question")
-    ax.set_ylabel("answers from the holdout")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize="small")
-    return ax
+    return finish(ax, "question", "answers from the holdout")
 
 
 def svg_image(draw: Callable[[Any], Any], words: str, height: float = 3.6) -> str:
