@@ -51,7 +51,7 @@ def test_killed_at_every_line_of_a_question(ledger: str) -> None:
     assert 0 < before < kills
 
 
-@pytest.mark.parametrize(("ledger", "kills"), [("sqlite", 100), ("postgresql", 40)], indirect=["ledger"])
+@pytest.mark.parametrize(("ledger", "kills"), [("sqlite", 200), ("postgresql", 40)], indirect=["ledger"])
 def test_killed_at_random(ledger: str, kills: int) -> None:
     (said,) = finish(start("killed_at_random", ledger, kills))
     answers, surprises = map(int, said.split())

@@ -249,10 +249,10 @@ class PostgresServer(Database):
                     raise LedgerUnusable(self.location, f"it can't be reached: {said}") from None
                 time.sleep(0.05)
         try:
+            for setting, seconds in (("statement_timeout", 10 * self._timeout), ("lock_timeout", self._timeout)):
+                connection.execute("SELECT set_config(%s, %s, false)", (setting, f"{max(1, round(1000 * seconds))}ms"))
             for statement in _SETTINGS:
                 connection.execute(statement)
-            for setting, seconds in (("lock_timeout", self._timeout), ("statement_timeout", 10 * self._timeout)):
-                connection.execute("SELECT set_config(%s, %s, false)", (setting, f"{max(1, round(1000 * seconds))}ms"))
             process, started, fsync, commit = connection.execute(_ABOUT_SERVER).fetchone() or (0, "", "", "")
             if commit in ("off", "local"):
                 connection.execute("SET synchronous_commit = on")
