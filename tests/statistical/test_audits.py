@@ -7,7 +7,6 @@ binomial quantile at 1e-9.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -313,11 +312,6 @@ def first_of_each_sweep(path: list[float], length: int) -> float:
 
 class TestDPSGD:
     """The classifier of this package, against its own report."""
-
-    @pytest.fixture(autouse=True)
-    def unlimited(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Looking for the threads of linear algebra takes longer than one of these fits."""
-        monkeypatch.setattr("threadpoolctl.threadpool_limits", lambda *args, **options: contextlib.nullcontext())
 
     @pytest.mark.parametrize(("batch", "steps"), [(16, 4), (8, 8)])
     def test_bounds_of_many_seeds_stay_below_the_report(self, batch: int, steps: int) -> None:

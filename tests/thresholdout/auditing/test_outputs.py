@@ -180,7 +180,6 @@ class TestStages:
         assert result.bounds[-1] > 2.0
 
     def test_pictures(self) -> None:
-        pytest.importorskip("matplotlib")
         rng = np.random.default_rng(13)
         first, second = rng.normal(size=(300, 4, 1)), rng.normal(1.5, 1.0, (300, 4, 1))
         for stages in (None, "abcd"):

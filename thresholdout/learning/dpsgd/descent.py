@@ -19,6 +19,7 @@ from thresholdout.learning.dpsgd.spending import Account
 from thresholdout.learning.dpsgd.training import Descent, descend
 from thresholdout.learning.privacy_report import PrivacyReport
 from thresholdout.learning.streams import streams
+from thresholdout.learning.threads import threads_for
 
 __all__ = ["DivergedWarning", "PrivateDescent"]
 
@@ -126,10 +127,8 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
             from tqdm import tqdm
 
             taken = tqdm(taken, total=len(call.noise), desc=type(self).__name__, unit="step")
-        from threadpoolctl import threadpool_limits
-
         small = call.batches.batch_size * network.n_parameters < FEW_PRODUCTS
-        with threadpool_limits(1 if small else None, user_api="blas"):
+        with threads_for(small):
             self._follow(taken, parameters, settings)
 
     def _describe(self, call: Call, settings: Settings) -> None:

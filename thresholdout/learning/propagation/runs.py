@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from thresholdout.accounting.arguments import chosen, count, number, positive
 from thresholdout.errors import InputError
@@ -18,6 +17,7 @@ from thresholdout.learning.propagation.natural import CLIP_MODES, ClipMode, Floa
 from thresholdout.learning.propagation.privacy import sep_noise_std
 from thresholdout.learning.propagation.steps import dp_sep_step
 from thresholdout.learning.streams import streams
+from thresholdout.learning.threads import threads_for
 
 __all__ = ["SAMPLINGS", "Run", "information_fraction", "resolve_gamma", "run_adf", "run_ep", "run_sep"]
 
@@ -150,7 +150,7 @@ def run_ep(
     theta_0 = model.prior
     sites = np.zeros((N, theta_0.values.size))
     theta, changes, skipped, skips = theta_0, list[float](), 0, 0
-    with _threads_for(theta_0), np.errstate(all="ignore"):
+    with threads_for(theta_0.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
         for number_of_pass in range(1, passes + 1):
             skips, change = 0, 0.0
             for n, record in enumerate(records):
@@ -202,7 +202,7 @@ def run_adf(model: Model[T], records: Sequence[Any]) -> Run[T]:
     GaussianNatural(eta=[4.0], Lam=[[3.0]])
     """
     N, theta, skips, change = _checked(records), model.prior, 0, 0.0
-    with _threads_for(theta), np.errstate(all="ignore"):
+    with threads_for(theta.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
         for record in records:
             found = _site_of(model, record)(theta)
             updated = theta + found
@@ -301,7 +301,7 @@ def run_sep(
             noises = _drawn(rng.noise, theta_0, scales, N * passes)
     failed, projections, skipped, changes = 0, 0, 0, []
     bar = _bar(passes, progress)
-    with _threads_for(theta_0), np.errstate(all="ignore"):
+    with threads_for(theta_0.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
         for number_of_pass in bar:
             skips, change = 0, 0.0
             for n, noise in zip(_order(order, N, rng.sampling), noises, strict=False):
@@ -332,11 +332,6 @@ def run_sep(
     updates = N * passes - skipped
     theta = theta_0 + shared.scale(N)
     return Run(theta, shared, updates, skipped, failed, projections, passes, tuple(changes), False)
-
-
-def _threads_for(theta: Natural) -> threadpool_limits:
-    """Use one thread for the products and decompositions of small matrices, which waiting for others makes slower."""
-    return threadpool_limits(1 if theta.values.size < _MANY_PARAMETERS else None, user_api="blas")
 
 
 def _checked(records: Sequence[Any]) -> int:
