@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score, median_absolute_error, r2_score, roc_auc_score
@@ -79,6 +80,7 @@ def test_cross_validated_values_are_out_of_fold() -> None:
     assert statistics.r2().cross_validated(LinearRegression(), X, X[:, 0], cv=5) > 0.9
 
 
+CLASSIFIERS = [statistics.roc_auc(), statistics.balanced_accuracy(), statistics.f1()]
 CASES = [
     (statistics.roc_auc(), np.array([0, 0, 1, 1, 1]), [0.0, 0.5, 1.0]),
     (statistics.balanced_accuracy(), np.array([0, 0, 1, 1, 1]), [0, 1]),
@@ -104,7 +106,9 @@ def changes(outputs: int, choices: list[float], group: tuple[int, ...]) -> Itera
 def test_no_record_moves_a_statistic_by_more_than_its_bound(
     statistic: statistics.Statistic, y: NDArray[np.int64], choices: list[float]
 ) -> None:
-    bounds = statistic.differences(y)
+    counts = statistic.counts(y)
+    of_class = np.unique(y, return_inverse=True)[1] if counts.size > 1 else np.zeros(y.size, dtype=np.int64)
+    bounds = statistic.differences(counts)[of_class]
     for record in range(y.size):
         moved = max(
             abs(statistic.unit_value(y, before, None) - statistic.unit_value(y, after, None))
@@ -115,20 +119,122 @@ def test_no_record_moves_a_statistic_by_more_than_its_bound(
             assert moved == pytest.approx(bounds[record])  # attained
 
 
-def test_influence_of_groups_on_the_area() -> None:
-    """McDiarmid's constants for groups are the largest changes there are."""
-    y, groups = np.array([0, 0, 1, 1, 1]), np.array([0, 1, 0, 1, 1])
-    statistic = statistics.roc_auc()
-    squares = 0.0
-    for members in ((0, 2), (1, 3, 4)):
-        squares += (
-            max(
-                abs(statistic.unit_value(y, before, None) - statistic.unit_value(y, after, None))
-                for before, after in changes(5, [0.0, 0.5, 1.0], members)
+def sizes_and_labellings() -> Iterator[tuple[tuple[int, ...], list[NDArray[np.int64]]]]:
+    """Sizes of groups, and all labellings of them with two classes that have the same numbers of records."""
+    for sizes in [
+        (1, 1, 1, 1, 1, 1),
+        (2, 2, 2),
+        (1, 2, 3),
+        (4, 1, 1, 1),
+        (3, 3, 1),
+        (2, 1, 1, 3),
+        (6, 1),
+        (5,),
+        (4, 3, 2),
+    ]:
+        n = sum(sizes)
+        for positive in range(1, n):
+            chosen = itertools.combinations(range(n), positive)
+            yield sizes, [np.isin(np.arange(n), some).astype(np.int64) for some in chosen]
+
+
+def test_spreads_are_those_of_the_worst_labelling_and_the_same_for_all() -> None:
+    """Sums of squares by hand for every labelling of small groups; the largest of them is attained."""
+    for sizes, labellings in sizes_and_labellings():
+        groups, model = np.repeat(np.arange(len(sizes)), sizes), Groups(np.repeat(np.arange(len(sizes)), sizes))
+        a, b = int(labellings[0].sum()), int((1 - labellings[0]).sum())
+        of_each = [(np.bincount(groups, y), np.bincount(groups, 1 - y)) for y in labellings]
+        balanced = max(float(((p / (2 * a) + q / (2 * b)) ** 2).sum()) for p, q in of_each)
+        positive = max(float(((2 * p) ** 2).sum()) for p, _ in of_each)
+        area = max(float(((p / a + q / b - p * q / (a * b)) ** 2).sum()) for p, q in of_each)
+        proxies = {s.name: s.proxy(s.counts(labellings[0]), np.array(sizes)) for s in CLASSIFIERS}
+        assert proxies["balanced_accuracy"] == pytest.approx(balanced, rel=1e-12)
+        squares = max(positive, float((np.array(sizes) ** 2).sum())) / a**2
+        mixed = max(sizes) > 1
+        assert proxies["f1"] == pytest.approx(min(squares, (9.6 if mixed else 4.8) * max(sizes) / a), rel=1e-12)
+        share = max(float((p / a + q / b).max()) for p, q in of_each)
+        matchings = share / (1 - share / 2) if share < 2 else math.inf
+        assert min(area, matchings, 1 / min(a, b)) <= proxies["roc_auc"] * (1 + 1e-12)
+        # Filled up from the largest group: where the rarer class ends with a group the sum is attained.
+        if min(a, b) in np.cumsum(sorted(sizes, reverse=True)):
+            assert proxies["roc_auc"] <= area * (1 + 1e-12)
+        for statistic in CLASSIFIERS:
+            assert len({statistic.spread(y, model) for y in labellings}) == 1
+
+
+def test_spreads_of_regressors_show_nothing_of_the_labels() -> None:
+    rng = np.random.default_rng(0)
+    model = Groups([0, 0, 0, 1, 2, 2])
+    for statistic in (statistics.r2(), statistics.median_absolute_error(1.0)):
+        assert len({statistic.spread(rng.normal(size=6) * 10.0**k, model) for k in range(-3, 4)}) == 1
+
+
+def test_the_worst_labelling_of_several_classes() -> None:
+    """Balanced accuracy with three classes, against all labellings of seven records."""
+    statistic = statistics.balanced_accuracy()
+    for counts in [(1, 2, 4), (2, 2, 3), (1, 1, 5)]:
+        labels = np.repeat([0, 1, 2], counts)
+        weights = 1 / (3 * np.array(counts)[labels])
+        for sizes in [(3, 2, 2), (1, 1, 5), (4, 3), (1, 2, 1, 3)]:
+            groups = np.repeat(np.arange(len(sizes)), sizes)
+            largest = max(
+                float((np.bincount(groups, weights[list(order)]) ** 2).sum())
+                for order in itertools.permutations(range(7))
             )
-            ** 2
-        )
-    assert statistic.proxy(y, groups) == pytest.approx(squares)
+            assert statistic.proxy(statistic.counts(labels), np.array(sizes)) == pytest.approx(largest, rel=1e-12)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (1, 2, 1, 2), (3, 1, 2), (2, 2, 1, 1)])
+def test_the_area_is_as_concentrated_as_its_proxy_says_however_groups_are_labelled(sizes: tuple[int, ...]) -> None:
+    """Exact moment generating functions, one coin for each group that turns or keeps its scores."""
+    groups, n, statistic = np.repeat(np.arange(len(sizes)), sizes), sum(sizes), statistics.roc_auc()
+    rng = np.random.default_rng(4)
+    for positive in range(1, n):
+        for some in itertools.combinations(range(n), positive):
+            y = np.isin(np.arange(n), some).astype(np.int64)
+            proxy = statistic.proxy(statistic.counts(y), np.array(sizes))
+            scores = (y.astype(np.float64), 1.0 - y), (y + 0.0, np.full(n, 0.5)), tuple(rng.integers(0, 3, (2, n)) / 2)
+            for heads, tails in scores:
+                outcomes = np.array(list(itertools.product((0, 1), repeat=len(sizes))))
+                for p in (np.full(len(sizes), 0.5), rng.random(len(sizes))):
+                    law = np.prod(np.where(outcomes == 1, p, 1 - p), axis=1)
+                    values = np.array(
+                        [statistic.unit_value(y, np.where(o[groups] == 1, heads, tails), None) for o in outcomes]
+                    )
+                    assert largest_log_moment(values, law, float(values @ law)) <= proxy * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2, 2), (1, 2, 3, 1), (1,) * 7, (3, 3, 2, 2, 1)])
+def test_weights_of_pairs_of_groups_are_a_mean_of_matchings(sizes: tuple[int, ...]) -> None:
+    """The step of the proof that rests on Edmonds' polytope, by a linear program over all matchings, loops included."""
+    rng, count = np.random.default_rng(5), len(sizes)
+    for _ in range(20):
+        y = rng.permutation(np.repeat([0, 1], [sum(sizes) - sum(sizes) // 2, sum(sizes) // 2]))
+        groups = np.repeat(np.arange(count), sizes)
+        p, q = (np.bincount(groups, side) / side.sum() for side in (y, 1 - y))
+        share = float((p + q).max())
+        scale = share / (1 - share / 2)
+        pairs = [(g, h) for g in range(count) for h in range(g, count)]
+        weights = np.array([p[g] * q[h] + (p[h] * q[g] if g != h else 0) for g, h in pairs])
+        all_matchings = list(matchings(tuple(range(count))))
+        columns = np.array([[pair in matching for matching in all_matchings] for pair in pairs], dtype=np.float64)
+        equal = np.vstack([columns, np.ones(len(all_matchings))])
+        found = linprog(np.zeros(len(all_matchings)), A_eq=equal, b_eq=np.r_[weights / scale, 1.0])
+        assert found.status == 0
+
+
+def matchings(free: tuple[int, ...]) -> Iterator[frozenset[tuple[int, int]]]:
+    """All sets of pairs g <= h of these groups in which each group takes part once at most."""
+    if not free:
+        yield frozenset()
+        return
+    first, rest = free[0], free[1:]
+    for smaller in matchings(rest):
+        yield smaller
+        yield smaller | {(first, first)}
+    for other in rest:
+        for smaller in matchings(tuple(g for g in rest if g != other)):
+            yield smaller | {(first, other)}
 
 
 def largest_log_moment(values: Floats, weights: Floats, truth: float) -> float:
@@ -149,7 +255,7 @@ def test_the_area_is_as_concentrated_as_its_proxy_says(labels: list[int]) -> Non
     """Exact moment generating functions of independent scores in {0, 1}."""
     y = np.array(labels)
     statistic = statistics.roc_auc()
-    proxy = statistic.proxy(y, np.arange(y.size))
+    proxy = statistic.proxy(statistic.counts(y), np.ones(y.size, dtype=np.int64))
     assert proxy == pytest.approx(1 / min(np.bincount(y)))
     for outcomes, law in all_laws(y.size, np.random.default_rng(1)):
         values = np.array([statistic.unit_value(y, np.array(o), None) for o in outcomes])
@@ -159,8 +265,8 @@ def test_the_area_is_as_concentrated_as_its_proxy_says(labels: list[int]) -> Non
 def test_the_area_of_groups_of_unequal_sizes_is_as_concentrated_as_its_proxy_says() -> None:
     y, groups = np.array([0, 0, 0, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 2, 2, 3, 4, 5])
     statistic = statistics.roc_auc()
-    shares = statistic.proxy(y, groups)
-    assert shares == pytest.approx(2 * 0.5**2)
+    shares = statistic.proxy(statistic.counts(y), np.bincount(groups))
+    assert shares == pytest.approx(0.5 / (1 - 0.5 / 2))  # the largest group has half of a class
     for outcomes, law in all_laws(6, np.random.default_rng(2)):
         values = np.array([statistic.unit_value(y, np.array(o)[groups], None) for o in outcomes])
         assert largest_log_moment(values, law, float(values @ law)) <= shares * (1 + 1e-9)
@@ -170,7 +276,7 @@ def test_the_area_of_groups_of_unequal_sizes_is_as_concentrated_as_its_proxy_say
 def test_f1_deviates_from_that_of_expected_counts_as_its_proxy_says(labels: list[int]) -> None:
     y = np.array(labels)
     statistic = statistics.f1(positive=1)
-    proxy = statistic.proxy(y, np.arange(y.size))
+    proxy = statistic.proxy(statistic.counts(y), np.ones(y.size, dtype=np.int64))
     assert proxy == pytest.approx(min(max(4 * y.sum(), y.size) / y.sum() ** 2, 4.8 / y.sum()))
     for outcomes, law in all_laws(y.size, np.random.default_rng(3)):
         bits = np.array(outcomes)
@@ -183,10 +289,14 @@ def test_f1_deviates_from_that_of_expected_counts_as_its_proxy_says(labels: list
 
 
 def test_f1_of_groups() -> None:
-    y, statistic = np.repeat([0, 1], [80, 20]), statistics.f1()
-    assert statistic.proxy(y, np.arange(100) // 4) == pytest.approx(4.8 * 4 / 20)
-    assert statistic.proxy(y, np.arange(100) // 3) == pytest.approx((33 * 9 + 1) / 400)
-    assert statistic.proxy(np.repeat([0, 1], [990, 10]), np.arange(1000) // 4) == pytest.approx(9.6 * 4 / 10)
+    def proxy(counts: tuple[int, int], size: int) -> float:
+        return statistics.f1().proxy(np.array(counts), np.bincount(np.arange(sum(counts)) // size))
+
+    assert proxy((980, 20), 4) == pytest.approx(9.6 * 4 / 20)
+    assert proxy((80, 20), 3) == pytest.approx((33 * 9 + 1) / 400)
+    assert proxy((20, 80), 3) == pytest.approx(4 * (26 * 9 + 2**2) / 80**2)  # 26 groups of three, two of another
+    assert proxy((70, 10), 4) == pytest.approx(20 * 16 / 100)
+    assert proxy((0, 100), 4) == pytest.approx(min(4 * 25 * 16 / 100**2, 4.8 * 4 / 100))
 
 
 def test_spreads_by_hand() -> None:
@@ -198,7 +308,8 @@ def test_spreads_by_hand() -> None:
     assert statistics.r2().spread(y, model) == pytest.approx(1)
     assert statistics.median_absolute_error(1.0).spread(y, model) == pytest.approx(5)
     groups = Groups(np.arange(100) // 4)
-    assert statistics.roc_auc().spread(y, groups) == pytest.approx(math.sqrt(1 / 5 * 100 / 4))
+    share = 4 / 20
+    assert statistics.roc_auc().spread(y, groups) == pytest.approx(math.sqrt(share / (1 - share / 2) * 100 / 4))
     assert statistics.r2().spread(y, groups) == pytest.approx(1)
     assert statistics.median_absolute_error(1.0).spread(y, groups) == pytest.approx(5)
     assert all(s().spread(y, model) > 1 for s in (statistics.roc_auc, statistics.r2))  # rounded up

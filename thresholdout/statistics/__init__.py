@@ -6,9 +6,10 @@ Lambda)``, Lambda the variance inflation of the model. The statistics here obey 
 constant, their *spread*: their half-widths are those of a mean with the radius multiplied by it
 (`Certificate.half_width`). Every spread is proved in PROOFS.md, "Statistics that are not means".
 
-The spread depends on the labels of the holdout, so everything is conditional on them. Take the counts of the classes,
-and the variance of the labels, as public: ranges and half-widths show them. What is certified is the statistic that is
-expected given the labels; `Statistic.target` says what that is.
+Half-widths are public. A spread is a function of the model and of the number of records of each class alone, the
+largest over all labellings with these numbers: take the numbers as public too, and truths as conditional on them.
+What is certified is the statistic that is expected given the labels of the holdout; `Statistic.target` says what that
+is.
 """
 
 from __future__ import annotations

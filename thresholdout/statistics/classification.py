@@ -18,7 +18,8 @@ from thresholdout.statistics.checks import (
     shown,
     two_classes,
 )
-from thresholdout.statistics.statistic import Statistic, of_sums
+from thresholdout.statistics.labellings import largest_squares
+from thresholdout.statistics.statistic import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,8 +36,8 @@ def roc_auc() -> Statistic:
     Notes
     -----
     With a positive and b negative records V = 1/min(a, b) for independent records [H63, section 5b]. For independent
-    groups with a_g and b_g of them it is the sum of ``(a_g/a + b_g/b - a_g b_g/(a b))^2``; and if no group has records
-    of both classes ``c^2 ceil(1/c)`` where that is smaller, c the largest share of a group in its class.
+    groups with a_g and b_g of them, let t be the largest ``a_g/a + b_g/b`` that the largest group can have: V is the
+    smaller of ``t/(1 - t/2)`` and the largest sum of the ``(a_g/a + b_g/b)^2`` over all labellings.
 
     References
     ----------
@@ -61,19 +62,17 @@ def roc_auc() -> Statistic:
         twice = int(negative.searchsorted(ahead, "left").sum()) + int(negative.searchsorted(ahead, "right").sum())
         return float(twice / (2 * ahead.size * negative.size))
 
-    def differences(y: NDArray[Any]) -> NDArray[np.float64]:
-        return _shares(y, two_classes(y))
+    def counts(y: NDArray[Any]) -> NDArray[np.int64]:
+        positive = int(np.count_nonzero(y == two_classes(y)[1]))
+        return np.array([y.size - positive, positive])
 
-    def proxy(y: NDArray[Any], groups: NDArray[np.int64]) -> float:
-        positive = y == two_classes(y)[1]
-        counts = [np.bincount(groups[side], minlength=groups.max() + 1) for side in (positive, ~positive)]
-        of_each = [count / count.sum() for count in counts]
-        moved = of_each[0] + of_each[1] - of_each[0] * of_each[1]
-        bound = float(np.sum(moved**2))
-        if np.any(counts[0] * counts[1]):
-            return bound
-        total, largest = max(((int(c.sum()), int(c.max())) for c in counts), key=lambda pair: pair[1] / pair[0])
-        return min(bound, -(-total // largest) * (largest / total) ** 2)
+    def proxy(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
+        few, many, group = int(counts.min()), int(counts.max()), int(sizes.max())
+        if group == 1:
+            return 1.0 / few
+        largest = min(group, few) / few + max(group - few, 0) / many
+        matchings = largest / (1.0 - largest / 2.0) if largest < 2.0 else math.inf
+        return min(1.0, matchings, largest_squares(1.0 / counts, counts, sizes))
 
     return Statistic(
         name="roc_auc",
@@ -83,7 +82,8 @@ def roc_auc() -> Statistic:
         greater_is_better=True,
         target="the mean, over all pairs of a positive and a negative record of the holdout, of the probability that "
         "the positive one scores higher (ties half), given the labels; for records with one law the population's value",
-        differences=differences,
+        counts=counts,
+        differences=lambda counts: 1.0 / counts,
         proxy=proxy,
         for_means=False,
     )
@@ -96,8 +96,9 @@ def balanced_accuracy() -> Statistic:
 
     Notes
     -----
-    A weighted mean: with C classes, records of class c have the weight 1/(C n_c), and V is the sum over independent
-    groups of the squares of their weights.
+    A weighted mean: with C classes, records of class c have the weight 1/(C n_c), and V is the largest sum over
+    independent groups of the squares of their weights, over all labellings: that in which the largest groups have the
+    rarest classes.
 
     Examples
     --------
@@ -110,9 +111,8 @@ def balanced_accuracy() -> Statistic:
         right = np.bincount(index, weights=predictions(output, y) == y)
         return math.fsum(right / np.bincount(index)) / labels.size
 
-    def differences(y: NDArray[Any]) -> NDArray[np.float64]:
-        labels, _ = several_classes(y)
-        return _shares(y, labels) / labels.size
+    def differences(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        return 1.0 / (counts * counts.size)
 
     return Statistic(
         name="balanced_accuracy",
@@ -122,8 +122,9 @@ def balanced_accuracy() -> Statistic:
         greater_is_better=True,
         target="the mean over the classes of the holdout of the probability that a record of the class is predicted "
         "rightly, given the labels; for records with one law the population's value",
+        counts=lambda y: np.bincount(several_classes(y)[1]),
         differences=differences,
-        proxy=lambda y, groups: of_sums(differences(y), groups),
+        proxy=lambda counts, sizes: largest_squares(differences(counts), counts, sizes),
     )
 
 
@@ -140,7 +141,8 @@ def f1(positive: Any | None = None) -> Statistic:
     What is certified is the same quotient of the expected counts, given the labels: not the expectation of the
     quotient, which nobody asks for. With a positive records among n, V = min(max(4 a, n)/a^2, 4.8/a) for independent
     records. For independent groups with a_g positive among s_g records it is the smaller of max(sum (2 a_g)^2, sum
-    s_g^2)/a^2 and 9.6 s/a, s the largest s_g; 4.8 s/a if no group has records of both classes.
+    s_g^2)/a^2, the first sum that of the labelling in which the largest groups are positive, and 9.6 s/a, s the largest
+    s_g; 4.8 s/a if there are positive records only.
 
     Examples
     --------
@@ -162,17 +164,17 @@ def f1(positive: Any | None = None) -> Statistic:
         said = predictions(output, y) == label
         return 2 * int(np.count_nonzero(truth & said)) / int(np.count_nonzero(truth) + np.count_nonzero(said))
 
-    def differences(y: NDArray[Any]) -> NDArray[np.float64]:
-        truth, _ = positives(y, None)
-        return np.where(truth, 2.0, 1.0) / np.count_nonzero(truth)
+    def counts(y: NDArray[Any]) -> NDArray[np.int64]:
+        positive = int(np.count_nonzero(positives(y, None)[0]))
+        return np.array([y.size - positive, positive])
 
-    def proxy(y: NDArray[Any], groups: NDArray[np.int64]) -> float:
-        truth, _ = positives(y, None)
-        total = int(np.count_nonzero(truth))
-        of_each, sizes = np.bincount(groups, weights=truth), np.bincount(groups)
-        squares = max(float(np.sum((2.0 * of_each) ** 2)), float(np.sum(np.square(sizes, dtype=np.float64))))
-        pure = not np.any((of_each > 0) & (of_each < sizes))
-        return min(squares / total**2, (4.8 if pure else 9.6) * int(sizes.max()) / total)
+    def proxy(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
+        others, total = map(int, counts)
+        of_records = float(np.sum(np.square(sizes, dtype=np.float64)))
+        squares = max(largest_squares(np.array([0.0, 2.0]), counts, sizes), of_records)
+        largest = int(sizes.max())
+        pure = largest == 1 or others == 0
+        return min(squares / total**2, (4.8 if pure else 9.6) * largest / total)
 
     return Statistic(
         name="f1" if positive is None else f"f1(positive={shown(positive)})",
@@ -182,13 +184,7 @@ def f1(positive: Any | None = None) -> Statistic:
         greater_is_better=True,
         target="2 E TP / (positive records + E positive predictions), the F1 score of the expected counts given the "
         "labels of the holdout",
-        differences=differences,
+        counts=counts,
+        differences=lambda counts: np.array([1.0, 2.0]) / counts[1],
         proxy=proxy,
     )
-
-
-def _shares(y: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return 1 / (number of records of the same class), for each record."""
-    index = np.searchsorted(labels, y)
-    shares: NDArray[np.float64] = 1.0 / np.bincount(index)[index]
-    return shares

@@ -9,7 +9,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.statistics.checks import positive_number, residuals, variance_of
-from thresholdout.statistics.statistic import Statistic, of_sums
+from thresholdout.statistics.statistic import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ def r2(clip: float = 4.0) -> Statistic:
     Notes
     -----
     Given the labels this is 1 minus a mean of numbers in [0, clip]: its spread is 1, for every model of the records
-    given their labels.
+    given their labels. Half-widths show nothing of the labels: they are in units of their variance.
 
     Examples
     --------
@@ -45,9 +45,9 @@ def r2(clip: float = 4.0) -> Statistic:
             shares = np.minimum((errors / math.sqrt(variance)) ** 2, top) / top
         return min(1.0, max(0.0, 1.0 - math.fsum(shares) / errors.size))
 
-    def differences(y: NDArray[Any]) -> NDArray[np.float64]:
+    def counts(y: NDArray[Any]) -> NDArray[np.int64]:
         variance_of(y)
-        return np.full(y.size, 1.0 / y.size)
+        return np.array([y.size])
 
     return Statistic(
         name=f"r2(clip={top:g})",
@@ -57,8 +57,9 @@ def r2(clip: float = 4.0) -> Statistic:
         greater_is_better=True,
         target=f"1 - the mean over the records of E min(squared error / variance of the holdout's labels, {top:g}), "
         "given the labels",
-        differences=differences,
-        proxy=lambda y, groups: of_sums(differences(y), groups),
+        counts=counts,
+        differences=lambda counts: 1.0 / counts,
+        proxy=lambda _, sizes: _squares(sizes),
     )
 
 
@@ -98,9 +99,6 @@ def median_absolute_error(clip: float, window: float = 0.2) -> Statistic:
         edges = np.clip(np.arange(errors.size + 1, dtype=np.float64), below, above)
         return min(1.0, math.fsum(errors * np.diff(edges)) / (above - below))
 
-    def differences(y: NDArray[Any]) -> NDArray[np.float64]:
-        return np.full(y.size, 1.0 / (share * y.size))
-
     return Statistic(
         name=f"median_absolute_error(clip={top:g}, window={share:g})",
         responses=("predict",),
@@ -109,8 +107,14 @@ def median_absolute_error(clip: float, window: float = 0.2) -> Statistic:
         greater_is_better=False,
         target=f"the mean of the quantiles between {0.5 - share / 2:g} and {0.5 + share / 2:g} of the absolute error, "
         f"at most {top:g}, of a record chosen at random",
-        differences=differences,
-        proxy=lambda y, groups: of_sums(differences(y), groups),
+        counts=lambda y: np.array([y.size]),
+        differences=lambda counts: 1.0 / counts / share,
+        proxy=lambda _, sizes: _squares(sizes) / share**2,
         for_means=False,
         needs_labels=False,
     )
+
+
+def _squares(sizes: NDArray[np.int64]) -> float:
+    """Return the sum of the squares of the groups' shares of the records."""
+    return float(np.sum((sizes / sizes.sum()) ** 2))

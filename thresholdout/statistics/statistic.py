@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
 
-__all__ = ["Statistic", "of_sums"]
+__all__ = ["Statistic"]
 
 _ENLARGED = 1.0 + 2.0**-30  # covers the rounding errors of a statistic's value and of its spread
 
@@ -40,15 +40,18 @@ class Statistic:
         Whether a search should maximise it.
     target : str
         The truth that a certificate is about, in words.
+    counts : callable
+        ``counts(y)``: what its half-widths may show of the labels, the number of records of each class, shape (C,);
+        all n in one class where classes do not matter.
     differences : callable
-        ``differences(y)``: by how much one record can move the unit value, shape (n,).
+        ``differences(counts)``: by how much one record of each class can move the unit value, shape (C,).
     proxy : callable
-        ``proxy(y, groups)``: V with ``P(|f - target| >= t) <= 2 exp(-2 t^2 / V)`` in units of the range, for
-        independent groups of records; ``groups`` has the number of each record's group.
+        ``proxy(counts, sizes)``: V with ``P(|f - target| >= t) <= 2 exp(-2 t^2 / V)`` in units of the range, for
+        independent groups of these sizes, however the labels are distributed among them.
     for_means : bool
         Whether a variance inflation that holds for means only serves.
     needs_labels : bool
-        Whether V is conditional on the labels.
+        Whether the truth is conditional on the labels.
     """
 
     routes: ClassVar[tuple[str, ...]] = ("transcript",)
@@ -60,8 +63,9 @@ class Statistic:
     bounds: tuple[float, float]
     greater_is_better: bool
     target: str
-    differences: Callable[[NDArray[Any]], NDArray[np.float64]]
-    proxy: Callable[[NDArray[Any], NDArray[np.int64]], float]
+    counts: Callable[[NDArray[Any]], NDArray[np.int64]]
+    differences: Callable[[NDArray[np.int64]], NDArray[np.float64]]
+    proxy: Callable[[NDArray[np.int64], NDArray[np.int64]], float]
     for_means: bool = True
     needs_labels: bool = True
 
@@ -143,7 +147,8 @@ class Statistic:
         float
             kappa with ``P(|f - target| >= t) <= 2 exp(-2 n (t/kappa)^2 / Lambda)`` in units of the range, Lambda the
             ``variance_inflation()`` of the model, rounded up; ``inf`` where nothing is known. The right argument of
-            ``Certificate.half_width(..., spread=...)``.
+            ``Certificate.half_width(..., spread=...)``. It is a function of the model and of the numbers of records of
+            each class, the same for every labelling with these numbers: half-widths are public.
 
         Raises
         ------
@@ -159,25 +164,22 @@ class Statistic:
         1.0
         >>> round(roc_auc().spread(labels, Independent(4)), 6)
         1.414214
-        >>> round(roc_auc().spread(labels, Groups([1, 1, 2, 2])), 6)
-        1.414214
+        >>> model = Groups([1, 1, 2, 2])
+        >>> roc_auc().spread(labels, model) == roc_auc().spread([0, 1, 0, 1], model)
+        True
         """
         labels = np.asarray(y)
         n = model.n
         if labels.shape != (n,):
             raise InputError("y", f"labels of shape {labels.shape}", f"shape ({n},), one label for each record")
-        by = self.differences(labels)
-        largest = float(by.max())
+        counts, sizes = self.counts(labels), model.independent_groups()
         bounds = [math.inf]
-        groups, sizes = _members(model), model.independent_groups()
-        if groups is not None:
-            bounds.append(self.proxy(labels, groups))
-        elif sizes is not None:
-            bounds.append(largest**2 * float(np.sum(np.square(sizes, dtype=np.float64))))
+        if sizes is not None:
+            bounds.append(self.proxy(counts, sizes))
         if given_labels or not self.needs_labels:
             inflation = model.variance_inflation(bounded_differences=not self.for_means)
             if inflation < n or n == 1:
-                bounds.append(n * largest**2 * inflation)
+                bounds.append(n * float(self.differences(counts).max()) ** 2 * inflation)
         return math.sqrt(min(bounds) * n / model.variance_inflation()) * _ENLARGED
 
     def _response(self, estimator: Any) -> str:
@@ -186,17 +188,3 @@ class Statistic:
                 return response
         expected = " or ".join(self.responses)
         raise InputTypeError("estimator", f"{type(estimator).__name__} without {expected}", expected)
-
-
-def of_sums(differences: NDArray[np.float64], groups: NDArray[np.int64]) -> float:
-    """Return the sum over groups of the squares of their sums."""
-    return float(np.sum(np.bincount(groups, weights=differences) ** 2))
-
-
-def _members(model: DependenceModel) -> NDArray[np.int64] | None:
-    """Return the number of each record's group, where groups are independent and the model says which is whose."""
-    from graphs import Groups, Independent
-
-    if isinstance(model, Independent):
-        return np.arange(model.n, dtype=np.int64)
-    return model.groups if isinstance(model, Groups) else None
