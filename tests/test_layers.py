@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = {
     "graphs": 0,
     "thresholdout.errors": 1,
+    "thresholdout.silence": 1,
     "thresholdout.accounting": 2,
     "thresholdout.answer": 2,
     "thresholdout.learning": 3,

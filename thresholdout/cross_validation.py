@@ -8,7 +8,6 @@ shows a training value. PROOFS.md, "K-fold cross-validation".
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from thresholdout.metrics import Metric
 from thresholdout.question import Question
 from thresholdout.rows import record_hashes, row_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
+from thresholdout.silence import silence
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
@@ -424,8 +424,7 @@ def _predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> _
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning may show records
+    with silence():  # a warning may show records
         model = clone(estimator).fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
         output = np.asarray(getattr(model, response)(_safe_indexing(X, fold.test)))
     return _Predictions(output, getattr(model, "classes_", None))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -163,8 +163,7 @@ def _splits(
         raise InputError("cv", type(cv).__name__, _WHY_BLIND)
     elif hasattr(cv, "split") and not isinstance(cv, str):
         try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="The groups parameter is ignored")
+            with silence(UserWarning):  # that it ignores the groups
                 found = list(cv.split(placeholder, None, groups))
         except (TypeError, ValueError) as error:
             raise InputError("cv", f"{cv!r}, which says {error}", _WHY_BLIND) from None

@@ -49,6 +49,10 @@ class Question:
         self.spread = spread
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
+    def without_key(self) -> Question:
+        """Return the same question with a new key, which the ledger makes."""
+        return Question(self.train, self.limits, self.name, None, self.spread)
+
     def entry(self, outcome: Outcome, half_width: float, remaining: int | None) -> Entry:
         """Return the line of the history: an outcome and its half-width, in units of the range, in the user's units."""
         lower, upper = self.limits

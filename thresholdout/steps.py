@@ -1,14 +1,13 @@
 """One question after another: a guard's mechanism, its ledger, and what its answers are worth.
 
 What is computed on the holdout here can fail, and a failure is a function of the whole holdout. So a stored answer is
-looked up before anything is computed; a failure is charged before it shows; and every failure makes later half-widths
-wider, by the number of places where failures can be (PROOFS.md, "Failures").
+looked up before anything is computed; a failure, and an interrupt is one, is charged before it shows; and every failure
+makes later half-widths wider, by the number of places where failures can be (PROOFS.md, "Failures").
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -16,6 +15,7 @@ from thresholdout.answer import Answer, Source
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged, LedgerRetired
 from thresholdout.ledger.checks import check_repeat
 from thresholdout.mechanisms import Ladder, Mechanism, Outcome
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
@@ -154,6 +154,9 @@ class Steps:
         ------
         InputError
             When it fails, after that was charged.
+        KeyboardInterrupt
+            When it is interrupted, after that was charged: nobody can tell an interrupt from outside from one that the
+            question raises.
         BudgetExhausted
             When no new question is answered; nothing is computed then.
         """
@@ -164,20 +167,17 @@ class Steps:
         if refusal is not None:
             raise refusal
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with silence():
                 found = compute()
-        except KeyboardInterrupt:
-            interrupted, failed = True, ""
-        except BaseException as error:  # also an exit, or a panic of an extension module
-            interrupted, failed = False, type(error).__name__
+        except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
+            failed, interrupted = type(error).__name__, isinstance(error, KeyboardInterrupt)
         else:
             return self.answer(question, found, worth())
+        entry, repeated = self._fail(question, worth())
         if interrupted:
-            raise KeyboardInterrupt
-        entry, repeated = self._store(
-            question, lambda state: self._mechanism.fail(state, question.train, self._noise), worth(), failed=True
-        )
+            if repeated:  # an answer that somebody else has paid for does not pay for what an interrupt tells
+                self._fail(question.without_key(), worth())
+            raise KeyboardInterrupt("a question was interrupted on the holdout; charged as an answer from the holdout")
         if repeated:  # somebody else has asked it meanwhile
             return self._told(question, entry, repeated)
         raise InputError(
@@ -193,6 +193,12 @@ class Steps:
             question, lambda state: self._mechanism.step(state, question.train, holdout, self._noise), worth
         )
         return self._told(question, entry, repeated)
+
+    def _fail(self, question: Question, worth: Worth) -> tuple[Entry, bool]:
+        """Charge and store a question that failed."""
+        return self._store(
+            question, lambda state: self._mechanism.fail(state, question.train, self._noise), worth, failed=True
+        )
 
     def _told(self, question: Question, entry: Entry, repeated: bool) -> Answer:
         return question.answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")

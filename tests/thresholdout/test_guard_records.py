@@ -222,8 +222,11 @@ def test_exits_and_panics_on_the_holdout_are_failures_too(error: type[BaseExcept
     assert guard.remaining == 2
 
 
-def test_an_interrupt_says_nothing_and_costs_nothing() -> None:
-    guard = make()
+@pytest.mark.parametrize("key", [None, "mine"])
+def test_an_interrupt_that_the_question_raises_is_charged(tmp_path: Path, key: str | None) -> None:
+    """A question that interrupts when a label is 1 would read labels for nothing."""
+    guard = make(ledger=tmp_path / "guard.db")
+    left = guard.remaining
     first = data(0)[0][0, 0]
 
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -232,9 +235,30 @@ def test_an_interrupt_says_nothing_and_costs_nothing() -> None:
         return np.asarray(y)
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        guard.ask(query)
+        guard.ask(query, key=key)
     assert "the label is" not in "".join(traceback.format_exception(caught.value))
-    assert guard.history.empty
+    again = make(ledger=tmp_path / "guard.db")
+    assert again.history["source"].tolist() == ["failed"]
+    assert left is not None
+    assert again.remaining == left - 1
+
+
+def test_an_interrupt_is_charged_though_somebody_else_has_the_answer_meanwhile() -> None:
+    """The stored answer, or an interrupt instead: which of them comes would tell a bit for nothing."""
+    guard = make()
+    first = data(0)[0][0, 0]
+
+    def interrupts(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if X[0, 0] == first:
+            guard.ask(lambda X, y: y, name="same", key="mine")
+            raise KeyboardInterrupt
+        return np.asarray(y)
+
+    with pytest.raises(KeyboardInterrupt):
+        guard.ask(interrupts, name="same", key="mine")
+    history = guard.history
+    assert (history["source"] == "failed").tolist() == [False, True]
+    assert history["key"][0] == "mine"
 
 
 def test_warnings_about_the_holdout_are_not_shown(recwarn: pytest.WarningsRecorder) -> None:

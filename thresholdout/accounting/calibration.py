@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +28,7 @@ from thresholdout.accounting.optimal_accountant import OptimalAccountant
 from thresholdout.accounting.pure import PureAccountant
 from thresholdout.accounting.renyi import RenyiAccountant
 from thresholdout.errors import InputError
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,9 +143,7 @@ def best_epsilon(
 
     delta, adjacency = probability(delta, "delta"), check_adjacency(adjacency)
     taken, refused = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EdgeOrderWarning)
-        warnings.simplefilter("ignore", NoFiniteOrderWarning)
+    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
         tables = [accountant.table(delta) for accountant in taken]
     columns = ["accountant", "adjacency", "delta", "epsilon", "bound", "how"]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
@@ -179,16 +177,12 @@ def best_delta(
     """
     adjacency = check_adjacency(adjacency)
     taken, _ = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EdgeOrderWarning)
-        warnings.simplefilter("ignore", NoFiniteOrderWarning)
+    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
         return min((accountant.delta(epsilon) for accountant in taken), default=1.0)
 
 
 def _smallest_epsilon(taken: Iterable[Accountant], delta: float) -> float:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EdgeOrderWarning)
-        warnings.simplefilter("ignore", NoFiniteOrderWarning)
+    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
         return min((accountant.epsilon(delta) for accountant in taken), default=math.inf)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ from thresholdout.accounting.quoted_bounds import (
 )
 from thresholdout.accounting.results import Composition, GeneralizationBound, UnsoundBoundWarning
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -248,8 +248,7 @@ def _rules(eps: float, delta: float, T: int, dt: float) -> dict[str, Composition
         "chernoff": compose_chernoff(eps, delta, T, dt),
         "optimal": Composition(best, kov.delta, "optimal", True),
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsoundBoundWarning)
+    with silence(UnsoundBoundWarning):
         for variant in ("I", "II", "III"):
             found[variant] = compose_he(eps, delta, dt, T, variant=variant, formula="paper")
     return found

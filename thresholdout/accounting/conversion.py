@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
+from thresholdout.silence import silence
 
 __all__ = [
     "EdgeOrderWarning",
@@ -206,8 +207,7 @@ def refine_epsilon(
     ratio = (math.sqrt(5.0) - 1) / 2
 
     def value(order: float) -> RenyiEpsilon:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with silence():
             return rdp_to_epsilon([order], rdp(np.array([order])), delta, conversion=conversion)
 
     left, right = value(high - ratio * (high - low)), value(low + ratio * (high - low))

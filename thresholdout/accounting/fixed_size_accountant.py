@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from thresholdout.accounting.events import Adjacency, Event
 from thresholdout.accounting.fixed_size.arguments import batch
 from thresholdout.accounting.renyi import RenyiAccountant
 from thresholdout.errors import InputError
+from thresholdout.silence import silence
 
 __all__ = ["FixedSizeAccountant"]
 
@@ -105,8 +105,7 @@ class FixedSizeAccountant:
             When an argument is out of range, or the method knows nothing about such steps.
         """
         delta, found = open_unit(delta, "delta"), []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EdgeOrderWarning)
+        with silence(EdgeOrderWarning):
             for accountant in self._chosen(method):
                 if isinstance(accountant, RenyiAccountant):
                     accountant = accountant.with_conversion(conversion)
@@ -115,8 +114,7 @@ class FixedSizeAccountant:
 
     def delta(self, eps: float, *, method: str = "best") -> float:
         """Return a guaranteed delta at an epsilon of 0 or more; for `method` see `epsilon`."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EdgeOrderWarning)
+        with silence(EdgeOrderWarning):
             return min((accountant.delta(eps) for accountant in self._chosen(method)), default=1.0)
 
     def _chosen(self, method: str) -> list[Accountant]:

@@ -22,6 +22,7 @@ from thresholdout.accounting.conversion import (
 from thresholdout.accounting.events import Adjacency, Event
 from thresholdout.accounting.fixed_size.arguments import orders as check_orders
 from thresholdout.accounting.renyi_curves import LEAST_ORDERS, MOST_ORDERS, curve, curve_bound, curve_refusal
+from thresholdout.silence import silence
 
 __all__ = ["RenyiAccountant"]
 
@@ -140,9 +141,7 @@ class RenyiAccountant(Accountant):
         Any order gives a guarantee, so that nothing depends on how it was found.
         """
         counted = sorted(self.counts.items(), key=lambda pair: repr(pair[0]))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EdgeOrderWarning)
-            warnings.simplefilter("ignore", NoFiniteOrderWarning)
+        with silence(EdgeOrderWarning, NoFiniteOrderWarning):
             if len(counted) <= _FEW:
                 value, order = self._searched(convert, counted)
             else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -16,6 +15,7 @@ from thresholdout.auditing.result import AuditResult
 from thresholdout.auditing.runs import RunFile
 from thresholdout.auditing.seeds import entropy_of, run_seed
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.silence import silence
 
 __all__ = ["audit_learner"]
 
@@ -136,8 +136,7 @@ def _train(
             bar.update()
     finally:
         bar.close()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # joblib counts the runs that an error or interrupt made useless
+        with silence():  # joblib counts the runs that an error or interrupt made useless
             done.close()
 
 

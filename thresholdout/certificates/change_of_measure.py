@@ -8,7 +8,6 @@ probability at most ``b``. These functions return ``ln(p/b)`` in nats, for a ``b
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from thresholdout.accounting.events import Event
 from thresholdout.accounting.renyi import RenyiAccountant
 from thresholdout.certificates.information import max_information
 from thresholdout.certificates.route import up
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -200,9 +200,7 @@ def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float
     best = pure_nats(model, epsilon, p)
     if not isinstance(model, Independent):
         return best
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EdgeOrderWarning)
-        warnings.simplefilter("ignore", NoFiniteOrderWarning)
+    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
         best = min(best, mutual_information_nats(model.n * information_per_record(event, epsilon), p))
         if math.isinf(epsilon):
             accountants, _ = composed_accountants(event, "replace_one", all_accountants())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -25,6 +24,7 @@ from thresholdout.certificates.posterior import mean_total_variation
 from thresholdout.certificates.route import up
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.errors import InputError
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,9 +202,7 @@ def generalization_certificate(
     why = "" if independent else "the records are not independent"
     if not accountants:
         why = why or "no accountant knows all events: " + "; ".join(f"{k}: {v}" for k, v in refused.items())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EdgeOrderWarning)
-        warnings.simplefilter("ignore", NoFiniteOrderWarning)
+    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
         compared = (
             _max_information(model, pure_looks(event), beta),
             *_mutual_information(event, pure_looks(event), size, beta, why),

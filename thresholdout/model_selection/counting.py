@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,7 @@ from thresholdout.model_selection.reaching import reaches
 from thresholdout.model_selection.scorer import GuardScorer, stands_for
 from thresholdout.model_selection.split import rows_of
 from thresholdout.sharing import same
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,8 +184,7 @@ def _sampled(search: Any, size: int) -> _Round:
         grid = list(ParameterGrid(spaces))
         return _Round(grid, len(grid))
     if isinstance(search.random_state, (int, np.integer)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that there are fewer candidates than n_iter
+        with silence():  # that there are fewer candidates than n_iter
             drawn = list(ParameterSampler(search.param_distributions, size, random_state=search.random_state))
         return _Round(drawn, len(drawn))
     if listed and len(ParameterGrid(spaces)) <= _MOST_LISTED:

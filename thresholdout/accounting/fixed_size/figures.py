@@ -5,7 +5,6 @@ Figure 5 and the lower halves of Figures 4 and 10 need a GPU and are left out.
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from thresholdout.accounting.fixed_size.replace_one import TaylorSeries
 from thresholdout.accounting.fixed_size.wang import rdp_wang
 from thresholdout.accounting.fixed_size.with_replacement import rdp_fswr, rdp_fswr_lower
 from thresholdout.accounting.fixed_size.without_replacement import rdp_fswor
+from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,8 +90,7 @@ def figure3(deltas: Any = None, orders: Any = None) -> pd.DataFrame:
     curves = _replace_one(grid)
     curves["Poisson C.9, m=4"] = rdp_poisson(grid, SIGMA, RATE, adjacency="replace_one", method="taylor")
     curves["Poisson add/remove"] = rdp_poisson(grid, SIGMA, RATE)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EdgeOrderWarning)
+    with silence(EdgeOrderWarning):
         columns = {
             name: [rdp_to_epsilon(grid, STEPS * curve, float(d)).epsilon for d in found]
             for name, curve in curves.items()

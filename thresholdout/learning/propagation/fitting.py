@@ -39,6 +39,7 @@ from thresholdout.learning.propagation.runs import (
     run_ep,
     run_sep,
 )
+from thresholdout.silence import silence
 
 __all__ = [
     "ALGORITHMS",
@@ -377,8 +378,7 @@ def _calibrated(epsilon: float, delta: float, N: int, n_epochs: int, sampling: s
         return calibrate_sep_sigma(epsilon, delta, 1 / N, N * n_epochs, accountant)
     make = partial(_event, N, n_epochs, sampling)
     makers = None if accountant == "best" else METHODS["rdp"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EdgeOrderWarning)
+    with silence(EdgeOrderWarning):
         return calibrate(
             make, epsilon, delta, accountants=makers, bracket=(0.3, 30.0), limits=(0.02, 4e7), tolerance=1e-4
         ).value

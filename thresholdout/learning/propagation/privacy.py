@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from thresholdout.accounting.fixed_size.poisson import rdp_poisson
 from thresholdout.accounting.fixed_size.wang import rdp_wang
 from thresholdout.errors import InputError
 from thresholdout.learning.propagation.natural import Floats, clip_norm_of
+from thresholdout.silence import silence
 
 __all__ = [
     "BOUNDS",
@@ -157,8 +157,7 @@ def epsilon_of(
     how = _CONVERSIONS[chosen(conversion, "conversion", _CONVERSIONS)]
     with np.errstate(over="ignore"):
         rdp = count(steps, "steps") * rdp_subsampled_gaussian(_ORDERS, q, sigma, bound)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EdgeOrderWarning)
+    with silence(EdgeOrderWarning):
         return rdp_to_epsilon(_ORDERS, rdp, open_unit(delta, "delta"), conversion=how)
 
 
