@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         kl_gaussian,
         kl_leading_order,
     )
+    from thresholdout.learning.random_streams import Streams, streams
     from thresholdout.learning.sgld.estimator import SGLDRegressor
     from thresholdout.learning.sgld.figures import figure1_curves, growth_table, plot_figure1, plot_growth
     from thresholdout.learning.sgld.gaussians import gaussian_renyi, rdp_to_dp
@@ -99,10 +100,11 @@ if TYPE_CHECKING:
     from thresholdout.learning.sgld.sampler import DivergingChainWarning, sgld_sample
     from thresholdout.learning.sgld.theorem import theorem_parameters
     from thresholdout.learning.sgld.uniform import uniform_sampling_bound, uniform_sampling_cap
-    from thresholdout.learning.streams import Streams, streams
+    from thresholdout.learning.targets import CostlyTargetWarning, SpentTargetWarning
 
 _HOMES = {
     "BernoulliModel": "thresholdout.learning.propagation.families",
+    "CostlyTargetWarning": "thresholdout.learning.targets",
     "DPSGDClassifier": "thresholdout.learning.dpsgd.classifier",
     "DPSGDRegressor": "thresholdout.learning.dpsgd.regressor",
     "DPVIRegressor": "thresholdout.learning.propagation.dpvi",
@@ -132,7 +134,8 @@ _HOMES = {
     "ProposeTestSampleTrace": "thresholdout.learning.sgld.propose_test_sample",
     "RegressionDomain": "thresholdout.learning.sgld.model",
     "SGLDRegressor": "thresholdout.learning.sgld.estimator",
-    "Streams": "thresholdout.learning.streams",
+    "SpentTargetWarning": "thresholdout.learning.targets",
+    "Streams": "thresholdout.learning.random_streams",
     "UnknownPrecisionModel": "thresholdout.learning.propagation.families",
     "UnprovedTargetWarning": "thresholdout.learning.propagation.fitting",
     "WorstEpoch": "thresholdout.learning.sgld.lower_bounds",
@@ -195,7 +198,7 @@ _HOMES = {
     "site_probit": "thresholdout.learning.propagation.sites",
     "site_tilted_location": "thresholdout.learning.propagation.sites",
     "step_size": "thresholdout.learning.sgld.model",
-    "streams": "thresholdout.learning.streams",
+    "streams": "thresholdout.learning.random_streams",
     "theorem_parameters": "thresholdout.learning.sgld.theorem",
     "uniform_sampling_bound": "thresholdout.learning.sgld.uniform",
     "uniform_sampling_cap": "thresholdout.learning.sgld.uniform",
@@ -205,6 +208,7 @@ _HOMES = {
 
 __all__ = [
     "BernoulliModel",
+    "CostlyTargetWarning",
     "DPSGDClassifier",
     "DPSGDRegressor",
     "DPVIRegressor",
@@ -234,6 +238,7 @@ __all__ = [
     "ProposeTestSampleTrace",
     "RegressionDomain",
     "SGLDRegressor",
+    "SpentTargetWarning",
     "Streams",
     "UnknownPrecisionModel",
     "UnprovedTargetWarning",

@@ -16,7 +16,7 @@ from thresholdout.accounting.results import Composition
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.learning.iterates import PrivateIterates, check_noise, draw, run_steps, starting_point
-from thresholdout.learning.streams import streams
+from thresholdout.learning.random_streams import is_seeded, streams
 
 __all__ = ["NON_FINITE", "FederatedRun", "run_federated"]
 
@@ -179,8 +179,7 @@ def run_federated(
         return np.asarray(theta + noisy_mean(increments, L, L * sigma, random.noise, **options))
 
     trajectory = run_steps(start, T, round_, progress=progress, unit="round")
-    seeded = isinstance(random_state, (int, np.integer))
-    return FederatedRun(trajectory, N, tau, sigma, seeded, L, non_finite)
+    return FederatedRun(trajectory, N, tau, sigma, is_seeded(random_state), L, non_finite)
 
 
 def _clients(value: Any) -> Sequence[Any]:

@@ -18,9 +18,15 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.learning.client_models import ClientModels, client_numbers
 from thresholdout.learning.federated import federated_assumptions
-from thresholdout.learning.iterates import LEAST_NOISE, SEED, check_noise, draw, run_steps
-from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for, choose_noise
-from thresholdout.learning.streams import streams
+from thresholdout.learning.iterates import LEAST_NOISE, check_noise, draw, run_steps
+from thresholdout.learning.privacy_report import (
+    CLASSES_LEAK,
+    PrivacyReport,
+    account_for,
+    choose_noise,
+    standing_assumptions,
+)
+from thresholdout.learning.random_streams import is_seeded, streams
 
 __all__ = ["FederatedClassifier"]
 
@@ -237,9 +243,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.intercept_ = np.array(parameters[:, -1]) if self.fit_intercept else np.zeros(len(parameters))
 
     def _report(self, event: SelfComposed | None, noise: float, N: int, tau: int) -> PrivacyReport:
-        assumptions = [FLOATING_POINT, *federated_assumptions("zero")]
-        if isinstance(self.random_state, (int, np.integer)):
-            assumptions.append(SEED)
+        standing = standing_assumptions(seeded=is_seeded(self.random_state), unit="client")
         details: dict[str, Any] = {"clients": N, "clients_per_round": tau, "rounds": self.rounds}
         if event is not None:
             share = min(0.5, self.delta * N / (2 * tau * self.rounds))
@@ -250,8 +254,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             delta=self.delta,
             released="the model after every round",
             noise_multiplier=noise,
-            assumptions=tuple(assumptions),
-            leaks=() if self.classes is not None else ("which classes there are was read from the labels",),
+            assumptions=(*standing, *federated_assumptions("zero")),
+            leaks=() if self.classes is not None else (CLASSES_LEAK,),
             details=details,
             unit="client",
         )

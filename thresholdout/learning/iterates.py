@@ -15,14 +15,13 @@ from thresholdout.accounting.events import Event, SelfComposed
 from thresholdout.accounting.fixed_size.sampling import sample_minibatch
 from thresholdout.accounting.results import Composition
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for
+from thresholdout.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 
-__all__ = ["LEAST_NOISE", "SEED", "PrivateIterates", "check_noise", "draw", "run_steps", "starting_point"]
+__all__ = ["LEAST_NOISE", "PrivateIterates", "check_noise", "draw", "run_steps", "starting_point"]
 
 Floats = NDArray[np.float64]
 
 LEAST_NOISE, MOST_NOISE = 0.0100001, 1e8  # in units of the bound on the sum; accountants know nothing outside of it
-SEED = "the integer random_state stays secret: it gives the noise away"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +39,7 @@ class PrivateIterates(ABC):
     sigma : float
         The noise, as it was asked for.
     seeded : bool
-        Whether the noise came from an integer that could be known.
+        Whether the noise came from something that could be known; see `random_streams.is_seeded`.
     """
 
     trajectory: Floats
@@ -85,7 +84,7 @@ class PrivateIterates(ABC):
             delta=delta,
             released=released,
             noise_multiplier=self.noise_multiplier,
-            assumptions=(FLOATING_POINT, *assumptions, *([SEED] if self.seeded else [])),
+            assumptions=(*standing_assumptions(seeded=self.seeded, unit=unit), *assumptions),
             unit=unit,
         )
 

@@ -16,7 +16,7 @@ from thresholdout.accounting.results import Composition
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.learning.iterates import PrivateIterates, check_noise, draw, run_steps, starting_point
-from thresholdout.learning.streams import streams
+from thresholdout.learning.random_streams import is_seeded, streams
 
 __all__ = ["LangevinRun", "run_sgld"]
 
@@ -185,8 +185,7 @@ def run_sgld(
         return np.asarray(theta - sizes[t] * direction)
 
     trajectory = run_steps(start, T, step, progress=progress, unit="step")
-    seeded = isinstance(random_state, (int, np.integer))
-    return LangevinRun(trajectory, N, tau, sigma, seeded, L, bool(clip), sizes)
+    return LangevinRun(trajectory, N, tau, sigma, is_seeded(random_state), L, bool(clip), sizes)
 
 
 def _rows(value: Any, name: str) -> NDArray[Any]:

@@ -14,9 +14,12 @@ from thresholdout.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PrivacyReport", "account_for", "choose_noise"]
+__all__ = ["CLASSES_LEAK", "PrivacyReport", "account_for", "choose_noise", "standing_assumptions"]
 
 FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a Gaussian in floating point"
+SECRET = "random_state stays secret and served for no other release: it gives the noise away"
+CALLS = "a {0} has at most one row in the data of each call, and how many calls there are was not decided on results"
+CLASSES_LEAK = "the set of classes, which was taken from the labels; give classes"
 _NEIGHBOURS = dict(zip(ADJACENCIES, ("one {0} more or less", "another {0} in one's place"), strict=True))
 
 
@@ -92,6 +95,38 @@ class PrivacyReport:
             lines += [f"It holds if {assumption}." for assumption in self.assumptions]
         lines += [f"NOT covered: {leak}." for leak in self.leaks]
         return "\n".join(lines)
+
+
+def standing_assumptions(
+    *, seeded: bool, adjacency: Adjacency = "replace_one", unit: str = "record", calls: int = 1
+) -> tuple[str, ...]:
+    """Return under which assumptions the report of any learner here holds; its own ones come after them.
+
+    Parameters
+    ----------
+    seeded : bool
+        Whether the randomness of any call came from something that could be known; see `random_streams.is_seeded`.
+    adjacency, unit
+        See `PrivacyReport`.
+    calls : int
+        How many calls the report covers.
+
+    Examples
+    --------
+    >>> for assumption in standing_assumptions(seeded=True):
+    ...     print(assumption)
+    nobody reads the low bits of what is released: the noise is a Gaussian in floating point
+    the number of records is public
+    random_state stays secret and served for no other release: it gives the noise away
+    """
+    found = [FLOATING_POINT]
+    if check_adjacency(adjacency) == "replace_one":
+        found.append(f"the number of {unit}s is public")
+    if seeded:
+        found.append(SECRET)
+    if calls > 1:
+        found.append(CALLS.format(unit))
+    return tuple(found)
 
 
 def account_for(

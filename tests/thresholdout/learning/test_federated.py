@@ -186,7 +186,7 @@ def test_both_accounts_agree_about_what_is_smaller() -> None:
     same = SelfComposed(SGLDStep(0.5, 1.0, 64, 60_000), 2000)  # L cancels: the same mechanism
     assert report.epsilon == best_epsilon(same, optimal.delta).epsilon
     assert report.unit == "client"
-    assert len(report.assumptions) == 2
+    assert len(report.assumptions) == 3
 
 
 def test_increments_that_are_not_finite() -> None:

@@ -128,7 +128,7 @@ def test_the_report() -> None:
     assert not any("random_state" in words for words in report.assumptions)
     seeded = FederatedClassifier(noise_multiplier=5.0, random_state=0).fit(X, y, groups).privacy_report_
     assert any("random_state" in words for words in seeded.assumptions)
-    assert seeded.leaks == ("which classes there are was read from the labels",)
+    assert seeded.leaks == ("the set of classes, which was taken from the labels; give classes",)
     assert not seeded.private
     nothing = FederatedClassifier(noise_multiplier=0).fit(X, y, groups).privacy_report_
     assert math.isinf(nothing.epsilon)

@@ -8,14 +8,45 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.accounting.events import Adjacency, Event, GaussianAnswer, PoissonGaussianStep
+from thresholdout.accounting.arguments import count
+from thresholdout.accounting.events import (
+    Adjacency,
+    Event,
+    GaussianAnswer,
+    PoissonGaussianStep,
+    check_adjacency,
+)
 from thresholdout.accounting.fixed_size.sampling import sample_minibatch
 from thresholdout.errors import InputError
 from thresholdout.learning.dpsgd.clipping import BATCH_LIMIT
 
-__all__ = ["Batches", "Sampling"]
+__all__ = ["PLACES", "Batches", "Sampling", "check_public_size"]
 
 Sampling = Literal["wor", "wr", "poisson"]
+PLACES = "linear algebra rounds a row alike wherever it stands in a batch"
+
+
+def check_public_size(adjacency: object, public_size: object) -> int | None:
+    """Return the public number that takes the place of the number of records; None where that is public itself.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        Without one for ``adjacency="add_remove"``, with one for ``"replace_one"``, or when it is no count.
+
+    Examples
+    --------
+    >>> check_public_size("add_remove", 1000), check_public_size("replace_one", None)
+    (1000, None)
+    """
+    kind = check_adjacency(adjacency)
+    if kind == "add_remove" and public_size is None:
+        expected = "a public number: sizes of data that differ in it tell whether a record is there"
+        raise InputError("public_size", "None with adjacency='add_remove'", expected)
+    if kind == "replace_one" and public_size is not None:
+        expected = "None: where records are replaced, their number is public"
+        raise InputError("public_size", f"{public_size!r} with adjacency='replace_one'", expected)
+    return None if public_size is None else count(public_size, "public_size")
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from thresholdout.learning.dpsgd.batches import Sampling
 from thresholdout.learning.dpsgd.descent import PrivateDescent
 from thresholdout.learning.dpsgd.networks import Activation, Output
 from thresholdout.learning.dpsgd.settings import check_settings
+from thresholdout.learning.privacy_report import CLASSES_LEAK
 
 __all__ = ["DPSGDClassifier"]
 
 Floats = NDArray[np.float64]
-CLASSES_LEAK = "the set of classes, which was taken from the labels; give classes"
 
 
 class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
@@ -53,8 +53,8 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     learning_rate : float, array or callable, default=0.5
         The same for all steps, one for each, or a function of the step's number.
     epsilon : float, optional
-        Target: the noise is the least (up to a part of 1e-3) with which all steps cost at most that. 1 when
-        `noise_multiplier` is not given either. Finding the noise may take some seconds.
+        Target: the noise is the least (up to a part of 1e-3) with which all steps cost at most that, of all calls since
+        the parameters started. 1 when `noise_multiplier` is not given either. Finding the noise may take some seconds.
     noise_multiplier : float, array or callable, optional
         Standard deviation of the noise on the *sum* of a batch's clipped gradients, over C; for all steps, one for
         each, or a function of the step's number. 0 is no noise and no privacy; otherwise 0.01 to 1e8.
@@ -81,7 +81,9 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     average : bool or int, default=False
         Whether the model is the mean of all iterates, or of those after so many steps: no further look at the data.
     warm_start : bool, default=False
-        Whether `fit` continues from where the last call ended. What was done before counts, for `epsilon` too.
+        Whether `fit` continues from where the last call ended. What was done before counts, for `epsilon` too: a
+        target that earlier calls have spent is refused; of a larger one they leave a part, which may need much noise.
+        To use one target up in parts, call `partial_fit` with `n_steps`.
     random_state : int, RandomState, Generator or None, default=None
         None is fresh entropy, what a release needs. From an integer the noise can be computed by whoever knows it,
         and the same integer on other data gives the same noise.
@@ -209,7 +211,12 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         ------
         InputError
             For parameters or data that cannot be used, batches that are not smaller than the data, or a target
-            epsilon that no noise meets.
+            epsilon that no noise meets, or that earlier calls have spent.
+
+        Warns
+        -----
+        CostlyTargetWarning
+            When what earlier calls have left of a target takes twice their noise, or more.
         """
         return self._train(X, y, self.classes, partial=False)
 
@@ -223,7 +230,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         classes : array, optional
             In the first call, all labels; the parameter of the same name by default.
         n_steps : int, optional
-            How many; one epoch, ``ceil(n / B)``, by default.
+            How many; one epoch, ``ceil(n / B)``, by default, or what is left of the steps that a target is for.
 
         Returns
         -------
@@ -233,7 +240,14 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
         Raises
         ------
         InputError
-            As `fit`; and when a target epsilon, which is for all the steps of a `fit`, leaves no more.
+            As `fit`; and when a target epsilon, which is for all the steps of a `fit`, leaves fewer than asked for.
+
+        Warns
+        -----
+        SpentTargetWarning
+            When `n_steps` is not given and a target leaves none: then nothing is done.
+        CostlyTargetWarning
+            As in `fit`.
 
         Notes
         -----

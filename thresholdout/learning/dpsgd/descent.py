@@ -18,7 +18,8 @@ from thresholdout.learning.dpsgd.settings import Preparation, Settings
 from thresholdout.learning.dpsgd.spending import Account
 from thresholdout.learning.dpsgd.training import Descent, descend
 from thresholdout.learning.privacy_report import PrivacyReport
-from thresholdout.learning.streams import streams
+from thresholdout.learning.random_streams import is_seeded, streams
+from thresholdout.learning.targets import SpentTargetWarning
 from thresholdout.learning.threads import threads_for
 
 __all__ = ["DivergedWarning", "PrivateDescent"]
@@ -102,12 +103,15 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         account, delta = (Account(), None) if fresh else (self._account, self.delta_)
         if partial:
             target = None if fresh else self._target
-            call = plan_partial_fit(settings, len(X), account, delta, target, n_steps)
+            planned = plan_partial_fit(settings, len(X), account, delta, target, n_steps)
+            if planned is None:
+                self._warn_of_spent_target(settings)
+                return
+            call = planned
         else:
             call = plan_fit(settings, len(X), account, delta)
         random = streams(self.random_state, account.calls)
-        seeded = self.random_state is not None and self.random_state is not np.random
-        charged = account.charge(call.batches, call.noise, seeded=seeded)
+        charged = account.charge(call.batches, call.noise, seeded=is_seeded(self.random_state))
         parameters = network.start(random.initial) if fresh else self._parameters.copy()
         rows = settings.prepare(X)
 
@@ -130,6 +134,14 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         small = call.batches.batch_size * network.n_parameters < FEW_PRODUCTS
         with threads_for(small):
             self._follow(taken, parameters, settings)
+
+    def _warn_of_spent_target(self, settings: Settings) -> None:
+        message = (
+            f"no step was taken: all the steps that the target epsilon {settings.epsilon:g} is for were taken before; "
+            "more of them need a larger n_steps or n_epochs, with a larger epsilon for all together or with "
+            "noise_multiplier= in its place"
+        )
+        warnings.warn(message, SpentTargetWarning, stacklevel=5)
 
     def _describe(self, call: Call, settings: Settings) -> None:
         batches = call.batches

@@ -17,6 +17,10 @@ from thresholdout.learning.dpsgd.spending import Account, noise_for_target, per_
 __all__ = ["Call", "Target", "plan_fit", "plan_partial_fit"]
 
 Floats = NDArray[np.float64]
+WARM = (
+    "noise_multiplier= in its place, warm_start=False, or partial_fit with n_steps=, which uses one target up in parts"
+)
+PARTIAL = "or noise_multiplier= in its place"
 
 
 @dataclass(frozen=True)
@@ -77,15 +81,15 @@ def plan_fit(settings: Settings, n: int, account: Account, delta: float | None) 
     delta = _delta(settings, batches, delta)
     steps, target = settings.steps(batches), None
     if settings.epsilon is not None:
-        noise_multiplier = noise_for_target(account, batches, steps, settings.epsilon, delta)
+        noise_multiplier = noise_for_target(account, batches, steps, settings.epsilon, delta, WARM)
         target = Target(batches, account.steps + steps, settings.epsilon, delta, noise_multiplier)
     return _call(settings, batches, account, steps, delta, target)
 
 
 def plan_partial_fit(
     settings: Settings, n: int, account: Account, delta: float | None, target: Target | None, n_steps: object
-) -> Call:
-    """Return the call of ``partial_fit``.
+) -> Call | None:
+    """Return the call of ``partial_fit``; None where the target's steps were all taken, and no number was asked for.
 
     Parameters
     ----------
@@ -104,7 +108,8 @@ def plan_partial_fit(
     Notes
     -----
     A target epsilon is for all the steps that ``fit`` would take. The first call finds the noise for all of them, and
-    further calls use it up; a call with other batches finds it anew, for the steps that are left.
+    further calls use it up; a call with other batches finds it anew, for the steps that are left. A call that asks for
+    no number of steps takes an epoch, or what is left, which may be none.
     """
     batches = settings.batches(n)
     delta = _delta(settings, batches, delta)
@@ -114,14 +119,16 @@ def plan_partial_fit(
         return _call(settings, batches, account, steps, delta, None)
     most = settings.steps(batches)
     left = most - account.steps
+    if n_steps is None and left <= 0:
+        return None
     if n_steps is None:
-        steps = min(steps, max(left, 1))
+        steps = min(steps, left)
     if steps > left:
         expected = f"at most the {max(left, 0)} that are left of the {most} that the target epsilon is for"
         raise InputError("n_steps", str(steps), expected)
     wanted = (batches, most, settings.epsilon, delta)
     if target is None or wanted != (target.batches, target.steps, target.epsilon, target.delta):
-        noise_multiplier = noise_for_target(account, batches, left, settings.epsilon, delta)
+        noise_multiplier = noise_for_target(account, batches, left, settings.epsilon, delta, PARTIAL)
         target = Target(*wanted, noise_multiplier)
     return _call(settings, batches, account, steps, delta, target)
 

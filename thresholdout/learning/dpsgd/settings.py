@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from thresholdout.accounting.arguments import chosen, count, number, open_unit, positive
 from thresholdout.accounting.events import Adjacency, check_adjacency
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.learning.dpsgd.batches import Batches, Sampling
+from thresholdout.learning.dpsgd.batches import Batches, Sampling, check_public_size
 from thresholdout.learning.dpsgd.clipping import check_clip_norm
 from thresholdout.learning.dpsgd.networks import Activation
 from thresholdout.learning.dpsgd.spending import DEFAULT_EPSILON, default_delta
@@ -134,13 +134,7 @@ def check_settings(estimator: Any) -> Settings:
     InputError, InputTypeError
         For one that is out of range, or parameters that exclude each other.
     """
-    adjacency, public_size = check_adjacency(estimator.adjacency), estimator.public_size
-    if adjacency == "add_remove" and public_size is None:
-        expected = "a public number: sizes of data that differ in it tell whether a record is there"
-        raise InputError("public_size", "None with adjacency='add_remove'", expected)
-    if adjacency == "replace_one" and public_size is not None:
-        expected = "None: where records are replaced, their number is public"
-        raise InputError("public_size", f"{public_size!r} with adjacency='replace_one'", expected)
+    public_size = check_public_size(estimator.adjacency, estimator.public_size)
     epsilon, noise = estimator.epsilon, estimator.noise_multiplier
     if epsilon is not None and noise is not None:
         raise InputError("epsilon", "both epsilon and noise_multiplier", "one of the two")
@@ -164,8 +158,8 @@ def check_settings(estimator: Any) -> Settings:
         epsilon=None if epsilon is None else positive(epsilon, "epsilon"),
         noise_multiplier=noise,
         delta=None if estimator.delta is None else open_unit(estimator.delta, "delta"),
-        adjacency=adjacency,
-        public_size=None if public_size is None else count(public_size, "public_size"),
+        adjacency=check_adjacency(estimator.adjacency),
+        public_size=public_size,
         l2=positive(estimator.l2, "l2", zero=True),
         prepare=Preparation(
             None if bounds is None else two_bounds(bounds, "feature_bounds"),

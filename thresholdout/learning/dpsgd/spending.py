@@ -15,16 +15,14 @@ from thresholdout.accounting.arguments import count, number, positive
 from thresholdout.accounting.calibration import best_epsilon
 from thresholdout.accounting.events import Adjacency, Composed, Event, SelfComposed
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.learning.dpsgd.batches import Batches
-from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for, choose_noise
+from thresholdout.learning.dpsgd.batches import PLACES, Batches
+from thresholdout.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
+from thresholdout.learning.targets import check_left, warn_if_costly
 
 __all__ = ["DEFAULT_EPSILON", "Account", "default_delta", "noise_for_target", "per_step"]
 
 Floats = NDArray[np.float64]
 DEFAULT_EPSILON = 1.0
-CALLS = "a record has at most one row in the data of each call, and how many calls there are was not decided on results"
-SECRET = "random_state stays secret and served for no other release: it gives the noise away"
-PLACES = "linear algebra rounds a row alike wherever it stands in a batch"
 PUBLIC = "each neighbour has at least public_size records"
 CALIBRATION = 1e-3  # how far above the smallest noise a calibrated one may be
 
@@ -164,11 +162,8 @@ class Account:
         details : mapping
             Further numbers.
         """
-        assumptions = [FLOATING_POINT]
-        if self.seeded:
-            assumptions.append(SECRET)
-        if self.calls > 1:
-            assumptions.append(CALLS)
+        standing = standing_assumptions(seeded=self.seeded, adjacency=self.adjacency, calls=self.calls)
+        assumptions = list(standing)
         if self.adjacency == "add_remove":
             assumptions += [PLACES] if "poisson" in self.samplings else []
             assumptions += [PUBLIC] if self.samplings - {"poisson"} else []
@@ -196,7 +191,9 @@ def _merged(events: tuple[Event, ...], batches: Batches, noise: Floats) -> tuple
     return tuple(SelfComposed(step, times) for step, times in found.items())
 
 
-def noise_for_target(account: Account, batches: Batches, steps: int, epsilon: object, delta: float) -> float:
+def noise_for_target(
+    account: Account, batches: Batches, steps: int, epsilon: object, delta: float, instead: str = "or a new fit"
+) -> float:
     """Return the noise multiplier with which some steps, after what was done before, meet a target.
 
     Parameters
@@ -210,11 +207,18 @@ def noise_for_target(account: Account, batches: Batches, steps: int, epsilon: ob
         The target for all of it, above 0.
     delta : float
         In (0, 1).
+    instead : str
+        What works where the target is spent, for the error.
 
     Raises
     ------
     InputError
-        When no noise meets it, for instance because what was done before costs as much already.
+        When no noise meets it, or what was done before has cost nearly as much.
+
+    Warns
+    -----
+    CostlyTargetWarning
+        When it takes twice the noise of what was done before, or more.
 
     Examples
     --------
@@ -225,7 +229,14 @@ def noise_for_target(account: Account, batches: Batches, steps: int, epsilon: ob
     target = positive(epsilon, "epsilon")
     if account.events is None:
         raise InputError("epsilon", repr(epsilon), "noise_multiplier instead: steps without noise were taken before")
-    return _calibrated(account.events, batches, count(steps, "steps"), target, number(delta, "delta"))
+    delta = number(delta, "delta")
+    if not account.events:
+        return _calibrated((), batches, count(steps, "steps"), target, delta)
+    spent = best_epsilon(Composed(account.events), delta, adjacency=account.adjacency).epsilon
+    check_left(target, spent, instead)
+    found = _calibrated(account.events, batches, count(steps, "steps"), target, delta)
+    warn_if_costly(target, spent, found, account.least_noise, stacklevel=6)
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -13,20 +13,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thresholdout.accounting.arguments import count, open_unit, positive
 from thresholdout.accounting.events import Adjacency, Event, SelfComposed, check_adjacency
 from thresholdout.errors import InputError
-from thresholdout.learning.dpsgd.batches import Batches
-from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for, choose_noise
+from thresholdout.learning.dpsgd.batches import PLACES, Batches, check_public_size
+from thresholdout.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
 from thresholdout.learning.propagation.natural import Floats, clip_norm_of
 from thresholdout.learning.propagation.networks import forward_moments
 from thresholdout.learning.propagation.scaling import Scaling
 from thresholdout.learning.propagation.variational import Gaussians, clipped_gradient_sum, kl_gradient
-from thresholdout.learning.streams import Streams, streams
+from thresholdout.learning.random_streams import Streams, is_seeded, streams
 
 __all__ = ["DPVIRegressor"]
 
 _LARGEST_BATCH = 2**14  # of larger ones, the rounding of sums could be more than what clipping leaves for it
-_RECORDS = "the number of records is public"
 _DRAWN = "nobody learns which records were drawn"
-_SEED = "the integer random_state stays secret, as whoever knows it can compute the noise"
 
 
 class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,7 +35,7 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     n_hidden : int
         Rectified units.
     n_epochs : int
-        Each is ``N // batch_size`` steps, at least one.
+        Each is ``N // batch_size`` steps, at least one, for N records, or N = `public_size`.
     batch_size : int
         Expected; each record is drawn by a coin of its own, with probability ``batch_size / N``.
     learning_rate : float
@@ -53,7 +51,10 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         For a private fit, one of the two: the target, or the noise's standard deviation over `clip_norm`.
     delta : float
     adjacency : {"replace_one", "add_remove"}
-        What a neighbour is.
+        Neighbours have another record in one's place, or one record more or less.
+    public_size : int, optional
+        For ``"add_remove"``, and needed there: a public number that takes the place of N, on which steps, rate, the
+        prior's weight and noise depend, because N itself tells whether a record is there.
     initial_variance : float
         Of all weights, at the start.
     x_offset, x_scale, y_offset, y_scale, standardize, allow_leaks
@@ -101,6 +102,7 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         delta: float = 1e-5,
         noise_multiplier: float | None = None,
         adjacency: Adjacency = "replace_one",
+        public_size: int | None = None,
         initial_variance: float = 0.01,
         x_offset: Any = None,
         x_scale: Any = None,
@@ -123,6 +125,7 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.noise_multiplier = noise_multiplier
         self.adjacency = adjacency
+        self.public_size = public_size
         self.initial_variance = initial_variance
         self.x_offset = x_offset
         self.x_scale = x_scale
@@ -149,16 +152,17 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         leaky = bool(self.allow_leaks)
         Scaling.check(self, private=private, allow_leaks=leaky)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        y, N = np.asarray(y, dtype=np.float64), len(X)
-        self.n_steps_ = self.n_epochs * max(1, N // self.batch_size)
+        y, N = np.asarray(y, dtype=np.float64), len(X) if self.public_size is None else int(self.public_size)
+        n_steps = self.n_epochs * max(1, N // self.batch_size)
         batches, sigma = None, 0.0
         if private:
             batches = Batches("poisson", self.batch_size, N, check_adjacency(self.adjacency))
-            sigma = _noise(batches, self.n_steps_, self.epsilon, self.noise_multiplier, self.delta)
+            sigma = _noise(batches, n_steps, self.epsilon, self.noise_multiplier, self.delta)
         self.scaling_ = Scaling.of(self, X, y, private=private, allow_leaks=leaky)
+        self.n_steps_ = n_steps
         self.privacy_report_ = self._report(batches, sigma)
-        rows = np.hstack([self.scaling_.inputs(X), np.ones((N, 1))])
-        self.q_ = self._descend(rows, self.scaling_.targets(y), batches, sigma, streams(self.random_state))
+        rows = np.hstack([self.scaling_.inputs(X), np.ones((len(X), 1))])
+        self.q_ = self._descend(rows, self.scaling_.targets(y), N, batches, sigma, streams(self.random_state))
         return self
 
     def _check(self) -> bool:
@@ -169,7 +173,7 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             positive(getattr(self, name), name)
         positive(self.kl_weight, "kl_weight", zero=True)
         open_unit(self.delta, "delta")
-        check_adjacency(self.adjacency)
+        check_public_size(self.adjacency, self.public_size)
         if self.clip_norm is not None:
             clip_norm_of(self.clip_norm)
         private = self.epsilon is not None or self.noise_multiplier is not None
@@ -188,28 +192,30 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         released = "the weights' means and variances after each step, and all that is computed from them alone"
         if batches is None:
             return account_for(None, delta=self.delta, released=released, noise_multiplier=0.0)
-        assumptions: tuple[str, ...] = (FLOATING_POINT, _RECORDS, _DRAWN)
-        if isinstance(self.random_state, (int, np.integer)):
-            assumptions += (_SEED,)
+        standing = standing_assumptions(seeded=is_seeded(self.random_state), adjacency=batches.adjacency)
+        places = (PLACES,) if batches.adjacency == "add_remove" else ()
         return account_for(
             SelfComposed(batches.event(sigma), self.n_steps_),
             delta=self.delta,
             released=released,
             noise_multiplier=sigma,
             adjacency=batches.adjacency,
-            assumptions=assumptions,
+            assumptions=(*standing, *places, _DRAWN),
             leaks=self.scaling_.leaks,
             details={"n_releases": self.n_steps_, "sampling": "poisson", "rate": batches.rate},
         )
 
-    def _descend(self, rows: Floats, y: Floats, batches: Batches | None, sigma: float, rng: Streams) -> Gaussians:
-        N, d = rows.shape
+    def _descend(
+        self, rows: Floats, y: Floats, N: int, batches: Batches | None, sigma: float, rng: Streams
+    ) -> Gaussians:
+        """Take all steps; N is a public number, the rows only enter the noisy sums."""
+        n, d = rows.shape
         theta = Gaussians.start(d - 1, self.n_hidden, self.initial_variance, rng.initial)
         size = self.batch_size if batches is not None else min(self.batch_size, N)
         scale = 0.0 if batches is None else sigma * float(self.clip_norm or 0.0) * (1 + 2.0**-50)
         for _ in range(self.n_steps_):
             draws = rng.initial.standard_normal((self.n_samples, *theta.mean_0.shape))
-            chosen = batches.draw(rng.sampling, N) if batches else np.flatnonzero(rng.sampling.random(N) < size / N)
+            chosen = batches.draw(rng.sampling, n) if batches else np.flatnonzero(rng.sampling.random(n) < size / N)
             total = clipped_gradient_sum(theta, draws, rows[chosen], y[chosen], self.noise_precision, self.clip_norm)
             if scale:
                 for part in total:

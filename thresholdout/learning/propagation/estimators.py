@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.accounting.arguments import chosen, positive
 from thresholdout.errors import InputError
+from thresholdout.learning.privacy_report import CLASSES_LEAK
 from thresholdout.learning.propagation.fitting import Fitting
 from thresholdout.learning.propagation.gaussian import GaussianNatural
 from thresholdout.learning.propagation.models import LinearModel, LinearPredictor
@@ -266,7 +267,8 @@ class EPClassifier(ClassifierMixin, _LinearBase):  # type: ignore[misc]
     ----------
     link : {"probit", "logit"}
     classes : array_like, optional
-        The two labels, the positive one last. A private fit without them takes the set of labels to be public.
+        The two labels, the positive one last. A private fit without them would show the label that only one record
+        has: it is refused, unless `allow_leaks` has it reported as a leak.
     prior_mean, prior_precision, fit_intercept, algorithm, n_epochs, gamma, clip_norm, clip_mode
         As in `EPLinearRegression`.
     epsilon, delta, sigma, sampling, accountant, budget_split, rho, damping, tol
@@ -372,23 +374,28 @@ class EPClassifier(ClassifierMixin, _LinearBase):  # type: ignore[misc]
         fitting = Fitting.check(self)
         link = chosen(self.link, "link", self._PROBABILITIES)
         Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        if fitting.private and self.classes is None and not fitting.allow_leaks:
+            expected = "both labels, as those of the records show the one that only one has; or allow_leaks=True"
+            raise InputError("classes", "None in a private fit", expected)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        self.classes_, signs, assumptions = self._signs(y)
+        classes, signs = self._signs(y)
+        leaks = (CLASSES_LEAK,) if fitting.private and self.classes is None else ()
         prior = self._prior(X.shape[1] + bool(self.fit_intercept))
         fitting.check_prior(prior, self.prior_norm)
         self.scaling_ = Scaling.of(self, X, signs, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        self.classes_ = classes
         records = list(zip(self._design(X), signs.tolist(), strict=True))
         model = LinearPredictor(prior, link)
-        self._keep(fitting.fit(self, model, records, assumptions=assumptions, leaks=self.scaling_.leaks))
+        self._keep(fitting.fit(self, model, records, leaks=(*leaks, *self.scaling_.leaks)))
         d = X.shape[1]
         self.coef_ = (self._mean[:d] / self.scaling_.x_scale)[None, :]
         bias = float(self._mean[d]) if self.fit_intercept else 0.0
         self.intercept_ = np.array([bias]) - self.coef_ @ self.scaling_.x_offset
         return self
 
-    def _signs(self, y: Any) -> tuple[Any, Floats, tuple[str, ...]]:
-        """Return the classes, the label of each record as -1 or 1, and what is assumed about them."""
+    def _signs(self, y: Any) -> tuple[Any, Floats]:
+        """Return the classes, and the label of each record as -1 or 1."""
         found = np.unique(y)
         if self.classes is None:
             if len(found) > 2:
@@ -396,14 +403,14 @@ class EPClassifier(ClassifierMixin, _LinearBase):  # type: ignore[misc]
                 raise InputError("y", f"{len(found)} labels", "Only binary classification is supported: two labels")
             if len(found) < 2:
                 raise InputError("y", "one class", "two classes, or both of them in classes=")
-            classes, assumptions = found, ["the set of labels is public"]
+            classes = found
         else:
-            classes, assumptions = np.asarray(self.classes), []
+            classes = np.asarray(self.classes)
             if classes.shape != (2,) or classes[0] == classes[1]:
                 raise InputError("classes", repr(self.classes), "two different labels")
             if not np.isin(found, classes).all():
                 raise InputError("y", "a label that is not in classes", "labels of the two classes")
-        return classes, np.where(y == classes[1], 1.0, -1.0), tuple(assumptions)
+        return classes, np.where(y == classes[1], 1.0, -1.0)
 
     def decision_function(self, X: Any) -> Floats:
         """Return the mean of the linear predictor of each row, shape (n,)."""

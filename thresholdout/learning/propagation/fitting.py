@@ -16,7 +16,7 @@ from thresholdout.accounting.calibration import METHODS, best_epsilon, calibrate
 from thresholdout.accounting.conversion import EdgeOrderWarning
 from thresholdout.accounting.events import Event
 from thresholdout.errors import InputError
-from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for
+from thresholdout.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.learning.propagation.gaussian import GaussianNatural
 from thresholdout.learning.propagation.models import Model
 from thresholdout.learning.propagation.natural import CLIP_MODES, ClipMode, clip_norm_of
@@ -39,6 +39,7 @@ from thresholdout.learning.propagation.runs import (
     run_ep,
     run_sep,
 )
+from thresholdout.learning.random_streams import is_seeded
 from thresholdout.silence import silence
 
 __all__ = [
@@ -53,11 +54,6 @@ __all__ = [
 
 ALGORITHMS = ("ep", "adf", "sep", "clipped-sep", "dp-sep")
 ACCOUNTANTS = ("rdp", "best", *BOUNDS)
-_RECORDS = "the number of records is public"
-_SEED = (
-    "the integer random_state stays secret, and no other release has the same: "
-    "whoever knows it, or has both, can remove noise"
-)
 _DRAWN = "nobody learns which records were drawn"
 
 
@@ -211,7 +207,6 @@ class Fitting:
         model: Model[GaussianNatural],
         records: Sequence[Any],
         *,
-        assumptions: tuple[str, ...] = (),
         leaks: tuple[str, ...] = (),
     ) -> GaussianNatural:
         """Run the algorithm, set the estimator's fitted attributes and return the posterior."""
@@ -220,7 +215,7 @@ class Fitting:
         noise: tuple[float, ...] = ()
         if self.private:
             noise = self._sigma(N)
-            report = self._report(noise, N, gamma, assumptions, leaks)
+            report = self._report(noise, N, gamma, leaks)
         else:
             report = account_for(None, delta=self.delta, released="the posterior", noise_multiplier=0.0)
         run = self._run(model, records, gamma, noise)
@@ -261,7 +256,6 @@ class Fitting:
         noise: tuple[float, ...],
         N: int,
         gamma: float,
-        assumptions: tuple[str, ...],
         leaks: tuple[str, ...],
     ) -> PrivacyReport:
         assert self.clip_norm is not None
@@ -288,11 +282,9 @@ class Fitting:
                     f"the formula {self.accountant!r} promises epsilon {self.epsilon:g}; {best.epsilon:.4g} is proved"
                 )
                 warnings.warn(message, UnprovedTargetWarning, stacklevel=4)
-        assumed = (FLOATING_POINT, _RECORDS, *assumptions)
+        assumed = standing_assumptions(seeded=is_seeded(self.random_state))
         if self.sampling == "uniform":
             assumed += (_DRAWN,)
-        if isinstance(self.random_state, (int, np.integer)):
-            assumed += (_SEED,)
         if self.allow_leaks:
             leaks += ("n_failed_sites_ counts records whose site could not be computed",)
         return PrivacyReport(

@@ -14,7 +14,7 @@ from thresholdout.learning.propagation.fitting import Fitting
 from thresholdout.learning.propagation.gaussian import GaussianNatural
 from thresholdout.learning.propagation.models import MixtureOfGaussians, weights_of
 from thresholdout.learning.propagation.natural import Floats
-from thresholdout.learning.streams import streams
+from thresholdout.learning.random_streams import streams
 
 __all__ = ["EPGaussianMixture"]
 

@@ -17,7 +17,7 @@ from thresholdout.learning.propagation.networks import forward_moments, layer_sh
 from thresholdout.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
 from thresholdout.learning.propagation.runs import Run, information_fraction, run_adf, run_ep, run_sep
 from thresholdout.learning.propagation.scaling import Scaling
-from thresholdout.learning.streams import streams
+from thresholdout.learning.random_streams import streams
 
 __all__ = ["PBPRegressor"]
 

@@ -16,7 +16,7 @@ from thresholdout.learning.propagation.models import Model
 from thresholdout.learning.propagation.natural import CLIP_MODES, ClipMode, Floats, Natural, clip_norm_of
 from thresholdout.learning.propagation.privacy import sep_noise_std
 from thresholdout.learning.propagation.steps import dp_sep_step
-from thresholdout.learning.streams import streams
+from thresholdout.learning.random_streams import streams
 from thresholdout.learning.threads import threads_for
 
 __all__ = ["SAMPLINGS", "Run", "information_fraction", "resolve_gamma", "run_adf", "run_ep", "run_sep"]

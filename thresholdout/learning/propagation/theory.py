@@ -37,11 +37,12 @@ class KLBound:
     ----------
     value : float
         Nats; of the divergence from the noiseless posterior to the noisy one, in the mean over the noise on ``eta``.
-        NaN when the bound does not apply.
+        NaN when the repaired bound does not apply or the paper's formula is undefined.
     probability : float
         Over the noise on the precision, with which it holds (repaired) or is said to hold (paper).
     valid : bool
-        Whether its conditions are met. Of the paper's variant: whether its formula is defined, not whether it is true.
+        Whether its conditions are met. Of the paper's variant: whether its formula is
+        defined and not negative, as no divergence is; not whether it is true.
     terms : dict of str to float
         What half of the sum is.
     h, H : ndarray, shape (d,), or None
@@ -156,7 +157,8 @@ def dp_sep_kl_bound(
     Returns
     -------
     KLBound
-        Not valid when M reaches the smallest eigenvalue (repaired), or when the formula is undefined (paper).
+        Not valid when M reaches the smallest eigenvalue (repaired), or when the formula is undefined or negative
+        (paper).
 
     Notes
     -----
@@ -230,7 +232,10 @@ def _printed(eta: Floats, Lam: Floats, s1: float, s2: float, rho: float, M: floa
         "shifted mean": float(a @ a) * (rho - least + t),
         "logarithms": float(np.log(R).sum()),
     }
-    return KLBound(0.5 * sum(terms.values()), probability, True, terms, h, H)
+    value = 0.5 * sum(terms.values())
+    rounding = 8 * EPS * sum(abs(term) for term in terms.values())  # without noise the bound is 0, and so is the truth
+    possible = math.isfinite(value) and value >= -rounding
+    return KLBound(value, probability, possible, terms, h, H)
 
 
 def kl_leading_order(q: GaussianNatural, s1: float, s2: float) -> float:

@@ -12,16 +12,18 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.accounting.arguments import chosen, count, open_unit, positive
+from thresholdout.accounting.calibration import best_epsilon
 from thresholdout.accounting.events import BlackBox, Composed, Event
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.learning.privacy_report import FLOATING_POINT, PrivacyReport, account_for, choose_noise
+from thresholdout.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
+from thresholdout.learning.random_streams import is_seeded, streams
 from thresholdout.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
 from thresholdout.learning.sgld.model import RegressionDomain
 from thresholdout.learning.sgld.orders import ORDERS
 from thresholdout.learning.sgld.posterior_bound import posterior_dp
 from thresholdout.learning.sgld.privacy_curve import pair_curve, plot_pair_curve, worst_of_pair
 from thresholdout.learning.sgld.sampler import Problem, run, step_sizes, warn_if_diverging
-from thresholdout.learning.streams import streams
+from thresholdout.learning.targets import check_left, warn_if_costly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +38,6 @@ BEFORE = (
     "worst-case pair the iterates lose far more (privacy_curve, plot_privacy)"
 )
 AFTER = "the distance between the law of the last state and the posterior, which no number of steps bounds here"
-SEED = "random_state stays secret and served for no other release: it gives the noise away"
 NOTHING = 700.0  # an epsilon that protects nothing
 CONDITION = "one exact draw were released instead, and all records are in the domain"
 STEP = "the step size was chosen from the largest rows of the data; give step_size, epsilon or domain instead"
@@ -68,7 +69,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     clip : float, optional
         Bound on the norm of each record's gradient.
     epsilon : float, optional
-        Target of the privacy of all chains together, in place of `step_size`; needs `clip`.
+        Target of the privacy of all chains together, with all fits that they continue, in place of `step_size`; needs
+        `clip`.
     delta : float
         Of the report and of the target, in (0, 1).
     n_chains : int
@@ -79,7 +81,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         What is known of the records without looking at them; for one feature without an intercept. The report then has
         the privacy of the posterior, and what the worst-case pair loses on the way.
     warm_start : bool
-        Whether `fit` continues the chains of the last one; the report then covers both.
+        Whether `fit` continues the chains of the last one; the report then covers both, and so does a target: one that
+        earlier fits have spent is refused.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
         See `streams`.
     progress : bool
@@ -119,6 +122,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     samples_: Floats
     privacy_report_: PrivacyReport
     _calls: int
+    _seeded: bool
 
     def __init__(
         self,
@@ -171,11 +175,13 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            When a parameter is out of range, or a target is given together with a step size or without a bound on
-            gradients.
+            When a parameter is out of range, a target is given together with a step size or without a bound on
+            gradients, or earlier fits that are continued have spent it.
 
         Warns
         -----
+        CostlyTargetWarning
+            When what earlier fits have left of a target takes twice their noise, or more.
         DivergingChainWarning
             As in `sgld_sample`.
         """
@@ -189,7 +195,8 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.order != "uniform" and len(y) % size:
             raise InputError("batch_size", f"{size} of {len(y)} records", "a divisor of it, or order='uniform'")
         start = self._continued(rows.shape[1])
-        eta = self._step_sizes(rows, size, delta)
+        earlier = self.privacy_report_ if start is not None else None
+        eta = self._step_sizes(rows, size, delta, earlier)
         clip = None if self.clip is None else float(self.clip)
         problem = Problem(
             x=np.ascontiguousarray(rows),
@@ -202,13 +209,14 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             clip=clip,
             chains=self.n_chains,
         )
-        earlier = self.privacy_report_ if start is not None else None
         calls = self._calls + 1 if start is not None else 0
+        seeded = is_seeded(self.random_state) or (start is not None and self._seeded)
         warn_if_diverging(problem)
-        report = self._report(problem, delta, earlier)
+        standing = standing_assumptions(seeded=seeded, calls=calls + 1)
+        report = self._report(problem, delta, earlier, standing)
         samples = run(problem, start, streams(self.random_state, calls), progress=self.progress)
         self.samples_ = samples
-        self._calls = calls
+        self._calls, self._seeded = calls, seeded
         mean = samples.mean(axis=0)
         self.coef_ = mean[: X.shape[1]]
         self.intercept_ = float(mean[-1]) if self.fit_intercept else 0.0
@@ -335,19 +343,30 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("warm_start", seen, f"shape {shape}, or warm_start=False")
         return np.asarray(self.samples_)
 
-    def _step_sizes(self, rows: Floats, size: int, delta: float) -> Floats:
+    def _step_sizes(self, rows: Floats, size: int, delta: float, earlier: PrivacyReport | None) -> Floats:
         n, steps = len(rows), self.n_steps
         if self.step_size is not None:
             return step_sizes(float(self.step_size) if isinstance(self.step_size, Real) else self.step_size, steps)
         if self.epsilon is not None:
             clip = float(self.clip)  # type: ignore[arg-type]
+            before = None if earlier is None else earlier.event
+            if earlier is not None and before is None:
+                expected = "warm_start=False: nothing is guaranteed about the fits that would be continued"
+                raise InputError("epsilon", f"{self.epsilon!r} with warm_start=True", expected)
 
             def event(multiplier: float) -> Event:
                 eta = np.full(steps, step_size_of(multiplier, n, size, clip))
                 found = clipped_event(eta, n, size, clip, order=self.order, chains=self.n_chains)
-                return BlackBox(NOTHING) if found is None else found
+                found = BlackBox(NOTHING) if found is None else found
+                return found if before is None else Composed([before, found])
 
+            spent = 0.0
+            if before is not None:
+                spent = best_epsilon(before, delta).epsilon
+                check_left(self.epsilon, spent, "step_size= in its place, or warm_start=False")
             noise = choose_noise(event, epsilon=self.epsilon, noise_multiplier=None, delta=delta)
+            if earlier is not None and before is not None:
+                warn_if_costly(self.epsilon, spent, noise, earlier.noise_multiplier, stacklevel=3)
             return np.full(steps, step_size_of(noise, n, size, clip))
         if self.domain is not None:
             largest = n * self.domain.x_h**2
@@ -361,7 +380,9 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         u, curved = self.alpha + self.beta * largest, self.alpha + self.beta * top
         return np.full(steps, positive(min(2.0 * size / (u * curved), 1.0 / u), "step_size"))
 
-    def _report(self, problem: Problem, delta: float, earlier: PrivacyReport | None) -> PrivacyReport:
+    def _report(
+        self, problem: Problem, delta: float, earlier: PrivacyReport | None, standing: tuple[str, ...]
+    ) -> PrivacyReport:
         chosen_from_data = self.step_size is None and self.epsilon is None and self.domain is None
         leaks: tuple[str, ...] = (STEP,) if chosen_from_data else ()
         event: Event | None
@@ -378,10 +399,6 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             leaks = tuple(dict.fromkeys((*earlier.leaks, *leaks)))
         if event is None:
             leaks = tuple(dict.fromkeys((*leaks, BEFORE, AFTER)))
-        assumptions: tuple[str, ...] = ()
-        if event is not None:
-            seed = () if self.random_state is None else (SEED,)
-            assumptions = (FLOATING_POINT, *seed)
         details: dict[str, Any] = {"chains": problem.chains, "steps": problem.eta.size}
         if self.domain is not None and problem.clip is None:
             details |= self._about_domain(problem, delta)
@@ -390,7 +407,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             delta=delta,
             released=RELEASED,
             noise_multiplier=noise,
-            assumptions=assumptions,
+            assumptions=() if event is None else standing,
             leaks=leaks,
             details=details,
         )

@@ -15,10 +15,10 @@ from thresholdout.accounting.events import Adjacency, check_adjacency
 from thresholdout.accounting.results import PrivacyParams
 from thresholdout.accounting.rounding import sum_up, up
 from thresholdout.errors import InputError
+from thresholdout.learning.random_streams import streams
 from thresholdout.learning.sgld.lower_bounds import half
 from thresholdout.learning.sgld.model import exponent, posterior, records
 from thresholdout.learning.sgld.posterior_bound import Sizes, free_terms, paper_order, power_of
-from thresholdout.learning.streams import streams
 
 __all__ = [
     "ProposeTestSampleTrace",

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from thresholdout.accounting.arguments import chosen, count, positive
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.learning.random_streams import Streams, streams
 from thresholdout.learning.sgld.model import records
 from thresholdout.learning.sgld.orders import ORDERS, Indices, batches
-from thresholdout.learning.streams import Streams, streams
 
 __all__ = ["DivergingChainWarning", "sgld_sample"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from thresholdout.accounting.arguments import count, open_unit
+from thresholdout.learning.random_streams import streams
 from thresholdout.learning.sgld.chain import worst_case_chain
 from thresholdout.learning.sgld.lower_bounds import half
-from thresholdout.learning.streams import streams
 
 __all__ = ["uniform_sampling_bound", "uniform_sampling_cap"]
 

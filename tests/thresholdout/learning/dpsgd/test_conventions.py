@@ -9,6 +9,8 @@ from thresholdout.learning.dpsgd.regressor import DPSGDRegressor
 
 @each_check(
     [
+        DPSGDClassifier(),
+        DPSGDRegressor(),
         DPSGDClassifier(noise_multiplier=1.0, n_steps=20),
         DPSGDClassifier((4,), noise_multiplier=1.0, n_steps=5, activation="tanh", sampling="poisson"),
         DPSGDRegressor(noise_multiplier=1.0, n_steps=20),

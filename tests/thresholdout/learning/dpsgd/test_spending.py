@@ -111,7 +111,7 @@ def test_a_target_is_for_all_calls_together() -> None:
     model.set_params(epsilon=3.0).fit(X, Y)
     assert 2.85 < model.privacy_report_.epsilon <= 3.0
     assert model.noise_multiplier_ != noise
-    with pytest.raises(InputError, match="target_epsilon"):
+    with pytest.raises(InputError, match=r"epsilon: 2.5, of which earlier calls have spent"):
         model.set_params(epsilon=2.5).fit(X, Y)
     assert model.privacy_report_.details["steps"] == 24
 
@@ -130,9 +130,8 @@ def test_a_target_is_used_up_by_partial_fits() -> None:
     assert model.noise_multiplier_ == noise
     assert model.n_steps_ == 12
     assert 1.9 < model.privacy_report_.epsilon <= 2.0
-    for steps in (None, 1):
-        with pytest.raises(InputError, match="at most the 0 that are left"):
-            model.partial_fit(X, Y, n_steps=steps)
+    with pytest.raises(InputError, match="at most the 0 that are left"):
+        model.partial_fit(X, Y, n_steps=1)
     with pytest.raises(InputError, match="at most the 7 that are left"):
         classifier(epsilon=2.0).partial_fit(X, Y, n_steps=5).partial_fit(X, Y, n_steps=8)
 

@@ -170,13 +170,13 @@ def test_report_counts_steps() -> None:
     assert report.details["rate"] == pytest.approx(0.1, rel=1e-15)
     assert report.private
     assert report.adjacency == "replace_one"
-    other = private_fit(noise_multiplier=8.0, adjacency="add_remove").privacy_report_
+    other = private_fit(noise_multiplier=8.0, adjacency="add_remove", public_size=300).privacy_report_
     assert other.epsilon < report.epsilon
     assert any("random_state" in each for each in report.assumptions)
 
 
 def test_a_target_is_met() -> None:
-    report = private_fit(epsilon=2.0, adjacency="add_remove").privacy_report_
+    report = private_fit(epsilon=2.0, adjacency="add_remove", public_size=300).privacy_report_
     assert 1.9 < report.epsilon <= 2.0
 
 

@@ -14,7 +14,7 @@ from thresholdout.learning.propagation.fitting import LooseDeltaWarning, LowInfo
 from thresholdout.learning.propagation.networks import evidence_gradients, layer_shapes
 from thresholdout.learning.propagation.pbp import PBPRegressor
 from thresholdout.learning.propagation.privacy import sep_event
-from thresholdout.learning.streams import streams
+from thresholdout.learning.random_streams import streams
 
 PRIVATE: dict[str, Any] = {"algorithm": "dp-sep", "clip_norm": 1.0, "hidden_layer_sizes": (3,), "n_epochs": 2}
 

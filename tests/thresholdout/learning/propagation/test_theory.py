@@ -1,5 +1,7 @@
 """Divergences of clipped and noisy posteriors: worked values, proofs tried by search, and the published errors."""
 
+from typing import Any
+
 import mpmath
 import numpy as np
 import pytest
@@ -134,7 +136,7 @@ def shifted(eta: Floats, Lam: Floats, s: float, rho: float, draws: int, seed: in
 def test_erratum_7_theorem_4_1_is_false() -> None:
     """A negative bound on a divergence of 0.2367; the simulated mean is a hundred standard errors above it."""
     found = dp_sep_kl_bound(BROKEN, 0.01, 0.01, 0.8, 0.06, variant="paper")
-    assert found.valid
+    assert not found.valid  # no divergence is negative
     assert found.value == pytest.approx(-0.0442, abs=5e-5)
     assert found.probability == pytest.approx(0.99975, abs=5e-6)
     truth = shifted(BROKEN.eta, BROKEN.Lam, 0.01, 0.8, 4000, 1)
@@ -203,6 +205,27 @@ def test_the_probability_of_the_repaired_bound(s: float, M: float) -> None:
     assert (np.abs(np.linalg.eigvalsh(2 * E)).max(axis=1) > M).mean() > 1 - dp_sep_kl_bound(
         WORKED, s, s, 1e-4, M
     ).probability
+
+
+@pytest.mark.parametrize("variant", ["repaired", "paper"])
+def test_a_bound_that_is_called_valid_can_be_one(variant: Any) -> None:
+    """No divergence is negative."""
+    rng, valid, refused = np.random.default_rng(0), 0, 0
+    for _ in range(400):
+        d = int(rng.integers(1, 4))
+        root = rng.normal(size=(d, d))
+        q = GaussianNatural(rng.normal(0, 3, d), root @ root.T + 0.05 * np.eye(d))
+        least = float(np.linalg.eigvalsh(q.Lam)[0])
+        s = float(10 ** rng.uniform(-3, 0))
+        found = dp_sep_kl_bound(q, s, s, least * rng.uniform(0.5, 1.5), least * rng.uniform(0, 1.2), variant=variant)
+        if found.valid:
+            valid += 1
+            assert 0 <= found.value < np.inf
+        else:
+            refused += 1
+            assert np.isnan(found.value) or found.value < 0
+    assert valid > 20
+    assert refused > 20
 
 
 @pytest.mark.parametrize("M", [2.6972243624, 5.0])

@@ -9,7 +9,7 @@ import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["Streams", "streams"]
+__all__ = ["Streams", "is_seeded", "streams"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,19 @@ class Streams:
     initial: np.random.Generator
     sampling: np.random.Generator
     noise: np.random.Generator
+
+
+def is_seeded(random_state: Any) -> bool:
+    """Return whether somebody could know or repeat the noise that `streams` makes of this: of all but fresh entropy.
+
+    An integer may be known; a generator may have been made from one, and may serve for other releases.
+
+    Examples
+    --------
+    >>> is_seeded(None), is_seeded(0), is_seeded(np.random.default_rng())
+    (False, True, True)
+    """
+    return random_state is not None and random_state is not np.random
 
 
 def streams(random_state: Any = None, call: int = 0) -> Streams:
@@ -61,7 +74,7 @@ def streams(random_state: Any = None, call: int = 0) -> Streams:
     if isinstance(call, bool) or not isinstance(call, (int, np.integer)) or call < 0:
         raise InputError("call", repr(call), "a whole number, 0 or more")
     entropy: Any
-    if random_state is None or random_state is np.random:
+    if not is_seeded(random_state):
         entropy = None
     elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
