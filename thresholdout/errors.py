@@ -109,7 +109,8 @@ class SearchExhausted(BaseException):
         self.limit = limit
         super().__init__(
             f"{self.reason}. The search stops here; the answers so far are in guard.history. "
-            "To let it go on instead, choose exhausted='train', 'nan' or 'stop'"
+            "GuardedSearchCV(search, guard, candidates=...) asks about the best by cross-validation only. To let a "
+            "search go on instead, choose exhausted='nan' or 'train', or 'stop' where some candidates are answered"
         )
 
     @property

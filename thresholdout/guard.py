@@ -409,7 +409,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         *,
         cv: object | None = None,
         sample_weight: tuple[object, object] | None = None,
-        exhausted: Exhausted = "raise",
+        exhausted: Exhausted = "stop",
     ) -> GuardScorer:
         """Return a scorer for scikit-learn's searches; use it together with `split`.
 
@@ -421,9 +421,10 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             As in `score`. With several, each candidate is as many questions.
         cv, sample_weight : optional
             As in `score`; ``cv`` is recommended for models that fit their training records closely.
-        exhausted : {"raise", "train", "nan", "stop"}, default="raise"
-            What happens when the guard answers no more: the search ends with `SearchExhausted`; training values stand
-            in; NaN stands in. "stop" is "nan" here, since scikit-learn's searches cannot be stopped.
+        exhausted : {"stop", "nan", "train", "raise"}, default="stop"
+            What happens when the guard answers no more. "stop": one warning, candidates without an answer get NaN, and
+            the best of the answered is chosen; `SearchExhausted` where none is answered. "nan": the same, also where
+            none is. "train": training values stand in. "raise": `SearchExhausted`. See `GuardScorer`.
 
         Examples
         --------

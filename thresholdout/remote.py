@@ -111,7 +111,7 @@ class RemoteGuard(Elsewhere, Thresholdout):
         *,
         cv: object | None = None,
         sample_weight: tuple[object, object] | None = None,
-        exhausted: Exhausted = "raise",
+        exhausted: Exhausted = "stop",
     ) -> GuardScorer:
         """Return a scorer for scikit-learn's searches; see `Thresholdout.scorer`."""
         scorer: GuardScorer = self._handle.call(

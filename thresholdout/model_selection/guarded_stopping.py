@@ -15,7 +15,7 @@ from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
@@ -75,9 +75,11 @@ class GuardedStopping:
         Look at one round of so many, from the first on. Looking takes a prediction of the free records.
     keep : callable, default=copy.deepcopy
         Makes a copy of a model that later rounds do not change: the best round's, which may be asked about later.
-    exhausted : {"raise", "train", "nan", "stop"}, default="raise"
-        What happens when the guard answers no more: an error; the signal stands in, without certificate; the signal
-        decides alone; or the loop ends.
+    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
+        What happens when the guard answers no more. "stop": the loop ends with one warning, and the best of the rounds
+        that were answered is chosen; where none was, the model at hand is nobody's choice, and `BudgetExhausted` is
+        raised. "nan": the loop goes on until the signal ends it; without any answer the signal chooses. "train": the
+        signal stands in, without certificate. "raise": `BudgetExhausted`.
     key : str, optional
         Identity of this fit. With it, a repeated fit gets the same answers and is not charged again; the fit must be
         reproducible.
@@ -138,7 +140,7 @@ class GuardedStopping:
         ask: Literal["claims", "rounds"] = "claims",
         every: int = 1,
         keep: Callable[[Any], Any] = copy.deepcopy,
-        exhausted: Exhausted = "raise",
+        exhausted: Exhausted = "stop",
         key: str | None = None,
     ) -> None:
         self.guard = guard
@@ -238,7 +240,7 @@ class GuardedStopping:
         InputError
             When the loop was told to stop before.
         BudgetExhausted
-            When the guard answers no more, and ``exhausted="raise"``.
+            When the guard answers no more, and ``exhausted="raise"``, or "stop" and there is no answer at all.
         """
         if self.stopped:
             raise InputError("model", "one more round after the stop", "a new GuardedStopping for each fit")
@@ -297,8 +299,10 @@ class GuardedStopping:
         """Keep to the policy, and return what stands in for the answer."""
         if self._policy == "raise":
             raise error
+        if self._policy == "stop" and not self.answers:
+            raise without_answer(error)
         if self.exhausted is None:
-            warn_exhausted(error, self._policy, stacklevel=4)
+            warn_exhausted(error, self._policy, len(self.answers), stacklevel=4)
         self.exhausted = error.what
         self.replaced += 1
         if self._policy == "stop":

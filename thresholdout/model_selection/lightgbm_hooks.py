@@ -15,7 +15,7 @@ from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric, get_metric
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.remote import known
 from thresholdout.sharing import Elsewhere
 
@@ -157,8 +157,11 @@ class LightGBMEval:
         Ask in one round of so many, from the first on. In between the last answer is repeated.
     classes : array-like, optional
         As in `LightGBMCallback`.
-    exhausted : {"raise", "train", "nan"}, default="raise"
-        What happens when the guard answers no more. An evaluation function cannot stop LightGBM; a callback can.
+    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
+        What happens when the guard answers no more. An evaluation function can't stop LightGBM: by "stop" the metric is
+        NaN from there on, which LightGBM's own early stopping counts as no improvement, so that it ends the fit and
+        keeps the best round that was answered; without any answer `BudgetExhausted` is raised. "nan": the same, also
+        without any. "train": the training value stands in, without certificate. "raise": `BudgetExhausted`.
     key : str, optional
         Identity of this fit, as in `GuardedStopping`.
 
@@ -200,14 +203,12 @@ class LightGBMEval:
         *,
         every: int = 10,
         classes: ArrayLike | None = None,
-        exhausted: Exhausted = "raise",
+        exhausted: Exhausted = "stop",
         key: str | None = None,
     ) -> None:
         self.metric = get_metric(metric)
         self.every = check_count("every", every)
         self._policy = check_exhausted(exhausted)
-        if self._policy == "stop":
-            raise InputError("exhausted", "'stop'", "'raise', 'train' or 'nan'; or LightGBMCallback, which can stop")
         if isinstance(guard, Elsewhere):
             raise SharingError(
                 "LightGBMEval needs the holdout, which is in another process; LightGBMCallback works here"
@@ -265,7 +266,7 @@ class LightGBMEval:
             When no free set came before the holdout in this round, a set could be the holdout, or the predictions are
             raw scores.
         BudgetExhausted
-            When the guard answers no more, and ``exhausted="raise"``.
+            When the guard answers no more, and ``exhausted="raise"``, or "stop" and there is no answer at all.
         """
         model = predictor(lambda X: np.asarray(preds), self._kind, self._classes)
         if data is self._own:
@@ -327,8 +328,10 @@ class LightGBMEval:
         except BudgetExhausted as error:
             if self._policy == "raise":
                 raise
+            if self._policy == "stop" and not self.answers:
+                raise without_answer(error) from None
             if self.exhausted is None:
-                warn_exhausted(error, self._policy)
+                warn_exhausted(error, self._policy, len(self.answers))
             self.exhausted = error.what
             self.replaced += 1
             self._shown = free if self._policy == "train" else math.nan

@@ -16,7 +16,7 @@ import numpy as np
 from thresholdout.answer import Answer
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.metrics import Metric
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
@@ -51,10 +51,12 @@ class GuardedObjective:
         As in `Thresholdout.score`; recommended for models that fit their training records closely.
     fit : bool, default=True
         Fit what `build` returns; ``False`` when `build` does that itself.
-    exhausted : {"raise", "train", "nan", "stop"}, default="raise"
-        When the guard answers no more: `BudgetExhausted`, which ends the study unless Optuna is told to ``catch`` it;
-        the value on the training part stands in, without certificate; the trial fails, as trials without a value do in
-        Optuna, and the study goes on; or the study stops, in every worker, and the trial that found no answer fails.
+    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
+        When the guard answers no more. "stop": the study stops, in every worker, with one warning; a trial that found
+        no answer fails, as trials without a value do in Optuna, and the best trial is the best of the answered; where
+        the study has none, `BudgetExhausted` is raised. "nan": the trial fails, and the study goes on. "train": the
+        value on the training part stands in, without certificate. "raise": `BudgetExhausted`, which ends the study
+        unless Optuna is told to ``catch`` it.
     key : {"trial", "params"}, default="trial"
         What makes a question the same as an earlier one, which is then answered again without charge. ``"trial"``: the
         same trial of the same study, so that a call that is repeated after a lost connection or a crash is free.
@@ -103,7 +105,7 @@ class GuardedObjective:
         *,
         cv: object | None = None,
         fit: bool = True,
-        exhausted: Exhausted = "raise",
+        exhausted: Exhausted = "stop",
         key: Literal["trial", "params"] = "trial",
     ) -> None:
         if not callable(build):
@@ -135,7 +137,7 @@ class GuardedObjective:
         InputError
             When a direction of the study is not that of the metric, or the study belongs to another guard.
         BudgetExhausted
-            When the guard answers no more, and ``exhausted="raise"``.
+            When the guard answers no more, and ``exhausted="raise"``, or "stop" and no trial has a value.
         """
         study = getattr(trial, "study", None)
         if study is not None:
@@ -199,10 +201,12 @@ class GuardedObjective:
         except BudgetExhausted as error:
             if self._policy == "raise":
                 raise
+            if self._policy == "stop" and not _has_values(trial):
+                raise without_answer(error) from None
             with self._lock:
                 first, self.exhausted = self.exhausted is None, error.what
             if first:
-                warn_exhausted(error, self._policy, stacklevel=3)
+                warn_exhausted(error, self._policy, self.asked + self.repeated, stacklevel=3)
             value = self._train_value(estimator, metric) if self._policy == "train" else math.nan
             return self._unanswered(trial, metric, value, error.what)
         with self._lock:
@@ -237,7 +241,12 @@ class GuardedObjective:
         with self._lock:
             first, self.exhausted = self.exhausted is None, exhausted
         if first:
-            said = f"the guard's {exhausted} is used up; the study stops after trial {trial.number}"
+            used = "the guard's budget is" if exhausted == "budget" else "the guard's questions are"
+            answers = self.asked + self.repeated
+            said = (
+                f"{used} used up; the study stops after trial {trial.number}, and this session has {answers} "
+                f"answer{'' if answers == 1 else 's'}. The best trial is the best of those that were answered"
+            )
             warnings.warn(said, GuardExhaustedWarning, stacklevel=3)
         _stop(study)
 
@@ -285,6 +294,14 @@ def _stop(study: Any) -> None:
     # With study.ask() and study.tell() there is no loop to stop, and Optuna says so.
     with contextlib.suppress(RuntimeError):
         study.stop()
+
+
+def _has_values(trial: Any) -> bool:
+    """Whether there is something to choose from: another trial, or another objective of this one, has a value."""
+    study = getattr(trial, "study", None)
+    others = [] if study is None else study.get_trials(deepcopy=False)
+    answered = any("value" in found for found in trial.user_attrs.values() if isinstance(found, dict))
+    return answered or any(other.state.name == "COMPLETE" for other in others)
 
 
 def _shown(answer: Answer) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from thresholdout.errors import (
 )
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
-from thresholdout.model_selection.split import placeholder_size
+from thresholdout.model_selection.split import placeholder_size, rows_of
 from thresholdout.remote import known
 from thresholdout.rows import record_hashes, row_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
@@ -78,8 +78,13 @@ class GuardScorer(Shared):
     sample_weight : tuple of two array-likes, optional
         Weights of the training records and of the holdout records; see `Thresholdout.score`. Weights that a search
         routes here apply to plain training scores: holdout records have none in the search.
-    exhausted : {"raise", "train", "nan", "stop"}, default="raise"
-        What to do when the guard answers no more; see `thresholdout.model_selection.policy`.
+    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
+        What to do when the guard answers no more; see `thresholdout.model_selection.policy`. Scikit-learn's searches
+        can't be ended, so by "stop" the candidates that were not answered get NaN, at once: they are ranked last, and
+        the best of the answered is refitted. Beside this package's `GuardExhaustedWarning` scikit-learn warns that
+        scores are non-finite: these are the candidates without an answer. A round of a search in which no candidate
+        is answered at all ends with `SearchExhausted`, since scikit-learn would choose by position then: a search with
+        a guard that was used up before, or a later round of a halving search.
 
     Notes
     -----
@@ -107,7 +112,7 @@ class GuardScorer(Shared):
         *,
         cv: object | None = None,
         sample_weight: tuple[object, object] | None = None,
-        exhausted: Exhausted = "raise",
+        exhausted: Exhausted = "stop",
     ) -> None:
         self._policy = check_exhausted(exhausted)
         metrics = _metrics(metric)
@@ -120,6 +125,8 @@ class GuardScorer(Shared):
         self._process = os.getpid()
         self._asked = 0
         self._replaced: set[str] = set()
+        self._rounds: dict[str, set[str]] = {}
+        self._answered: set[str] = set()
         self._refusal: BudgetExhausted | None = None
 
     @classmethod
@@ -174,7 +181,7 @@ class GuardScorer(Shared):
         InputError
             When the records are neither training records nor what stands for the holdout.
         SearchExhausted
-            When the guard answers no more and the policy is "raise".
+            When the guard answers no more and the policy is "raise", or "stop" and nothing in this round was answered.
         SearchFailed
             When the guard's ledger, or the process that holds the guard, can't be reached.
         """
@@ -197,7 +204,7 @@ class GuardScorer(Shared):
             if sample_weight is not None and not declared.weighted:
                 seen = "weights from the search for a question about the holdout, whose records have none there"
                 raise InputError("sample_weight", seen, "guard.scorer(..., sample_weight=(train, holdout))")
-            return self._result(self._ask(estimator, {name: fresh_key() for name in declared.metrics}))
+            return self._result(self._ask(estimator, {name: fresh_key() for name in declared.metrics}, _round(X)))
         return self._result(
             {
                 name: _signed(metric, _plain(metric, estimator, X, y, sample_weight))
@@ -247,7 +254,9 @@ class GuardScorer(Shared):
     def _result(self, values: dict[str, float]) -> float | dict[str, float]:
         return values.get(_ONE, values)
 
-    def _ask(self, estimator: Any, keys: Mapping[str, str], given: Mapping[str, Any] | None = None) -> dict[str, float]:
+    def _ask(
+        self, estimator: Any, keys: Mapping[str, str], round_: str, given: Mapping[str, Any] | None = None
+    ) -> dict[str, float]:
         """Ask the guard, here where it lives, one question for each metric.
 
         Parameters
@@ -256,6 +265,8 @@ class GuardScorer(Shared):
             Fitted.
         keys : mapping of str to str
             Identity of each metric's question.
+        round_ : str
+            Identity of the round of a search that the question is part of.
         given : mapping of str to values, optional
             Each metric's cross-validated values, when they were computed elsewhere.
         """
@@ -264,42 +275,54 @@ class GuardScorer(Shared):
                 "this scorer belongs to the process that made it, and was copied by a fork; pickle it (joblib does), "
                 "or call thresholdout.sharing.share(scorer) before the fork"
             )
+        with self._lock:
+            self._rounds.setdefault(round_, set()).update(keys.values())
         values = {}
         for name, metric in self._declared.metrics.items():
             if given is not None:
                 metric = known(metric, given[name])
-            values[name] = _signed(metric, self._answer(estimator, metric, keys[name]))
+            values[name] = _signed(metric, self._answer(estimator, metric, keys[name], round_))
         return values
 
-    def _answer(self, estimator: Any, metric: Metric | Statistic, key: str) -> float:
+    def _answer(self, estimator: Any, metric: Metric | Statistic, key: str, round_: str) -> float:
         """Ask one question, or return what stands in for its answer."""
         if self._refusal is not None and self._policy in ("nan", "stop"):
-            return self._stand_in(self._refusal, estimator, metric, key)
+            return self._stand_in(self._refusal, estimator, metric, key, round_)
         cv = self._declared.cv
         try:
             answer = self.guard.score(estimator, metric, cv=cv, sample_weight=self._weights, key=key)
         except BudgetExhausted as error:
-            return self._stand_in(error, estimator, metric, key)
+            return self._stand_in(error, estimator, metric, key, round_)
         with self._lock:
             self._asked += not answer.repeated
+            self._answered.add(round_)
         return answer.value
 
-    def _stand_in(self, error: BudgetExhausted, estimator: Any, metric: Metric | Statistic, key: str) -> float:
+    def _stand_in(
+        self, error: BudgetExhausted, estimator: Any, metric: Metric | Statistic, key: str, round_: str
+    ) -> float:
         with self._lock:
             first = self._refusal is None
             self._refusal = error
-            if self._policy != "raise":
+            if round_ not in self._answered and self._answers(self._rounds[round_]):
+                self._answered.add(round_)
+            ends = self._policy == "raise" or (self._policy == "stop" and round_ not in self._answered)
+            if not ends:
                 self._replaced.add(key)
-        if self._policy == "raise":
+        if ends:
             self._raise(error)
         if first:
-            warn_exhausted(error, self._policy, stacklevel=4)
+            warn_exhausted(error, self._policy, self._answers(set().union(*self._rounds.values())), stacklevel=4)
         if self._policy != "train":
             return math.nan
         X, y = self.guard.train
         cv = self._declared.cv
         values = metric.of(estimator, X, y) if cv is None else metric.cross_validated(estimator, X, y, cv)
         return float(np.average(values, weights=None if self._weights is None else self._weights[0]))
+
+    def _answers(self, keys: set[str]) -> int:
+        """Count the answers in the ledger: a question of another thread may have one that is still on its way."""
+        return int(self.guard.history["key"].isin(keys).sum())
 
     def _raise(self, error: BudgetExhausted) -> NoReturn:
         raise SearchExhausted(error.what, error.spent, error.limit) from error
@@ -341,13 +364,15 @@ class _RemoteScorer(Elsewhere, GuardScorer):
         self._request = sample_weight
         return self
 
-    def _ask(self, estimator: Any, keys: Mapping[str, str], given: Mapping[str, Any] | None = None) -> dict[str, float]:
+    def _ask(
+        self, estimator: Any, keys: Mapping[str, str], round_: str, given: Mapping[str, Any] | None = None
+    ) -> dict[str, float]:
         """Send the estimator to the guard; what takes fits, cross-validated training values, is computed here."""
         cv = self._declared.cv
         if cv is not None:
             X, y = self.guard.train
             given = {n: metric.cross_validated(estimator, X, y, cv) for n, metric in self._declared.metrics.items()}
-        values: dict[str, float] = self._handle.call("_ask", estimator, keys, given)
+        values: dict[str, float] = self._handle.call("_ask", estimator, keys, round_, given)
         return values
 
     def __repr__(self) -> str:
@@ -412,6 +437,11 @@ def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "h
     raise InputError(
         "X", f"{size} records that are not the training part", "a search with cv=guard.split(), fitted on it"
     )
+
+
+def _round(X: Any) -> str:
+    """Return what the questions of one round of a search have in common: their placeholder."""
+    return f"{rows_of(X)} of {row_hashes(X.iloc[:1] if hasattr(X, 'iloc') else X[:1])[0]}"
 
 
 def _alike(hashes: NDArray[np.uint64]) -> bool:

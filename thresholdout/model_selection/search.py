@@ -17,7 +17,7 @@ from thresholdout.guard import Thresholdout
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.keys import content_key
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.model_selection.refits import (
     estimator_parameters,
     fit_candidate,
@@ -75,8 +75,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         bound need one, such as ``thresholdout.metrics.squared_error(clip=...)``.
     candidates : int, optional
         How many of the best candidates the guard is asked about; all of them by default.
-    exhausted : {"stop", "raise", "train", "nan"}, default="stop"
-        What happens when the guard answers no more. "stop": no further question, the best of those answered is chosen.
+    exhausted : {"stop", "nan", "train", "raise"}, default="stop"
+        What happens when the guard answers no more. "stop": no further question, one warning, and the best of those
+        answered is chosen; the others have the guarded score NaN and the last rank.
         "nan": the same, but later candidates are tried, whose answers may be known. "train": their cross-validated
         scores stand in, without certificate (with a `KFoldGuard` there are none: NaN). "raise": `BudgetExhausted`. If
         there is no answer at all, it is raised.
@@ -332,8 +333,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 best, self.best_index_, self.best_estimator_ = scores[index], index, model
         if refusal is not None:
             if not np.isfinite(best):
-                raise refusal
-            warn_exhausted(refusal, policy, stacklevel=3)
+                raise without_answer(refusal)
+            warn_exhausted(refusal, policy, len(self.answers_), stacklevel=3)
             self.exhausted_ = refusal.what
         self._columns = {
             "guarded_score": scores,

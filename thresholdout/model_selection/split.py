@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,9 +20,14 @@ __all__ = ["TrainSplit", "placeholder_size", "rows_of"]
 _MOST: Final = 4096
 """Rows of a placeholder: enough for a halving search to cut it down by a factor of two thousand."""
 
+_CALLS: Final = itertools.count()
+"""Numbers the splits of this process, so that scorers can tell the rounds of searches from each other."""
+
 
 class TrainSplit:
-    """One split: fit on all the records that are given; the "test" side is a placeholder, the first record repeated.
+    """One split: fit on all the records that are given; the "test" side is a placeholder, one of them repeated.
+
+    It is another record in every call, which is how a scorer knows which questions are of the same round of a search.
 
     Made by `Thresholdout.split`. A search hands the test side to its scorer. A `GuardScorer` never looks at it, but
     asks the guard, who holds the holdout; so the holdout need not pass through the search, and a final refit uses
@@ -66,7 +72,7 @@ class TrainSplit:
             }
             raise InputError("X", seen[origin], f"training records of the guard, which has {self.n}, or part of them")
         size = rows_of(X)
-        yield np.arange(size), np.zeros(placeholder_size(size), dtype=np.intp)
+        yield np.arange(size), np.full(placeholder_size(size), next(_CALLS) % size, dtype=np.intp)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Return 1."""

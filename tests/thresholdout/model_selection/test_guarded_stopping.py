@@ -91,7 +91,7 @@ def test_exhaustion_keeps_to_the_policy(policy: Any) -> None:
     stopping = GuardedStopping(
         guard, "accuracy", validation=VALID, patience=50, ask="rounds", exhausted=policy, every=1
     )
-    with pytest.warns(GuardExhaustedWarning, match="all 2 questions") as caught:
+    with pytest.warns(GuardExhaustedWarning, match="all 2 questions.*This search has 2 answers") as caught:
         coefficients = train(stopping, 6)
     assert len(caught) == 1
     assert (stopping.asked, stopping.exhausted, sorted(stopping.answers)) == (2, "queries", [0, 1])
@@ -108,8 +108,8 @@ def test_exhaustion_keeps_to_the_policy(policy: Any) -> None:
     assert "without an answer (queries used up)" in stopping.summary()
 
 
-def test_exhaustion_raises_by_default() -> None:
-    stopping = GuardedStopping(make(queries=1), "accuracy", validation=VALID, ask="rounds")
+def test_exhaustion_raises() -> None:
+    stopping = GuardedStopping(make(queries=1), "accuracy", validation=VALID, ask="rounds", exhausted="raise")
     with pytest.raises(BudgetExhausted):
         train(stopping, 6)
     assert stopping.asked == 1
@@ -131,6 +131,9 @@ def test_a_repeated_fit_with_a_key_is_not_charged_again(tmp_path: Path) -> None:
 def test_without_answers_the_signal_chooses() -> None:
     guard = make(queries=1)
     guard.ask(0.5, np.zeros(guard.n), name="the only one")
+    with pytest.raises(BudgetExhausted) as refused:
+        train(GuardedStopping(guard, "accuracy", validation=VALID, patience=5))
+    assert "pass exhausted='nan' or 'train'" in "".join(refused.value.__notes__)
     stopping = GuardedStopping(guard, "accuracy", validation=VALID, patience=5, exhausted="nan")
     with pytest.warns(GuardExhaustedWarning):
         coefficients = train(stopping)

@@ -114,12 +114,13 @@ def test_naive_early_stopping_spends_a_question_a_round() -> None:
 def test_exhaustion() -> None:
     guard, fitted, valid, _ = make(CANCER, queries=1)
     rows = np.arange(len(CANCER[1]))[valid]
-    stopping = GuardedStopping(guard, validation=rows, ask="rounds", exhausted="stop")
+    stopping = GuardedStopping(guard, validation=rows, ask="rounds")
     with pytest.warns(GuardExhaustedWarning, match="all 1 questions"):
         booster = fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
     assert (stopping.rounds, booster.best_iteration, stopping.replaced) == (2, 1, 1)
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(BudgetExhausted) as caught:  # without any answer
         fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(GuardedStopping(guard, validation=rows))])
+    assert "pass exhausted='nan' or 'train'" in "".join(caught.value.__notes__)
     stopping = GuardedStopping(guard, validation=rows, exhausted="nan")
     with pytest.warns(GuardExhaustedWarning):
         booster = fit(CANCER, fitted, CASES[1][2], callbacks=[LightGBMCallback(stopping)])
@@ -232,7 +233,7 @@ def test_lightgbms_own_early_stopping_works_on_the_answers() -> None:
     assert function.asked == booster.best_iteration + 10
 
 
-@pytest.mark.parametrize("policy", ["train", "nan"])
+@pytest.mark.parametrize("policy", ["train", "nan", "stop"])
 def test_exhaustion_of_the_evaluation_function(policy: Any) -> None:
     guard, fitted, _, _ = make(CANCER, queries=2)
     function = LightGBMEval(guard, "accuracy", every=2, exhausted=policy)
@@ -251,7 +252,7 @@ def test_exhaustion_of_the_evaluation_function(policy: Any) -> None:
     assert len(caught) == 1
     assert (function.asked, function.replaced, function.exhausted) == (2, 2, "queries")
     stand_in = shown["held"]["accuracy"][4:]
-    if policy == "nan":
+    if policy != "train":
         assert np.isnan(stand_in).all()
     else:
         trained = shown["train"]["accuracy"]
@@ -260,8 +261,6 @@ def test_exhaustion_of_the_evaluation_function(policy: Any) -> None:
 
 def test_the_evaluation_function_refuses_what_it_cannot_do() -> None:
     guard, fitted, _, _ = make(CANCER, queries=1)
-    with pytest.raises(InputError, match="LightGBMCallback, which can stop"):
-        LightGBMEval(guard, exhausted="stop")
     function = LightGBMEval(guard)
     first, sets = datasets(CANCER, function, fitted)
     with pytest.raises(InputError, match="no free set before it"):
@@ -273,10 +272,34 @@ def test_the_evaluation_function_refuses_what_it_cannot_do() -> None:
     with pytest.raises(InputError, match="raw scores"):
         lightgbm.train(QUIET | {"objective": objective}, first, 9, valid_sets=sets, feval=function)
     assert guard.history.empty
-    function = LightGBMEval(guard, every=1)
+    function = LightGBMEval(guard, every=1, exhausted="raise")
     first, sets = datasets(CANCER, function, fitted)
     with pytest.raises(BudgetExhausted):
         lightgbm.train(QUIET | CASES[1][2], first, 9, valid_sets=sets, feval=function)
+    function = LightGBMEval(guard, every=1)  # nothing is left: without any answer
+    first, sets = datasets(CANCER, function, fitted)
+    with pytest.raises(BudgetExhausted) as caught:
+        lightgbm.train(QUIET | CASES[1][2], first, 9, valid_sets=sets, feval=function)
+    assert "pass exhausted='nan' or 'train'" in "".join(caught.value.__notes__)
+
+
+def test_lightgbms_own_early_stopping_keeps_the_best_answered_round() -> None:
+    guard, fitted, _, _ = make(CANCER, queries=4)
+    function = LightGBMEval(guard, "accuracy", every=1)
+    first, sets = datasets(CANCER, function, fitted)
+    with pytest.warns(GuardExhaustedWarning, match="This search has 4 answers") as caught:
+        booster = lightgbm.train(
+            QUIET | {"metric": "none", "objective": "binary"},
+            first,
+            200,
+            valid_sets=sets,
+            valid_names=["train", "held"],
+            feval=function,
+            callbacks=[lightgbm.early_stopping(10, verbose=False)],
+        )
+    assert len(caught) == 1
+    assert booster.best_iteration == 1 + int(np.argmax([function.answers[k].value for k in range(4)]))
+    assert booster.current_iteration() == booster.best_iteration + 10
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["with-data", "freed"])

@@ -139,20 +139,36 @@ def test_a_study_belongs_to_one_guard() -> None:
     assert other.history.empty
 
 
-def test_exhaustion_raises_by_default() -> None:
+def test_exhaustion_raises() -> None:
     guard, done = cancer(queries=2), study()
     with pytest.raises(BudgetExhausted):
-        done.optimize(GuardedObjective(guard, tree), n_trials=5)
+        done.optimize(GuardedObjective(guard, tree, exhausted="raise"), n_trials=5)
     assert [trial.state for trial in done.trials] == [COMPLETE, COMPLETE, FAIL]
+
+
+def test_a_study_without_any_answer_is_an_error_that_names_what_goes_on() -> None:
+    guard = cancer(queries=1)
+    study().optimize(GuardedObjective(guard, tree, exhausted="nan"), n_trials=1)
+    with pytest.raises(BudgetExhausted) as caught:
+        study().optimize(GuardedObjective(guard, tree), n_trials=3)
+    assert "pass exhausted='nan' or 'train'" in "".join(caught.value.__notes__)
+    done, pruned = study(), study()
+    pruned.add_trial(optuna.trial.create_trial(state=optuna.trial.TrialState.PRUNED, intermediate_values={0: 0.9}))
+    with pytest.raises(BudgetExhausted):
+        pruned.optimize(GuardedObjective(guard, tree), n_trials=3)
+    with pytest.warns(GuardExhaustedWarning, match="This search has 0 answers"):
+        done.optimize(GuardedObjective(guard, tree, exhausted="train"), n_trials=3)
+    assert [trial.state for trial in done.trials] == [COMPLETE] * 3
 
 
 def test_exhaustion_stops_the_study() -> None:
     guard, done = cancer(queries=3), study()
-    objective = GuardedObjective(guard, tree, exhausted="stop")
-    with pytest.warns(GuardExhaustedWarning, match="the study stops after trial 2"):
+    objective = GuardedObjective(guard, tree)
+    with pytest.warns(GuardExhaustedWarning, match="the study stops after trial 2, and this session has 3 answers"):
         done.optimize(objective, n_trials=50)
     assert [trial.state for trial in done.trials] == [COMPLETE] * 3
     assert (objective.exhausted, objective.replaced) == ("queries", 0)
+    assert done.best_value == max(guard.history["value"])
     assert done.user_attrs["guard_state"] == {"asked": 3, "remaining": guard.remaining, "exhausted": "queries"}
     resumed = GuardedObjective(guard, tree, exhausted="stop")
     with pytest.warns(GuardExhaustedWarning):

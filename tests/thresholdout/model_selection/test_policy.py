@@ -1,5 +1,6 @@
 """What happens when a guard answers no more, in every backend; nothing may hang, nothing may be lost."""
 
+import inspect
 import threading
 import warnings
 from collections.abc import Iterator
@@ -9,12 +10,22 @@ from typing import Any, get_args
 import joblib
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_validate
 
 from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, train_scores, tree
-from thresholdout import BudgetExhausted
+from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted
+from thresholdout.model_selection import (
+    GuardedObjective,
+    GuardedSearchCV,
+    GuardedStopping,
+    GuardScorer,
+    LightGBMEval,
+)
 from thresholdout.model_selection.policy import POLICIES, Exhausted, check_exhausted, warn_exhausted
+from thresholdout.remote import RemoteGuard
 
 BY_BACKEND = pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS, ids=[f"{b}-{n}" for b, n in BACKENDS])
 DEPTHS = [1, 2, 3, 4, 5, 6]
@@ -39,7 +50,7 @@ def searched(guard: Any, policy: Exhausted, backend: str, n_jobs: int) -> tuple[
 @BY_BACKEND
 def test_raise_ends_the_search(backend: str, n_jobs: int) -> None:
     guard = make(queries=2)
-    scorer = guard.scorer()
+    scorer = guard.scorer(exhausted="raise")
     search = GridSearchCV(tree(), {"max_depth": DEPTHS}, scoring=scorer, cv=guard.split(), n_jobs=n_jobs)
     ended: list[BaseException] = []
 
@@ -59,7 +70,7 @@ def test_raise_ends_the_search(backend: str, n_jobs: int) -> None:
     assert not isinstance(error, Exception)
     assert (error.what, error.limit) == ("queries", 2)
     assert isinstance(error.reason, BudgetExhausted)
-    assert "choose exhausted='train', 'nan' or 'stop'" in str(error)
+    assert "choose exhausted='nan' or 'train', or 'stop'" in str(error)
     assert not hasattr(search, "cv_results_")
     assert (len(guard.history), scorer.asked, scorer.replaced, scorer.exhausted) == (2, 2, 0, "queries")
     if n_jobs == 1:
@@ -155,5 +166,94 @@ def test_policies_are_checked_first() -> None:
 
 def test_a_warning_points_at_its_cause() -> None:
     with pytest.warns(GuardExhaustedWarning, match="all 3 questions .* no further question is asked") as caught:
-        warn_exhausted(BudgetExhausted("queries", 3, 3), "stop", stacklevel=1)
+        warn_exhausted(BudgetExhausted("queries", 3, 3), "stop", 1, stacklevel=1)
     assert caught[0].filename == __file__
+
+
+def test_one_default_everywhere() -> None:
+    hooks = (Thresholdout.scorer, RemoteGuard.scorer, GuardScorer, GuardedSearchCV, GuardedObjective, GuardedStopping)
+    for hook in (*hooks, LightGBMEval):
+        assert inspect.signature(hook).parameters["exhausted"].default == "stop"
+
+
+@BY_BACKEND
+def test_by_default_a_search_ends_with_its_answers_and_says_what_to_do(backend: str, n_jobs: int) -> None:
+    """What a user sees: one warning of the guard, then scikit-learn's of the scores that are missing."""
+    guard = make(queries=4)
+    search = GridSearchCV(tree(), {"max_depth": DEPTHS}, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs)
+    with joblib.parallel_config(backend), quiet() as caught:
+        search.fit(*TRAIN)
+    assert [w.category for w in caught] == [GuardExhaustedWarning, UserWarning]
+    assert str(caught[0].message) == (
+        "all 4 questions of this guard are used; earlier answers stay valid, new questions need a new holdout. This "
+        "search has 4 answers; no further question is asked; what has no answer is NaN and ranked last. For more "
+        "answers make a guard of new records with a larger queries="
+    )
+    assert str(caught[1].message).startswith("One or more of the test scores are non-finite")
+    scores, ranks = search.cv_results_["mean_test_score"], search.cv_results_["rank_test_score"]
+    answered = np.isfinite(scores)
+    assert (answered.sum(), len(guard.history)) == (4, 4)
+    assert ranks[answered].max() < ranks[~answered].min()
+    assert search.best_index_ == np.nanargmax(scores)
+    assert search.best_score_ == max(guard.history["value"])
+    assert search.best_estimator_.get_depth() == search.best_params_["max_depth"]
+
+
+def test_a_budget_that_is_used_up_says_what_spends_less() -> None:
+    guard = make(threshold=0.02, noise_scale=0.001, budget=1, noise=SeededNoise(0))
+    scorer, _, messages = searched(guard, "stop", "loky", 1)
+    (message,) = messages
+    assert f"This search has {scorer.asked} answer" in message
+    assert message.endswith("larger budget=; training values by cross-validation spend less of it")
+
+
+@BY_BACKEND
+def test_a_search_without_any_answer_is_an_error_that_names_what_goes_on(backend: str, n_jobs: int) -> None:
+    """Scikit-learn would choose the first candidate; this includes a second search with the same scorer."""
+    guard = make(queries=3)
+    scorer = guard.scorer()
+    search = GridSearchCV(tree(), {"max_depth": [2, 3, 4]}, scoring=scorer, cv=guard.split(), n_jobs=n_jobs)
+    with joblib.parallel_config(backend):
+        search.fit(*TRAIN)
+        with pytest.raises(SearchExhausted, match="choose exhausted='nan' or 'train'"):
+            GridSearchCV(tree(), {"max_depth": [5, 6]}, scoring=scorer, cv=guard.split(), n_jobs=n_jobs).fit(*TRAIN)
+
+
+@pytest.mark.parametrize("policy", ["nan", "train"])
+def test_what_the_error_names_goes_on(policy: Exhausted) -> None:
+    guard = make(queries=1)
+    guard.ask(0.5, np.zeros(guard.n))
+    _, search, messages = searched(guard, policy, "loky", 1)
+    assert len(messages) == 1
+    assert "This search has 0 answers" in messages[0]
+    assert np.isnan(search.cv_results_["mean_test_score"]).all() == (policy == "nan")
+
+
+@pytest.mark.parametrize("resource", ["n_samples", "n_estimators"])
+def test_a_halving_search_never_chooses_from_a_round_without_answers(resource: str) -> None:
+    """Its last round decides, and scikit-learn takes the worst of the kept candidates when all are NaN."""
+    model = tree() if resource == "n_samples" else ExtraTreesClassifier(random_state=0)
+    few = {"min_resources": 200} if resource == "n_samples" else {"min_resources": 2, "max_resources": 8}
+    settings: dict[str, Any] = {"factor": 2, "resource": resource, "random_state": 0, **few}
+
+    def search(guard: Any, **how: Any) -> Any:
+        return HalvingGridSearchCV(model, {"max_depth": [2, 3, 5, 9]}, **settings, **how)
+
+    first = make()
+    asked = first.count_queries(search(first, scoring=first.scorer(), cv=first.split()))
+    assert asked >= 6
+    guard = make(queries=4)
+    with pytest.raises(SearchExhausted, match=r"GuardedSearchCV\(search, guard, candidates=...\)") as caught:
+        search(guard, scoring=guard.scorer(), cv=guard.split()).fit(*TRAIN)
+    assert caught.value.limit == 4
+    guard = make(queries=asked - 1)  # a part of the last round is answered
+    halving = search(guard, scoring=guard.scorer(), cv=guard.split())
+    with quiet() as seen:
+        halving.fit(*TRAIN)
+    assert [w.category for w in seen][:1] == [GuardExhaustedWarning]
+    last = halving.cv_results_["iter"] == halving.cv_results_["iter"].max()
+    assert np.isfinite(halving.cv_results_["mean_test_score"][last]).any()
+    assert np.isfinite(halving.best_score_)
+    guard = make(queries=4)
+    guarded = GuardedSearchCV(search(guard, cv=2), guard, candidates=2).fit(*TRAIN)  # what the message names
+    assert guarded.n_questions_ <= 2

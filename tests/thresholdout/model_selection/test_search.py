@@ -235,8 +235,25 @@ def test_exhaustion(policy: Any) -> None:
     else:
         assert np.isnan(score)
         assert source == ""
+    assert guarded.cv_results_["rank_guarded"][guarded.best_index_] == 1
     with pytest.raises(BudgetExhausted) if policy != "train" else pytest.warns(GuardExhaustedWarning):
         GuardedSearchCV(grid(scoring="balanced_accuracy"), guard, exhausted=policy).fit(*TRAIN)
+
+
+def test_by_default_a_search_ends_with_its_answers() -> None:
+    guard = make(queries=2)
+    guarded = GuardedSearchCV(grid(), guard)
+    with pytest.warns(GuardExhaustedWarning) as caught:
+        guarded.fit(*TRAIN)
+    (message,) = [str(w.message) for w in caught]
+    assert "This search has 2 answers; no further question is asked; what has no answer is NaN and ranked" in message
+    scores, ranks = guarded.cv_results_["guarded_score"], guarded.cv_results_["rank_guarded"]
+    assert np.isfinite(scores).sum() == 2
+    assert ranks[np.isfinite(scores)].max() < ranks[np.isnan(scores)].min()
+    assert guarded.best_score_ == np.nanmax(scores) == max(guard.history["value"])
+    with pytest.raises(BudgetExhausted) as refused:
+        GuardedSearchCV(grid(scoring="balanced_accuracy"), guard).fit(*TRAIN)
+    assert "pass exhausted='nan' or 'train'" in "".join(refused.value.__notes__)
 
 
 def test_nan_goes_on_to_questions_whose_answers_are_known() -> None:

@@ -81,13 +81,14 @@ def test_a_continued_fit_counts_from_where_it_began() -> None:
 def test_exhaustion() -> None:
     guard, fitted, valid, _ = make(CANCER, queries=1)
     rows = np.arange(len(CANCER[1]))[valid]
-    stopping = GuardedStopping(guard, validation=rows, ask="rounds", exhausted="stop")
+    stopping = GuardedStopping(guard, validation=rows, ask="rounds")
     with pytest.warns(GuardExhaustedWarning, match="all 1 questions"):
         booster = fit(CANCER, fitted, CASES[2][2], callbacks=[xgboost_callback(stopping)])
     assert (booster.num_boosted_rounds(), booster.best_iteration, stopping.replaced) == (2, 0, 1)
     raising = GuardedStopping(guard, validation=rows)
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(BudgetExhausted) as caught:  # without any answer
         fit(CANCER, fitted, CASES[2][2], callbacks=[xgboost_callback(raising)])
+    assert "pass exhausted='nan' or 'train'" in "".join(caught.value.__notes__)
     stopping = GuardedStopping(guard, validation=rows, exhausted="nan")
     with pytest.warns(GuardExhaustedWarning):
         booster = fit(CANCER, fitted, CASES[2][2], callbacks=[xgboost_callback(stopping)])
