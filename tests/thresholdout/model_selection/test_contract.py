@@ -121,7 +121,7 @@ def test_a_refusal_is_not_swallowed(n_jobs: int) -> None:
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True, True]
     for error_score in (np.nan, "raise"):
         with pytest.raises(SearchExhausted):
-            grid(guard.scorer(), guard.split(), n_jobs=n_jobs, error_score=error_score).fit(*TRAIN)
+            grid(guard.scorer(exhausted="raise"), guard.split(), n_jobs=n_jobs, error_score=error_score).fit(*TRAIN)
     scorer = guard.scorer(exhausted="nan")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -13,11 +13,14 @@ from thresholdout.errors import InputError
 
 
 @pytest.mark.parametrize(("rows", "size"), [(np.arange(900), 900), (np.arange(100, 140), 40), (np.array([3]), 2)])
-def test_all_that_is_given_is_for_fitting_and_the_first_record_stands_in(rows: Any, size: int) -> None:
+def test_all_that_is_given_is_for_fitting_and_one_record_stands_in(rows: Any, size: int) -> None:
     split = make().split()
     ((fit, placeholder),) = split.split(TRAIN[0][rows], TRAIN[1][rows])
     assert np.array_equal(fit, np.arange(len(rows)))
-    assert np.array_equal(placeholder, np.zeros(size))
+    assert np.array_equal(placeholder, np.full(size, placeholder[0]))
+    assert 0 <= placeholder[0] < len(rows)
+    ((_, other),) = split.split(TRAIN[0][rows], TRAIN[1][rows])
+    assert other[0] == (placeholder[0] + 1) % len(rows)  # another round of a search
     assert split.get_n_splits() == 1
 
 
