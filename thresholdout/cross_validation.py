@@ -363,23 +363,26 @@ class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
 class _OutOfFoldGuard(Thresholdout):
     """The guard inside: it has no training part, and computes values on all its records."""
 
+    _last: tuple[int, dict[str, float]] = (0, {})
+    """How many entries have been read, and the last answer about each metric among them."""
+
     def out_of_fold(self, question: Question, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
         """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
-        before = self._failures()
+        before = self._steps.failures()
         try:
             return self._look("estimator", question, lambda: compute(*self._records.holdout))
         except InputError:
-            if self._failures() == before:
+            if self._steps.failures() == before:
                 raise
             failed = "an error on the folds (its message could show records); charged as an answer from the records"
             raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None
 
     def stored(self, key: str, metric: Metric) -> Answer | None:
         """Return the answer that was given to this key, if there is one."""
-        for entry in self._ledger.entries(self._id):
-            if entry.key == key:
-                return Question(0.0, metric.bounds, metric.name, key).answer(entry, True, self._about())
-        return None
+        entry = self._ledger.find(self._id, key)
+        return (
+            None if entry is None else Question(0.0, metric.bounds, metric.name, key).answer(entry, True, self._about())
+        )
 
     def answers(self) -> list[Answer]:
         """Return all answers, in the order of the questions."""
@@ -391,13 +394,13 @@ class _OutOfFoldGuard(Thresholdout):
 
     def last(self, metric: Metric) -> float:
         """Return the last answer about this metric, and the middle of the range before the first."""
-        for entry in reversed(self._ledger.entries(self._id)):
-            if entry.name == metric.name and entry.source != "failed":
-                return entry.value
-        return sum(metric.bounds) / 2.0
-
-    def _failures(self) -> int:
-        return sum(entry.source == "failed" for entry in self._ledger.entries(self._id))
+        read, values = self._last
+        for entry in self._ledger.entries(self._id, read + 1):
+            read = entry.query
+            if entry.source != "failed":
+                values = values | {entry.name: entry.value}
+        self._last = read, values
+        return values.get(metric.name, sum(metric.bounds) / 2.0)
 
     def _about(self) -> Literal["question", "best"]:
         return "best" if isinstance(self._mechanism, Ladder) else "question"

@@ -147,9 +147,9 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_id", "_origin", "ask", "certificate", "certificate_with", "dependence", "exhausted",
-            "history", "looks", "n", "parameters", "record_look", "remaining", "report", "score", "scorer", "split",
-            "train",
+            "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "certificate", "certificate_with",
+            "dependence", "exhausted", "history", "looks", "n", "parameters", "record_look", "remaining", "report",
+            "score", "scorer", "split", "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""
@@ -189,14 +189,14 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             "dependence": self.dependence.fingerprint(),
             "for_release": self._noise.for_release,
         }
-        parameters = choose_parameters(self.dependence, declared)
-        self._ledger = open_ledger(ledger)
+        parameters = None if isinstance(ledger, Ledger) else choose_parameters(self.dependence, declared)
+        self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
         self._open(declared, parameters, sole=is_file(ledger), documents=documents)
 
     def _open(
         self,
         declared: Mapping[str, Any],
-        parameters: Parameters,
+        parameters: Parameters | None,
         *,
         sole: bool,
         documents: Mapping[str, str] | None,
@@ -207,6 +207,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         if known is not None:
             parameters = stored_parameters(self._ledger, known, declared)
             check_order(self._ledger, known, self._records, parameters, self.dependence)
+        elif parameters is None:
+            parameters = choose_parameters(self.dependence, declared)
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
         self._confidence: float = declared["confidence"]
@@ -518,6 +520,14 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         from thresholdout.history import history_frame
 
         return history_frame(self._ledger.entries(self._id))
+
+    def _asked(self) -> int:
+        """Return how many questions were asked."""
+        return self._ledger.count(self._id)
+
+    def _answered(self, key: str) -> bool:
+        """Whether the question of this key was asked."""
+        return self._ledger.find(self._id, key) is not None
 
     @property
     def parameters(self) -> Parameters:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import astuple, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from thresholdout.ledger import Entry
@@ -29,6 +29,6 @@ def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    names = [field.name for field in fields(Entry)]
-    frame = pd.DataFrame([astuple(entry) for entry in entries], columns=names)
+    names = Entry.__slots__
+    frame = pd.DataFrame(map(attrgetter(*names), entries), columns=list(names))
     return frame.astype({"query": "Int64", "remaining": "Int64"})

@@ -152,6 +152,12 @@ class RemoteGuard(Elsewhere, Thresholdout):
         origin: Origin = self._handle.call("_origin", hashes, records, coarse)
         return origin
 
+    def _asked(self) -> int:
+        return cast(int, self._handle.call("_asked"))
+
+    def _answered(self, key: str) -> bool:
+        return cast(bool, self._handle.call("_answered", key))
+
     @property
     def train(self) -> Part:
         """The training part; it is fetched once."""

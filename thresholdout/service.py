@@ -251,8 +251,8 @@ class PredictionGuard:
             digest = hashlib.sha256(f"{chosen.name}\n".encode())
             digest.update(json.dumps(output.tolist()).encode())
             key = digest.hexdigest()[:32]
-            history = self.guard.history
-            title = next(iter(history.loc[history["key"] == key, "name"]), title)
+            stored = self.guard._ledger.find(self.guard._id, key)
+            title = title if stored is None else stored.name
         n_train = len(self._document["train"]["ids"])
         return self.guard.ask(values[:n_train], values[n_train:], bounds=chosen.bounds, name=title, key=key)
 

@@ -117,6 +117,10 @@ class Steps:
         """Return how many answers from the holdout are left."""
         return self._mechanism.remaining(self.state())
 
+    def failures(self) -> int:
+        """Return how many questions have failed."""
+        return _split(self._ledger.state(self._id))[0]
+
     def read(self, values: object, n: int, limits: tuple[float, float], argument: str) -> Any:
         """Check the holdout's values and return what the mechanism needs of them."""
         return self._mechanism.read(values, n, limits, argument)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from thresholdout.cli.arguments import FILE
+from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:
     from thresholdout.accounting.calibration import Method
@@ -91,17 +92,17 @@ def account(
         if delta is not None:
             raise click.UsageError("give --epsilon or --delta, not both")
         found = best_delta(happened, epsilon, adjacency=neighbours)
-        click.echo(f"delta {found:.6g} at epsilon {epsilon:g}, {_in_words(neighbours)}")
+        say(f"delta {found:.6g} at epsilon {epsilon:g}, {_in_words(neighbours)}")
         return
     at = delta if delta is not None else given.get("delta", 1e-5)
     best = best_epsilon(happened, at, adjacency=neighbours)
     for event in happened.events:
-        click.echo(f"{event!r}")
+        say(f"{event!r}")
     if best.accountant == "none":
         refusals = "; ".join(f"{name}: {reason}" for name, reason in best.refused.items())
         raise click.ClickException(f"no accountant has an epsilon for this. {refusals or 'Try a larger delta'}")
-    click.echo(f"epsilon {best.epsilon:.6g} at delta {best.delta:g}, {_in_words(neighbours)}\n")
-    click.echo(best.table[["accountant", "epsilon", "bound", "how"]].to_string(index=False))
+    say(f"epsilon {best.epsilon:.6g} at delta {best.delta:g}, {_in_words(neighbours)}\n")
+    say(best.table[["accountant", "epsilon", "bound", "how"]].to_string(index=False))
 
 
 def _in_words(adjacency: str) -> str:
@@ -167,5 +168,5 @@ def calibrate(
     )
     event = SelfComposed(step_of(sampling, sigma, batch_size, records), steps)
     best = best_epsilon(event, at, adjacency=neighbours, accountants=METHODS[method])
-    click.echo(f"noise {sigma:.6g}: epsilon {best.epsilon:.6g} at delta {at:g}, {_in_words(neighbours)}")
-    click.echo(f"by the {best.accountant} accountant; {steps:,} steps, {batch_size:,} of {records:,} records each")
+    say(f"noise {sigma:.6g}: epsilon {best.epsilon:.6g} at delta {at:g}, {_in_words(neighbours)}")
+    say(f"by the {best.accountant} accountant; {steps:,} steps, {batch_size:,} of {records:,} records each")

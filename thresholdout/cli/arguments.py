@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from graphs.errors import ArgumentError
+from thresholdout.cli.terminal import printable, say
 from thresholdout.errors import BudgetExhausted, ThresholdoutError, UnsealedLedgerWarning
 
 if TYPE_CHECKING:
@@ -42,12 +43,13 @@ class Commands(click.Group):
                 warnings.showwarning = _note
                 return super().invoke(ctx)
         except (ThresholdoutError, ArgumentError) as error:
-            raise (_Exhausted if isinstance(error, BudgetExhausted) else click.ClickException)(str(error)) from None
+            kind = _Exhausted if isinstance(error, BudgetExhausted) else click.ClickException
+            raise kind(printable(str(error))) from None
         except BrokenPipeError:
             raise
         except OSError as error:
             where = "" if error.filename is None else f"{error.filename}: "
-            raise click.ClickException(f"{where}{error.strerror or error}") from None
+            raise click.ClickException(printable(f"{where}{error.strerror or error}")) from None
 
 
 def declared(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,4 +96,4 @@ def _note(
     line: str | None = None,
 ) -> None:
     """Show a warning in one line."""
-    click.echo(f"note: {message}", err=True)
+    say(f"note: {message}", err=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
 from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, declared, entries_in_words, in_folder
+from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
 from thresholdout.planning.choice import MechanismName
 
 if TYPE_CHECKING:
@@ -71,13 +74,13 @@ def create(
         allow_equal_rows=allow_equal_rows,
     )
     with open_ledger(ledger, must_exist=True) as opened:
-        click.echo(f"{opened.location}: {service.guard!r}")
+        say(f"{opened.location}: {service.guard!r}")
         if len(opened.guards()) > 1:
-            click.echo(f"one of several guards there: ask it with --guard {service.identity[:12]}")
-    click.echo(f"labels {service.labels}")
-    click.echo(service.certificate.statement)
+            say(f"one of several guards there: ask it with --guard {service.identity[:12]}")
+    say(f"labels {service.labels}")
+    say(service.certificate.statement)
     if service.note:
-        click.echo(f"note: {service.note}")
+        say(f"note: {service.note}")
 
 
 @click.command()
@@ -105,7 +108,7 @@ def ask(
         shown = ("query", "name", "value", "half_width", "source", "remaining", "repeated")
         click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
         return
-    click.echo(_in_words(answer))
+    say(_in_words(answer))
 
 
 def _metric(name: str, clip: float | None) -> Metric:
@@ -132,7 +135,8 @@ def _metric(name: str, clip: float | None) -> Metric:
 
 def _in_words(answer: Answer) -> str:
     lower, upper = answer.interval
-    name = f"best so far ({answer.name})" if answer.about == "best" else answer.name
+    asked = printable(answer.name)
+    name = f"best so far ({asked})" if answer.about == "best" else asked
     left = "" if answer.remaining is None else f"; {answer.remaining} answers from the holdout left"
     again = ", asked before: nothing spent" if answer.repeated else ""
     return (
@@ -153,8 +157,8 @@ def status(ledger: str) -> None:
         for guard in guards:
             _show_guard(opened, guard, DOCUMENT in opened.documents(guard), alone=len(guards) == 1)
         if not guards:
-            click.echo(f"{opened.location}: no guard yet")
-        click.echo("secrets sealed with a key" if opened.sealed else "secrets in plain text, for the owner only")
+            say(f"{opened.location}: no guard yet")
+        say("secrets sealed with a key" if opened.sealed else "secrets in plain text, for the owner only")
 
 
 def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None:
@@ -163,15 +167,15 @@ def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None
 
     if labelled:
         service = PredictionGuard.open(ledger, guard)
-        click.echo(f"{ledger.location}: {'' if alone else f'guard {guard[:12]}, '}{service.guard!r}")
-        click.echo(f"{ledger.count(guard)} of {service.queries} questions asked")
-        click.echo(service.certificate.statement)
+        say(f"{ledger.location}: {'' if alone else f'guard {guard[:12]}, '}{service.guard!r}")
+        say(f"{ledger.count(guard)} of {service.queries} questions asked")
+        say(service.certificate.statement)
     else:
-        click.echo(f"{ledger.location}: guard {guard[:12]}, {entries_in_words(ledger.count(guard))}")
+        say(f"{ledger.location}: guard {guard[:12]}, {entries_in_words(ledger.count(guard))}")
     retired = ledger.retired(guard)
     if retired is not None:
-        click.echo(f"retired: {retired}")
-    click.echo(f"head {ledger.head(guard)}")
+        say(f"retired: {printable(retired)}")
+    say(f"head {ledger.head(guard)}")
 
 
 @click.command()
@@ -186,11 +190,13 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
     from thresholdout.plotting import plot_history
 
     with open_ledger(ledger, must_exist=True) as opened:
-        frame = history_frame(opened.entries(choose(opened, guard)))
-    columns = ["query", "name", "train", "value", "half_width", "source", "remaining"]
-    click.echo(frame[columns].to_string(index=False) if len(frame) else "no questions yet")
+        entries = opened.entries(choose(opened, guard))
+    columns = ("query", "name", "train", "value", "half_width", "source", "remaining")
+    say(table(columns, map(attrgetter(*columns), entries)) if entries else "no questions yet")
+    frame = history_frame(entries)
     if csv_path is not None:
-        frame.to_csv(in_folder(csv_path), index=False)
+        texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source")}
+        frame.assign(**texts).to_csv(in_folder(csv_path), index=False, quoting=csv.QUOTE_NONNUMERIC)
     if plot_path is not None:
         figure = plot_history(frame).figure
         kinds = figure.canvas.get_supported_filetypes()
@@ -199,7 +205,7 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
                 f"{plot_path}: no kind of picture; expected: a name ending in .png, .svg or .pdf"
             )
         figure.savefig(in_folder(plot_path), dpi=150)
-        click.echo(f"drawn to {plot_path}")
+        say(f"drawn to {plot_path}")
 
 
 @click.command()
@@ -225,4 +231,4 @@ def report(ledger: str, output: Path, title: str, guard: str | None) -> None:
             made = PredictionGuard.open(opened, chosen).guard.report(title)
         else:
             made = report_of(opened, chosen, title=title)
-    click.echo(f"{made.save(in_folder(output))}: {made.questions} questions")
+    say(f"{made.save(in_folder(output))}: {made.questions} questions")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_words
+from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
@@ -33,15 +34,13 @@ def verify(ledger: str, head: str | None, guard: str | None) -> None:
 
     if _is_export(ledger):
         found = verify_export(ledger, head)
-        click.echo(f"{ledger}: guard {found.guard[:12]}, {_checked(found.count, head)}\nhead {found.head}")
+        say(f"{ledger}: guard {found.guard[:12]}, {_checked(found.count, head)}\nhead {found.head}")
         return
     with open_ledger(ledger, must_exist=True) as opened:
         chosen = [choose(opened, guard)] if guard is not None or head is not None else opened.guards()
         for identity in chosen:
             count = _verify(opened, identity, head)
-            click.echo(
-                f"{opened.location}: guard {identity[:12]}, {_checked(count, head)}\nhead {opened.head(identity)}"
-            )
+            say(f"{opened.location}: guard {identity[:12]}, {_checked(count, head)}\nhead {opened.head(identity)}")
 
 
 def _verify(ledger: Ledger, guard: str, head: str | None) -> int:
@@ -68,7 +67,7 @@ def export(ledger: str, file: Path, guard: str | None) -> None:
 
     with open_ledger(ledger, must_exist=True) as opened:
         written = export_history(opened, choose(opened, guard), file)
-    click.echo(f"{file}: guard {written.guard[:12]}, {entries_in_words(written.count)}\nhead {written.head}")
+    say(f"{file}: guard {written.guard[:12]}, {entries_in_words(written.count)}\nhead {written.head}")
 
 
 @click.command("import")
@@ -80,7 +79,7 @@ def import_(ledger: str, file: Path) -> None:
 
     with open_ledger(ledger) as opened:
         identity = import_history(opened, file)
-        click.echo(f"{opened.location}: guard {identity[:12]}, imported to be read\nhead {opened.head(identity)}")
+        say(f"{opened.location}: guard {identity[:12]}, imported to be read\nhead {opened.head(identity)}")
 
 
 @click.command()
@@ -99,8 +98,8 @@ def move(source: str, target: str, guard: str | None, key_file: Path | None) -> 
     with open_ledger(source, must_exist=True, key_file=key_file) as old, open_ledger(target) as new:
         identity = choose(old, guard)
         bring(old, new, identity)
-        click.echo(f"{new.location}: guard {identity[:12]} answers here now; {old.location} keeps its history")
-        click.echo(f"head {new.head(identity)}")
+        say(f"{new.location}: guard {identity[:12]} answers here now; {old.location} keeps its history")
+        say(f"head {new.head(identity)}")
 
 
 @click.command()
@@ -110,7 +109,7 @@ def key(file: Path) -> None:
     from thresholdout.ledger import make_key_file
 
     make_key_file(file)
-    click.echo(
+    say(
         f"{file}: a new key; new ledgers are sealed with it while THRESHOLDOUT_KEY_FILE={file} is set.\n"
         "Keep a copy in another place: without it, the secrets of these ledgers are lost."
     )
@@ -124,7 +123,7 @@ def seal(ledger: str, key_file: Path | None) -> None:
     from thresholdout.ledger import seal as seal_ledger
 
     location = seal_ledger(ledger, key_file=key_file)
-    click.echo(f"{location}: sealed; from now on it opens with its key only")
+    say(f"{location}: sealed; from now on it opens with its key only")
 
 
 @click.command()
@@ -136,7 +135,7 @@ def rekey(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
     from thresholdout.ledger import rekey as rekey_ledger
 
     location = rekey_ledger(ledger, new_key_file=new_key_file, key_file=key_file)
-    click.echo(f"{location}: sealed with the key in {new_key_file} from now on")
+    say(f"{location}: sealed with the key in {new_key_file} from now on")
 
 
 def _is_export(name: str) -> bool:

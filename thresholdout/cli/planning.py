@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from thresholdout.cli.arguments import declared, in_folder
+from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -71,10 +72,10 @@ def plan(
         confidence=confidence,
         tolerance=tolerance,
     )
-    click.echo(f"{chosen.records:,} records, {chosen.queries:,} questions: {chosen.recommendation}")
-    click.echo(f"{_parameters_in_words(chosen)}\n")
+    say(f"{chosen.records:,} records, {chosen.queries:,} questions: {chosen.recommendation}")
+    say(f"{_parameters_in_words(chosen)}\n")
     columns = ["mechanism", "route", "tolerance", "offered", "note"]
-    click.echo(chosen.alternatives[columns].to_string(index=False))
+    say(chosen.alternatives[columns].to_string(index=False))
 
 
 def _model(records: int, group_size: int, window: int | None) -> DependenceModel:
@@ -111,4 +112,4 @@ def demo(seed: int, picture: Path) -> None:
     """Show on real data what reusing a holdout does, and what a guard does about it."""
     from thresholdout.simulation.demonstration import demonstrate
 
-    demonstrate(seed=seed, picture=in_folder(picture), echo=click.echo)
+    demonstrate(seed=seed, picture=in_folder(picture), echo=say)

@@ -192,7 +192,7 @@ class GuardedObjective:
 
     def _known(self, keys: list[str | None]) -> bool:
         """Whether the guard has answered one of these questions before."""
-        return bool(self.guard.history["key"].isin(keys).any())
+        return any(key is not None and self.guard._answered(key) for key in keys)
 
     def _ask(self, trial: Any, estimator: Any, metric: Metric | Statistic, key: str | None) -> float:
         """Ask one question and note the answer in the trial."""
@@ -234,7 +234,7 @@ class GuardedObjective:
         if exhausted is None:
             asked = max(trial.user_attrs[one.name].get("query", 0) for one in self.metrics)
         else:
-            asked = len(self.guard.history)
+            asked = self.guard._asked()
         study.set_user_attr(_STATE, {"asked": asked, "remaining": self.guard.remaining, "exhausted": exhausted})
         if exhausted is None or self._policy != "stop":
             return
