@@ -203,11 +203,16 @@ class GaussianNatural(Natural):
         shift = self.mean() - other.mean()
         if self.diagonal:
             ratio = other.Lam / self.Lam
-            return float((ratio - 1 - np.log(ratio) + other.Lam * shift * shift).sum() / 2)
+            return _not_negative((ratio - 1 - np.log(ratio) + other.Lam * shift * shift).sum() / 2)
         trace = np.einsum("...ij,...ji->...", other.Lam, self.cov())
         logs = np.linalg.slogdet(self.Lam)[1] - np.linalg.slogdet(other.Lam)[1]
         distance = np.einsum("...i,...ij,...j->...", shift, other.Lam, shift)
-        return float((trace - self._shape[-1] + logs + distance).sum() / 2)
+        return _not_negative((trace - self._shape[-1] + logs + distance).sum() / 2)
+
+
+def _not_negative(divergence: Any) -> float:
+    """Return a divergence without a sign that is rounding only; NaN stays."""
+    return float(np.maximum(divergence, 0.0))
 
 
 def _times(matrix: Floats, vector: Floats, *, diagonal: bool) -> Floats:

@@ -124,7 +124,7 @@ def clipped_kl(q: GaussianNatural, C: float, *, variant: Literal["corrected", "p
     if variant == "paper":
         logarithm = math.log(max(1.0, float(np.linalg.norm(q.cov())) / C))
         return 0.5 * (d * s_lam + quadratic - d + d * logarithm)
-    return 0.5 * (d * (1 / s_lam - 1 + math.log(s_lam)) + quadratic)
+    return 0.5 * (d * max(0.0, 1 / s_lam - 1 + math.log(s_lam)) + quadratic)
 
 
 def dp_sep_kl_bound(

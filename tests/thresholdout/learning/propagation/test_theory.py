@@ -207,6 +207,23 @@ def test_the_probability_of_the_repaired_bound(s: float, M: float) -> None:
     ).probability
 
 
+def test_no_divergence_is_negative_by_rounding() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        d = int(rng.integers(1, 5))
+        root = rng.normal(size=(d, d))
+        Lam = (root @ root.T + 0.01 * np.eye(d)) * 10 ** rng.uniform(-3, 3)
+        q = GaussianNatural(rng.normal(size=d) * 10 ** rng.uniform(-3, 3), Lam)
+        near = GaussianNatural(q.eta * (1 + 1e-12), q.Lam * (1 + 1e-12))
+        diagonal = GaussianNatural(q.eta, np.diagonal(Lam).copy())
+        assert kl_gaussian(q, q) >= 0
+        assert kl_gaussian(q, near) >= 0
+        assert kl_gaussian(diagonal, diagonal) >= 0
+        size = float(np.linalg.norm(q.Lam))
+        for C in (size, size * (1 - 1e-12), size * (1 - 1e-9), size / 2):
+            assert clipped_kl(q, C) >= 0
+
+
 @pytest.mark.parametrize("variant", ["repaired", "paper"])
 def test_a_bound_that_is_called_valid_can_be_one(variant: Any) -> None:
     """No divergence is negative."""
