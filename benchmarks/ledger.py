@@ -49,7 +49,7 @@ class Question:
         self.number = number
         self.keys = [fresh_key() for _ in range(count)]
         self.entries = [
-            Entry(number + 1 + i, key, "accuracy", 0.8125, 0.79, 0.05, "holdout", 9, 0.0, 1.0)
+            Entry(number + 1 + i, key, "accuracy", 0.8125, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
             for i, key in enumerate(self.keys)
         ]
         self.asked = 0
@@ -82,7 +82,7 @@ def bare_connection(file: Path) -> sqlite3.Connection:
 
 def bare_commit(connection: sqlite3.Connection) -> Callable[[], None]:
     """Return the commit to compare with, after enough of them to fill the log once."""
-    row = (1, 1000, fresh_key(), "accuracy", 0.8125, 0.79, 0.05, "holdout", 9, 0.0, 1.0, STATE)
+    row = (1, 1000, fresh_key(), "accuracy", 0.8125, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0, STATE)
 
     def commit() -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -182,7 +182,7 @@ def stop_after(count: int) -> Callable[[int], None]:
 
 def entry(number: int) -> Entry:
     """Return a question's answer, with a key as long as those that are made."""
-    return Entry(number, f"{number:032x}", "accuracy", 0.8125, 0.79, 0.05, "holdout", 9, 0.0, 1.0)
+    return Entry(number, f"{number:032x}", "accuracy", 0.8125, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
 
 
 def next_answer(state: str) -> tuple[str, Entry]:

@@ -43,7 +43,7 @@ def ask(one: bool) -> Work:
         def compute(state: str) -> tuple[str, Entry]:
             number = int(state.rpartition(":")[2]) - 999
             return f"{STATE[:-4]}{number + 1000}", Entry(
-                number, "", "accuracy", 0.8125, 0.79, 0.05, "holdout", 9, 0.0, 1.0
+                number, "", "accuracy", 0.8125, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0
             )
 
         return lambda: void(ledger.ask(guard, fresh_key(), 0.8125, "accuracy", compute))
@@ -70,7 +70,7 @@ def bare(one: bool) -> Work:
             )
             connection.execute(
                 "INSERT INTO bare_answers VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-                (number, 1000, key, "accuracy", 0.8125, 0.79, 0.05, "holdout", 9, 0.0, 1.0, 2 * key),
+                (number, 1000, key, "accuracy", 0.8125, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0, 2 * key),
             )
             connection.execute("COMMIT")
 

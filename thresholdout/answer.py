@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, SupportsFloat
 
+from thresholdout.intervals import larger_side
+
 __all__ = ["Answer", "Source"]
 
 Source = Literal["train", "holdout"]
@@ -20,9 +22,9 @@ class Answer:
     ----------
     value : float
         The answer, in the units of the query's range.
-    half_width : float
-        With the guard's confidence, for all its answers at once, the truth lies within ``half_width`` of
-        ``value``; in the units of the query's range, ``inf`` where no certificate applies.
+    interval : tuple of float
+        With the guard's confidence, for all its answers at once, the truth lies between these two; in the units of the
+        query's range, which is all of it where no certificate applies.
     source : {"train", "holdout"}
         Where the value comes from. Only ``"holdout"`` spends budget.
     query : int
@@ -36,19 +38,21 @@ class Answer:
     repeated : bool
         Whether this is an earlier answer, given again because its key was used again.
     about : {"question", "best"}
-        What value and half-width are about: the question that was asked, or (the Ladder) the best one so far.
+        What value and interval are about: the question that was asked, or (the Ladder) the best one so far.
 
     Examples
     --------
-    >>> answer = Answer(value=0.84, half_width=0.05, source="train", query=1, remaining=10)
+    >>> answer = Answer(value=0.84, interval=(0.79, 0.88), source="train", query=1, remaining=10)
     >>> answer
     <Answer 1: 0.84 ± 0.05 from train, 10 left>
     >>> float(answer), answer > 0.8, f"{answer:.3f}"
     (0.84, True, '0.840')
+    >>> round(answer.half_width, 12)
+    0.05
     """
 
     value: float
-    half_width: float
+    interval: tuple[float, float]
     source: Source
     query: int
     remaining: int | None
@@ -59,12 +63,9 @@ class Answer:
     about: Literal["question", "best"] = "question"
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """The interval ``value - half_width`` to ``value + half_width``, cut to the query's range."""
-        return (
-            max(self.lower, self.value - self.half_width),
-            min(self.upper, self.value + self.half_width),
-        )
+    def half_width(self) -> float:
+        """How far the truth can be from ``value``: the larger side of the interval, rounded up."""
+        return larger_side(self.value, *self.interval)
 
     def __float__(self) -> float:
         return self.value

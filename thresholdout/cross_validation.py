@@ -84,6 +84,8 @@ class KFoldGuard(Shared):
         As in `Thresholdout`. The same records in the same ledger share one budget.
     random_state : int, default=0
         Seed with which folds are drawn, when ``cv`` is a number.
+    owner : str, default=""
+        As in `Thresholdout`.
 
     Attributes
     ----------
@@ -143,6 +145,7 @@ class KFoldGuard(Shared):
         ledger: str | Path | Ledger | None = None,
         noise: NoiseSource | None = None,
         random_state: int = 0,
+        owner: str = "",
     ) -> None:
         if mechanism not in ("thresholdout", "ladder"):
             expected = "'thresholdout' or 'ladder'; an out-of-fold average is no mean of independent records"
@@ -160,6 +163,7 @@ class KFoldGuard(Shared):
             mechanism=mechanism,
             ledger=ledger,
             noise=noise,
+            owner=owner,
         )
 
     def score(

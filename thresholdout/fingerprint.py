@@ -18,7 +18,6 @@ __all__ = [
     "Part",
     "check_disjoint",
     "check_labels",
-    "first_fingerprint",
     "handed_out",
     "identity",
     "kept",
@@ -120,31 +119,12 @@ def identity(data: Part) -> str:
     True
     """
     hashes = record_hashes(data)
-    return _digest(b"thresholdout holdout 2", len(data), hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))])
+    return _digest(b"thresholdout holdout", len(data), hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))])
 
 
 def order(data: Part) -> str:
     """Return a digest of a data set's records in their order: 64 hexadecimal digits."""
-    return _digest(b"thresholdout order 2", len(data), record_hashes(data))
-
-
-def first_fingerprint(data: Part) -> str:
-    """Return the identity that ledgers of the first version gave a data set: SHA-256 of its content, in order."""
-    digest = hashlib.sha256(b"thresholdout holdout 1\n")
-    for piece in data:
-        columns = _columns(piece)
-        digest.update(f"piece {len(columns)} {len(columns[0]) if columns else 0}\n".encode())
-        for column in columns:
-            if column.dtype == np.float64:
-                digest.update(b"n")
-                digest.update(np.ascontiguousarray(column + 0.0).tobytes())
-            else:
-                digest.update(b"o")
-                for item in column.tolist():
-                    text = str(item).encode("utf-8", "surrogatepass")
-                    digest.update(b"%d:" % len(text))
-                    digest.update(text)
-    return digest.hexdigest()
+    return _digest(b"thresholdout order", len(data), record_hashes(data))
 
 
 def check_disjoint(train: Part, holdout: Part) -> None:
@@ -172,20 +152,3 @@ def _digest(what: bytes, pieces: int, hashes: NDArray[np.uint64]) -> str:
     digest = hashlib.sha256(what + b" %d %d\n" % (pieces, len(hashes)))
     digest.update(np.ascontiguousarray(hashes, dtype="<u8").tobytes())
     return digest.hexdigest()
-
-
-def _columns(piece: Any) -> list[NDArray[Any]]:
-    """Split a container into arrays that hold its content: one matrix if all is numeric, else column by column."""
-    if hasattr(piece, "tocsr"):
-        csr = piece.tocsr().copy()
-        csr.sum_duplicates()
-        return [np.asarray(a, dtype=np.float64) for a in (csr.shape, csr.indptr, csr.indices, csr.data)]
-    if hasattr(piece, "columns") and hasattr(piece, "iloc"):
-        columns = [piece.iloc[:, k].to_numpy() for k in range(piece.shape[1])]
-    else:
-        array = np.asarray(piece)
-        columns = list(array.reshape(array.shape[0], -1).T)
-    columns = [c.astype(np.float64) if c.dtype.kind in "biuf" else c for c in columns]
-    if all(column.dtype == np.float64 for column in columns):
-        return [np.stack(columns, axis=1)] if len(columns) > 1 else columns
-    return columns

@@ -13,9 +13,9 @@ from thresholdout.answer import Answer
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.errors import InputError, InputTypeError
+from thresholdout.errors import InputError
 from thresholdout.fingerprint import Part, handed_out
-from thresholdout.ledger import Ledger, open_ledger
+from thresholdout.ledger import CONTENT, Ledger, fresh_key, open_ledger
 from thresholdout.looks import LooksRecorded
 from thresholdout.mechanisms import (
     SparseVector,
@@ -25,10 +25,14 @@ from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
 from thresholdout.noise import NoiseSource
 from thresholdout.opening import (
+    ORDER,
+    RULES,
     check_budget,
     check_dependence,
+    check_documents,
     check_noise,
     check_order,
+    check_owner,
     is_file,
     known_as,
     optional_number,
@@ -102,6 +106,9 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         Accept rows that occur in both parts because they are different records here (few distinct values, say).
     documents : mapping of str to str, optional
         Secret texts to keep in the ledger with a new guard, such as the labels of a service.
+    owner : str, default=""
+        Whose guard it is, where several people share a ledger. The same holdout has one guard for each owner: found
+        again by its records with the budget that is left, and not to be found by others.
 
     Attributes
     ----------
@@ -171,13 +178,14 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         noise: NoiseSource | None = None,
         allow_equal_rows: bool = False,
         documents: Mapping[str, str] | None = None,
+        owner: str = "",
     ) -> None:
         self._records = Records(holdout, train, allow_equal_rows)
         self.n = self._records.n
         self.dependence = check_dependence(dependence, self.n)
         self._noise: NoiseSource = check_noise(noise)
-        if documents is not None and not isinstance(documents, Mapping):
-            raise InputTypeError("documents", f"a {type(documents).__name__}", "a mapping of names to texts")
+        documents = check_documents(documents)
+        owner = check_owner(owner)
         declared = {
             "queries": None if queries is None else check_count("queries", queries),
             "budget": check_budget(budget),
@@ -191,7 +199,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         }
         parameters = None if isinstance(ledger, Ledger) else choose_parameters(self.dependence, declared)
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
-        self._open(declared, parameters, sole=is_file(ledger), documents=documents)
+        self._open(declared, parameters, sole=is_file(ledger), documents=documents, owner=owner)
 
     def _open(
         self,
@@ -199,11 +207,11 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         parameters: Parameters | None,
         *,
         sole: bool,
-        documents: Mapping[str, str] | None,
+        documents: Mapping[str, str],
+        owner: str,
     ) -> None:
         """Find this holdout in the ledger and continue, or enter it."""
-        known = known_as(self._ledger, self._records, sole)
-        self._id = known or self._records.identity
+        known = known_as(self._ledger, self._records, owner, sole)
         if known is not None:
             parameters = stored_parameters(self._ledger, known, declared)
             check_order(self._ledger, known, self._records, parameters, self.dependence)
@@ -215,15 +223,18 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         certificate = certify_parameters(self.dependence, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
         self._alone = dataclasses.replace(certificate, confidence=self._confidence)
         self._certificates: dict[float, Certificate | None] = {}
+        if known is None:
+            known = self._ledger.create(
+                fresh_key(),
+                {"rules": RULES, "declared": dict(declared), "chosen": parameters_to_json(parameters)},
+                self._mechanism.start(self._noise).to_text(),
+                {**documents, CONTENT: self._records.identity, ORDER: self._records.order},
+                owner,
+            )
+            check_order(self._ledger, known, self._records, parameters, self.dependence)  # another one was faster
+        self._id: str = known
         queries = getattr(parameters, "queries", None)
         self._steps = Steps(self._ledger, self._id, self._mechanism, self._noise, queries)
-        if known is None:
-            self._ledger.create(
-                self._id,
-                {"declared": dict(declared), "chosen": parameters_to_json(parameters), "order": self._records.order},
-                self._steps.start(),
-                documents,
-            )
 
     def ask(
         self,

@@ -17,18 +17,21 @@ __all__ = ["history_frame"]
 def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
     """Return entries of a ledger as a data frame, one row per question; nothing in it is secret.
 
-    Columns: ``query``, ``key``, ``name``, ``train``, ``value``, ``half_width``, ``source``, ``remaining`` (missing
-    where no budget was declared), ``lower`` and ``upper``.
+    Columns: ``query``, ``key``, ``name``, ``train``, ``value``, ``low``, ``high``, ``half_width``, ``source``,
+    ``remaining`` (missing where no budget was declared), ``lower``, ``upper``, ``risk`` and ``list`` (missing where
+    there is none), ``candidate`` and ``asker``; see `thresholdout.ledger.Entry`.
 
     Examples
     --------
-    >>> entry = Entry(1, "a", "accuracy", 0.8, 0.79, 0.05, "holdout", 9, 0.0, 1.0)
+    >>> entry = Entry(1, "a", "accuracy", 0.8, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
     >>> history_frame([entry])[["query", "name", "value", "source", "remaining"]]
        query      name  value   source  remaining
     0      1  accuracy   0.79  holdout          9
     """
     import pandas as pd
 
-    names = Entry.__slots__
-    frame = pd.DataFrame(map(attrgetter(*names), entries), columns=list(names))
-    return frame.astype({"query": "Int64", "remaining": "Int64"})
+    names = list(Entry.__slots__)
+    names.insert(names.index("high") + 1, "half_width")
+    values = attrgetter(*names)
+    frame = pd.DataFrame(map(values, entries), columns=names)
+    return frame.astype({"query": "Int64", "remaining": "Int64", "risk": "Float64", "list": "Int64"})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
-from thresholdout.ledger import Ledger
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
+from thresholdout.ledger import CONTENT, Ledger
 from thresholdout.mechanisms import GuessAndCheckParameters, SplittingParameters
 from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json
 from thresholdout.mechanisms.precision import check_count
@@ -19,15 +19,27 @@ if TYPE_CHECKING:
     from thresholdout.records import Records
 
 __all__ = [
+    "ORDER",
+    "RULES",
     "check_budget",
     "check_dependence",
+    "check_documents",
     "check_noise",
     "check_order",
+    "check_owner",
     "is_file",
     "known_as",
     "optional_number",
     "stored_parameters",
 ]
+
+
+ORDER: Final = "holdout/order"
+"""Name of the document that says in which order a guard's records were given; secret, as their labels are."""
+
+RULES: Final = 1
+"""How a guard shares the probability of error among its answers. A guard keeps its rules for life: whoever changes them
+adds a number, and goes on serving the old one."""
 
 
 def check_budget(budget: object) -> int | None:
@@ -45,8 +57,8 @@ def is_file(ledger: object) -> bool:
     )
 
 
-def known_as(ledger: Ledger, records: Records, sole: bool) -> str | None:
-    """Return what a ledger calls a holdout, or ``None`` when it is new to it.
+def known_as(ledger: Ledger, records: Records, owner: str, sole: bool) -> str | None:
+    """Return what a ledger calls an owner's guard for a holdout, or ``None`` when it is new to it.
 
     Parameters
     ----------
@@ -54,6 +66,8 @@ def known_as(ledger: Ledger, records: Records, sole: bool) -> str | None:
         Where to look.
     records : Records
         The holdout.
+    owner : str
+        Whose guard it is; those of others play no part.
     sole : bool
         Whether the ledger is for one holdout only.
 
@@ -62,18 +76,10 @@ def known_as(ledger: Ledger, records: Records, sole: bool) -> str | None:
     LedgerMismatch
         When it is, and belongs to another holdout.
     """
-    known = ledger.guards()
-    if records.identity in known:
-        return records.identity
-    if known and records.first_fingerprint() in known:
-        return records.first_fingerprint()
-    if any("order" not in ledger.parameters(other) for other in known):
-        raise LedgerMismatch(
-            ledger.location,
-            "a guard in it was made by the first version, which knows a holdout in one order only; if this is its "
-            "holdout, give the records in that order, and otherwise another ledger",
-        )
-    if known and sole:
+    known = ledger.known(records.identity, owner)
+    if known is not None:
+        return known
+    if sole and ledger.guards(owner):
         raise LedgerMismatch(
             ledger.location,
             "it belongs to another holdout; a holdout is known by its content, so give exactly the same records, "
@@ -89,8 +95,16 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Mapping[str, Any]
     ------
     LedgerMismatch
         When it was declared otherwise.
+    LedgerUnusable
+        When it keeps rules that this program does not know.
     """
     stored: dict[str, Any] = dict(ledger.parameters(identity))
+    if stored.get("rules") != RULES:
+        raise LedgerUnusable(
+            ledger.location,
+            f"its guard keeps the rules {stored.get('rules')!r}, this program knows {RULES}; "
+            "use the program that made it, or a newer one",
+        )
     for argument, value in declared.items():
         if stored["declared"].get(argument) != value:
             seen = "another model" if argument == "dependence" else repr(stored["declared"].get(argument))
@@ -114,7 +128,7 @@ def check_order(
     """
     from graphs import Independent
 
-    if ledger.parameters(identity).get("order", records.order) == records.order:
+    if ledger.document(identity, ORDER) == records.order:
         return
     in_parts = isinstance(parameters, SplittingParameters | GuessAndCheckParameters)
     if in_parts or not isinstance(dependence, Independent):
@@ -138,6 +152,25 @@ def check_dependence(dependence: DependenceModel | None, n: int) -> DependenceMo
     if dependence.n != n:
         raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as the holdout has")
     return dependence
+
+
+def check_documents(documents: object) -> Mapping[str, str]:
+    """Return the texts to keep with a new guard; see `thresholdout.Thresholdout`."""
+    if documents is None:
+        return {}
+    if not isinstance(documents, Mapping):
+        raise InputTypeError("documents", f"a {type(documents).__name__}", "a mapping of names to texts")
+    for name in (CONTENT, ORDER):
+        if name in documents:
+            raise InputError("documents", f"one called {name!r}", "other names; the guard keeps this one itself")
+    return documents
+
+
+def check_owner(owner: object) -> str:
+    """Return the name of an owner; see `thresholdout.Thresholdout`."""
+    if not isinstance(owner, str):
+        raise InputTypeError("owner", f"a {type(owner).__name__}", "text")
+    return owner
 
 
 def check_noise(noise: object) -> NoiseSource:

@@ -7,6 +7,7 @@ from typing import Final, Literal, cast
 
 from thresholdout.answer import Answer, Source
 from thresholdout.errors import InputError
+from thresholdout.intervals import interval_around
 from thresholdout.ledger import Entry
 from thresholdout.mechanisms import Outcome
 
@@ -54,17 +55,23 @@ class Question:
         return Question(self.train, self.limits, self.name, None, self.spread)
 
     def entry(self, outcome: Outcome, half_width: float, remaining: int | None) -> Entry:
-        """Return the line of the history: an outcome and its half-width, in units of the range, in the user's units."""
+        """Return the line of the history, in the user's units; an outcome and its half-width are in units of the range.
+
+        What is added to a half-width in other units is for the rounding of values on their way.
+        """
         lower, upper = self.limits
         width = upper - lower
         rounding = 0.0 if self.limits == _UNIT else 2.0 * math.ulp(max(abs(lower), abs(upper)))
+        value = lower + width * outcome.value if outcome.source == "holdout" else self.shown
+        low, high = interval_around(value, width * min(half_width, 1.0) + rounding, lower, upper)
         return Entry(
             query=outcome.asked,
             key=self.key or "",
             name=self.name,
             train=self.shown,
-            value=lower + width * outcome.value if outcome.source == "holdout" else self.shown,
-            half_width=width * min(half_width, 1.0) + rounding,
+            value=value,
+            low=low,
+            high=high,
             source=outcome.source,
             remaining=remaining,
             lower=lower,
@@ -87,7 +94,7 @@ class Question:
             raise InputError("key", seen, "another key, for a question that works on both parts")
         return Answer(
             value=entry.value,
-            half_width=entry.half_width,
+            interval=(entry.low, entry.high),
             source=cast(Source, entry.source),
             query=entry.query,
             remaining=entry.remaining,

@@ -13,7 +13,6 @@ from thresholdout.fingerprint import (
     Part,
     check_disjoint,
     check_labels,
-    first_fingerprint,
     handed_out,
     identity,
     kept,
@@ -80,10 +79,6 @@ class Records:
     def order(self) -> str:
         """A digest of the holdout's records in their order."""
         return order(self.holdout)
-
-    def first_fingerprint(self) -> str:
-        """Return what ledgers of the first version call the holdout."""
-        return first_fingerprint(self.holdout)
 
     @property
     def train(self) -> Part:

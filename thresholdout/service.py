@@ -93,6 +93,7 @@ class PredictionGuard:
         confidence: float = 0.95,
         mechanism: MechanismName | Parameters | None = None,
         allow_equal_rows: bool = False,
+        owner: str = "",
     ) -> PredictionGuard:
         """Make a guard in a new file and put the labels there.
 
@@ -119,7 +120,7 @@ class PredictionGuard:
             Pairs of ids, in the first two columns, of records that may depend on each other; records of the holdout
             that are connected within it form a group. Edges that touch training records are left out: the
             certificate is then about the holdout's expected values given the training records.
-        queries, budget, confidence, mechanism, allow_equal_rows
+        queries, budget, confidence, mechanism, allow_equal_rows, owner
             As for `Thresholdout`.
 
         Raises
@@ -150,7 +151,13 @@ class PredictionGuard:
         }
         document["dependence"] = _dependence(document, train, holdout, groups, window, chain, edges)
         text = json.dumps(document, allow_nan=False)
-        limits = {"queries": queries, "budget": budget, "confidence": confidence, "mechanism": mechanism}
+        limits: dict[str, Any] = {
+            "queries": queries,
+            "budget": budget,
+            "confidence": confidence,
+            "mechanism": mechanism,
+        }
+        limits["owner"] = owner
         guard = _guard(document, path, documents={DOCUMENT: text}, **limits)
         _check_stored(guard._ledger, guard._id, document)
         return cls(guard, document, queries)
@@ -180,7 +187,7 @@ class PredictionGuard:
         settings = {key: declared[key] for key in ("queries", "budget", "confidence", "mechanism")}
         if isinstance(settings["mechanism"], dict):
             settings["mechanism"] = parameters_from_json(settings["mechanism"])
-        return cls(_guard(document, ledger, **settings), document, settings["queries"])
+        return cls(_guard(document, ledger, owner=ledger.owner(identity), **settings), document, settings["queries"])
 
     @property
     def identity(self) -> str:

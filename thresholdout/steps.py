@@ -94,10 +94,6 @@ class Steps:
         self._noise = noise
         self._queries = queries
 
-    def start(self) -> str:
-        """Return the text of the first state."""
-        return str(self._mechanism.start(self._noise).to_text())
-
     def state(self) -> Any:
         """Return the mechanism's state. Secret."""
         text = self._ledger.state(self._id)

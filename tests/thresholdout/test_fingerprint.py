@@ -4,14 +4,14 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from thresholdout.errors import InputError, InputTypeError, OverlapError
-from thresholdout.fingerprint import check_disjoint, first_fingerprint, identity, order, part
+from thresholdout.fingerprint import check_disjoint, identity, order, part
 
 X = np.arange(12.0).reshape(4, 3)
 Y = np.array([0, 1, 0, 1])
 
 
 def test_the_same_content_has_the_same_identity() -> None:
-    for known in (identity, order, first_fingerprint):
+    for known in (identity, order):
         expected = known((X, Y))
         assert len(expected) == 64
         assert expected == known((X.tolist(), Y.tolist()))
@@ -26,7 +26,6 @@ def test_the_order_of_records_has_a_digest_of_its_own() -> None:
     turned = (X[::-1], Y[::-1])
     assert identity(turned) == identity((X, Y))
     assert order(turned) != order((X, Y))
-    assert first_fingerprint(turned) != first_fingerprint((X, Y))
     assert identity((X[::-1], Y)) != identity((X, Y))
     assert identity((np.repeat(X, 2, axis=0), np.repeat(Y, 2))) != identity((X, Y))
 
@@ -46,13 +45,13 @@ def test_the_order_of_records_has_a_digest_of_its_own() -> None:
     ],
 )
 def test_other_content_has_another(other: tuple[object, ...]) -> None:
-    for known in (identity, order, first_fingerprint):
+    for known in (identity, order):
         assert known(other) != known((X, Y))
 
 
 def test_texts_cannot_run_into_each_other() -> None:
     one, other = np.array(["a", "1:b"], dtype=object), np.array(["a1:b", ""], dtype=object)
-    for known in (identity, order, first_fingerprint):
+    for known in (identity, order):
         assert known((one,)) != known((other,))
 
 

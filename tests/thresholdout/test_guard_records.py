@@ -291,17 +291,3 @@ def test_a_retyped_holdout_is_the_same_holdout(retyped: Callable[..., tuple[obje
     make(ledger=ledger).ask(1.0, np.zeros(N))
     settings = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout"}
     assert Thresholdout(retyped(*data(0)), ledger=ledger, **settings).remaining == 2  # type: ignore[arg-type]
-
-
-def test_another_holdout_beside_a_guard_of_the_first_version_is_refused() -> None:
-    """That guard knows its holdout in one order only, so this may be the same one in another order."""
-    ledger = MemoryLedger()
-    guard = make()
-    [made] = guard._ledger.guards()
-    parameters = {k: v for k, v in guard._ledger.parameters(made).items() if k != "order"}
-    ledger.create(guard._records.first_fingerprint(), parameters, guard._ledger.state(made))
-    assert make(ledger=ledger).remaining == 3
-    X, y = data(0)
-    settings = {"train": data(1), "queries": 50, "budget": 3, "mechanism": "thresholdout"}
-    with pytest.raises(LedgerMismatch, match="first version"):
-        Thresholdout((X[::-1], y[::-1]), ledger=ledger, **settings)  # type: ignore[arg-type]

@@ -6,13 +6,14 @@ that the history up to it is still the same. A digest is the SHA-256, in lower-c
 line of UTF-8 text, which any language can write:
 
 - of a new guard, ``thresholdout-guard-1 F P``,
-- of an entry, ``thresholdout-entry-1 D Q R X F K N S``.
+- of an entry, ``thresholdout-entry-1 D Q R L X E F K N S C A``.
 
-D is the digest before it, Q the number of the question, R the answers that remain or ``-``, and X the train
-value, the answer, the half-width and the bounds as five IEEE 754 numbers of 64 bits, big end first, in 80
-hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. F (fingerprint),
-P (parameters as stored), K (key), N (name) and S (source) are texts, each written as the number of its bytes in
-UTF-8, a colon, and the text; so no two different entries have the same line. Minus zero counts as zero.
+D is the digest before it, Q the number of the question, R the answers that remain, L the number of its list, and X the
+train value, the answer, the interval's two ends and the range's two bounds as six IEEE 754 numbers of 64 bits, big end
+first, in 96 hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. E is the
+risk that is left, in 16 such digits. R, L and E are ``-`` where there is none. F (what the ledger calls the guard), P
+(parameters as stored), K (key), N (name), S (source), C (candidate) and A (asker) are texts, each written as the number
+of its bytes in UTF-8, a colon, and the text; so no two different entries have the same line. Minus zero counts as zero.
 
 The guard's state is not part of it. The state is secret and holds little entropy, so that a digest, which is
 public, would tell it to anybody who tries all the states there can be.
@@ -21,7 +22,7 @@ Examples
 --------
 >>> from thresholdout.ledger.entry import Entry
 >>> start = first_digest("fingerprint", "{}")
->>> entry = Entry(1, "first", "accuracy", 0.8, 0.79, 0.05, "holdout", 9, 0.0, 1.0)
+>>> entry = Entry(1, "first", "accuracy", 0.8, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
 >>> next_digest(start, "fingerprint", entry)[:16]
 'a394a32a7be685ef'
 """
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Chain", "first_digest", "next_digest"]
 
-_numbers: Final = Struct(">5d").pack
+_numbers: Final = Struct(">6d").pack
+_number: Final = Struct(">d").pack
 
 
 def first_digest(guard: str, parameters: str) -> str:
@@ -48,7 +50,7 @@ def first_digest(guard: str, parameters: str) -> str:
     Parameters
     ----------
     guard : str
-        The guard's fingerprint.
+        What the ledger calls the guard.
     parameters : str
         Its parameters, as the text that is stored.
     """
@@ -63,18 +65,26 @@ def next_digest(digest: str, guard: str, entry: Entry) -> str:
     digest : str
         The digest of the entry before it, or the guard's first.
     guard : str
-        The guard's fingerprint.
+        What the ledger calls the guard.
     entry : Entry
         The entry.
     """
     # Adding zero makes a zero of minus zero, and an integer a float: what a database gives back.
     numbers = _numbers(
-        entry.train + 0.0, entry.value + 0.0, entry.half_width + 0.0, entry.lower + 0.0, entry.upper + 0.0
+        entry.train + 0.0,
+        entry.value + 0.0,
+        entry.low + 0.0,
+        entry.high + 0.0,
+        entry.lower + 0.0,
+        entry.upper + 0.0,
     ).hex()
     remaining = "-" if entry.remaining is None else entry.remaining
+    together = "-" if entry.list is None else entry.list
+    risk = "-" if entry.risk is None else _number(entry.risk + 0.0).hex()
     text = (
-        f"thresholdout-entry-1 {digest} {entry.query} {remaining} {numbers} {_measured(guard)} "
-        f"{_measured(entry.key)} {_measured(entry.name)} {_measured(entry.source)}"
+        f"thresholdout-entry-1 {digest} {entry.query} {remaining} {together} {numbers} {risk} {_measured(guard)} "
+        f"{_measured(entry.key)} {_measured(entry.name)} {_measured(entry.source)} "
+        f"{_measured(entry.candidate)} {_measured(entry.asker)}"
     )
     return sha256(text.encode()).hexdigest()
 
@@ -85,7 +95,7 @@ class Chain:
     Parameters
     ----------
     guard : str
-        The guard's fingerprint.
+        What the ledger calls the guard.
     head : str
         The digest to start from.
     entries : iterable of Entry

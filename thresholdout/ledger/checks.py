@@ -6,23 +6,29 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from math import isclose, isfinite
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry import Asked, Entry
 
 __all__ = [
+    "CONTENT",
     "JSON",
     "check_creation",
+    "check_document",
     "check_entry",
     "check_history",
     "check_question",
+    "check_questions",
     "check_repeat",
     "check_slice",
     "check_texts",
     "fresh_key",
     "parameters_text",
 ]
+
+CONTENT: Final = "holdout/content"
+"""Name of the document that says which records a guard is for; the guard is found by it again."""
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 
@@ -40,22 +46,32 @@ def fresh_key() -> str:
 
 def check_entry(entry: Entry) -> None:
     """Refuse an entry that no ledger could store."""
-    if not isfinite(entry.train + entry.value + entry.half_width + entry.lower + entry.upper):
-        for value in (entry.train, entry.value, entry.half_width, entry.lower, entry.upper):  # a sum may overflow
+    numbers = (entry.train, entry.value, entry.low, entry.high, entry.lower, entry.upper)
+    if not isfinite(sum(numbers)):
+        for value in numbers:  # a sum may overflow
             if not isfinite(value):
                 raise InputError("entry", f"a value is {value}", "finite numbers")
-    check_texts(source=entry.source)
+    if entry.low > entry.high:
+        raise InputError("entry", f"an interval from {entry.low} to {entry.high}", "its lower end first")
+    if entry.risk is not None and not entry.risk <= 0.0:
+        raise InputError("entry", f"a risk whose logarithm is {entry.risk}", "at most 0, or None")
+    check_texts(source=entry.source, candidate=entry.candidate, asker=entry.asker)
 
 
 def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
     """Yield entries that are to be stored, after checking each; see `Ledger.restore`."""
     keys: set[str] = set()
+    together: int | None = None
     for number, entry in enumerate(entries, 1):
         if entry.query != number:
             raise InputError("entries", f"entry {entry.query} as number {number}", "all entries from 1 on, in order")
         if entry.key in keys:
             raise InputError("entries", f"entry {number} has the key of an earlier one", "a key for each")
         keys.add(entry.key)
+        if entry.list not in (None, number, together):
+            seen = f"entry {number} belongs to list {entry.list}"
+            raise InputError("entries", seen, "the number of the list's first question, and no other entry between")
+        together = entry.list
         check_question(entry.key, entry.train, entry.name)
         check_entry(entry)
         yield entry
@@ -94,6 +110,20 @@ def check_texts(**texts: str) -> None:
             raise InputError(argument, "text with a NUL character", "text without, since not every database takes it")
         if not text.isascii():
             _check_encodable(argument, text)
+
+
+def check_questions(asked: Iterable[Asked]) -> None:
+    """Refuse questions that no ledger could store, or that are no list; see `Ledger.ask_all`."""
+    keys: set[str] = set()
+    count = 0
+    for count, question in enumerate(asked, 1):  # noqa: B007 - counted for the check below
+        check_question(question.key, question.train, question.name)
+        if question.key in keys:
+            raise InputError("asked", f"two questions with the key {question.key!r}", "a key for each")
+        if question.key is not None:
+            keys.add(question.key)
+    if not count:
+        raise InputError("asked", "no questions", "at least one")
 
 
 def check_question(key: str | None, train: float, name: str) -> None:
@@ -155,13 +185,20 @@ def parameters_text(parameters: Mapping[str, JSON]) -> str:
     return text
 
 
-def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]]) -> None:
+def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]], owner: str) -> None:
     """Refuse a guard that no ledger could store; see `Ledger.create`."""
-    check_texts(guard=guard, state=state)
+    check_texts(guard=guard, state=state, owner=owner)
     if not guard:
-        raise InputError("guard", "an empty string", "a fingerprint")
+        raise InputError("guard", "an empty string", "a name, such as `fresh_key` makes")
     for name, text in documents:
         check_texts(name=name, document=text)
+
+
+def check_document(name: str, text: str) -> None:
+    """Refuse a document that no ledger could add to a guard; see `Ledger.put_document`."""
+    check_texts(name=name, text=text)
+    if name == CONTENT:
+        raise InputError("name", repr(name), "another name; a guard is created with this document, or never has it")
 
 
 def _check_encodable(argument: str, text: str) -> None:

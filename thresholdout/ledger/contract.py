@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeAlias
 
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, SharingError
 from thresholdout.ledger.chain import first_digest, next_digest
-from thresholdout.ledger.checks import JSON, check_entry, check_texts
-from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.checks import JSON, check_entry, check_question, check_questions, check_texts
+from thresholdout.ledger.entry import Asked, Entry
 
-__all__ = ["Compute", "Extent", "Ledger"]
+__all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
 
 Compute: TypeAlias = Callable[[str], tuple[str, Entry]]
 """From a guard's state to its next state and the entry that led there."""
+
+ComputeAll: TypeAlias = Callable[[str, tuple[int, ...]], tuple[str, Sequence[Entry]]]
+"""From a guard's state, and the positions of the questions that were not asked before, to the guard's next state and
+the entries that led there, one for each of these questions in their order."""
 
 Extent: TypeAlias = "tuple[str, int, str, int]"
 """A guard's parameters as text, the number and digest of its last entry as noted, and its entries as found."""
@@ -33,8 +38,9 @@ class Ledger(ABC):
     *One at a time.* Questions to one guard happen one after another, whatever the number of threads (and,
     for a ledger in a database, of processes and machines): each starts from the state that the one before it left.
 
-    *All or nothing.* A question's new state and its entry are stored together, or neither is. Whatever goes
-    wrong before that, in the mechanism or in the store, leaves the ledger as it was, and still usable.
+    *All or nothing.* A question's new state and its entry are stored together, or neither is; and so are the
+    entries of all questions that are asked together. Whatever goes wrong before that, in the mechanism or in the
+    store, leaves the ledger as it was, and still usable.
 
     *Stored first.* When `ask` returns, both are stored as durably as this kind of ledger can. An answer that
     left is always in the history; the converse may fail when the process dies, or the one who asked is
@@ -56,7 +62,11 @@ class Ledger(ABC):
     in the chain. The state is not in the chain, since a digest of it would tell it.
 
     *Nothing tells.* The state and the documents are secret. They come out of `state` and `document` and
-    nowhere else: no message, log or ``repr`` shows them.
+    nowhere else: no message, log or ``repr`` shows them. What a guard is called says nothing about its records;
+    a ledger in a database finds a guard by a digest of its records that is made with a secret of the ledger.
+
+    *To each their own.* A guard belongs to an owner. Whoever looks for a guard of an owner learns nothing about
+    those of others: neither whether there are any, nor whether one is for the same records.
 
     *One place.* A ledger can't be copied or pickled, since both copies would spend the same budget.
 
@@ -83,19 +93,28 @@ class Ledger(ABC):
         parameters: Mapping[str, JSON],
         state: str,
         documents: Mapping[str, str] | None = None,
-    ) -> None:
+        owner: str = "",
+    ) -> str:
         """Store a new guard, unless it is there already.
 
         Parameters
         ----------
         guard : str
-            The guard's identity: the fingerprint of its data.
+            What a new guard is called: a name that says nothing about its data, such as `fresh_key` makes.
         parameters : mapping of str to JSON values
             What the guard was made with. Not secret.
         state : str
             The state before the first question. Secret.
         documents : mapping of str to str, optional
-            Texts to keep with the guard, stored together with it. Secret.
+            Texts to keep with the guard, stored together with it. Secret. The one that is called `CONTENT` says which
+            records the guard is for, and an owner has one guard only for each.
+        owner : str, default ""
+            Whose guard it is. Not secret.
+
+        Returns
+        -------
+        str
+            What the guard is called: the name given, or that of the owner's guard for the same records.
 
         Raises
         ------
@@ -111,6 +130,21 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def known(self, content: str, owner: str = "") -> str | None:
+        """Return what an owner's guard for some records is called, or None when there is none.
+
+        Parameters
+        ----------
+        content : str
+            The text of the document `CONTENT`. Secret.
+        owner : str, default ""
+            Whose guard it is.
+        """
+
+    @abstractmethod
+    def owner(self, guard: str) -> str:
+        """Return whose guard it is."""
+
     def ask(self, guard: str, key: str | None, train: float, name: str, compute: Compute) -> tuple[Entry, bool]:
         """Answer a question once, and store the answer before it leaves.
 
@@ -128,7 +162,8 @@ class Ledger(ABC):
             Maps the present state to the next state and the entry to store, whose ``query`` is one more
             than that of the guard's last entry. Not called for a repeated key; called again only when what it
             returned before was not stored, and nobody has seen it. Its ``key``, ``train`` and ``name`` are
-            replaced by the ones given here. It must not use the ledger, and may run in another thread that asks.
+            replaced by the ones given here, and its ``list`` by None. It must not use the ledger, and may run in
+            another thread that asks.
 
         Returns
         -------
@@ -150,6 +185,49 @@ class Ledger(ABC):
         Exception
             Whatever `compute` raises; nothing is stored then.
         """
+        check_question(key, train, name)
+
+        def alone(state: str, new: tuple[int, ...]) -> tuple[str, tuple[Entry]]:
+            after, entry = compute(state)
+            return after, (entry,)
+
+        return self._answered(guard, (Asked(key, train, name),), alone, together=False)[0]
+
+    def ask_all(self, guard: str, asked: Sequence[Asked], compute: ComputeAll) -> list[tuple[Entry, bool]]:
+        """Answer a list of questions that were fixed together: all of them, or none.
+
+        Parameters
+        ----------
+        guard : str
+            The guard's identity.
+        asked : sequence of Asked
+            The questions, at least one, each with a key of its own.
+        compute : callable
+            As for `ask`, for those of the questions that were not asked before: it is given their positions, and
+            returns an entry for each. The ``list`` of all these is the number of the first of them. Not called when
+            all keys are known.
+
+        Returns
+        -------
+        list of tuple
+            For each question what `ask` returns for one: the entry, and whether it was stored before.
+
+        Raises
+        ------
+        InputError
+            There is no question, two have the same key, or one is refused as in `ask`.
+        LedgerMismatch, LedgerRetired, LedgerUnusable, Exception
+            As in `ask`; nothing is stored then.
+        """
+        asked = tuple(asked)
+        check_questions(asked)
+        return self._answered(guard, asked, compute, together=True)
+
+    @abstractmethod
+    def _answered(
+        self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
+    ) -> list[tuple[Entry, bool]]:
+        """Answer questions that were checked, in one transaction; those of a list are stored as one."""
 
     @abstractmethod
     def find(self, guard: str, key: str) -> Entry | None:
@@ -178,8 +256,8 @@ class Ledger(ABC):
         """
 
     @abstractmethod
-    def guards(self) -> list[str]:
-        """Return the guards' identities, in the order of their creation."""
+    def guards(self, owner: str | None = None) -> list[str]:
+        """Return the guards' identities, in the order of their creation: all, or those of an owner."""
 
     @abstractmethod
     def identity(self) -> str:
@@ -300,6 +378,7 @@ class Ledger(ABC):
         documents: Mapping[str, str],
         entries: Iterable[Entry],
         retired: str | None = None,
+        owner: str = "",
     ) -> None:
         """Store a guard with its history, as it was in another ledger.
 
@@ -307,7 +386,7 @@ class Ledger(ABC):
         ----------
         guard : str
             The guard's identity. It must be new: no history is ever joined to another.
-        parameters, state, documents
+        parameters, state, documents, owner
             As in `create`; the state that its last entry led to.
         entries : iterable of Entry
             Its history; read one by one, all or nothing is stored.
@@ -317,7 +396,7 @@ class Ledger(ABC):
         Raises
         ------
         LedgerMismatch
-            The guard is there already.
+            The guard is there already, or its owner has another one for the same records.
         InputError
             An entry can't be stored, is not in its turn, or has another's key.
         LedgerUnusable
@@ -337,12 +416,14 @@ class Ledger(ABC):
         guard : str
             The guard's identity.
         name : str
-            The document's name, such as ``"labels"``.
+            The document's name, such as ``"labels"``; any but `CONTENT`, which a guard has from the start.
         text : str
             The text. Secret.
 
         Raises
         ------
+        InputError
+            The name or the text can't be stored.
         LedgerMismatch
             There is no such guard, or it has a document of this name with another text.
         LedgerRetired
@@ -391,6 +472,14 @@ class Ledger(ABC):
         if retired is not None:
             raise LedgerRetired(self.location, retired)
 
+    def _same_records(self, known: str) -> LedgerMismatch:
+        """Error for a second guard of an owner for the same records."""
+        return LedgerMismatch(
+            self.location,
+            f"holds guard {known[:12]!r}... of the same owner for the same records; both would answer about them, so "
+            "keep the one that is there, or restore this one in another ledger",
+        )
+
     def _there_already(self, guard: str) -> LedgerMismatch:
         """Error for a history that would be joined to another."""
         return LedgerMismatch(
@@ -417,27 +506,37 @@ class Ledger(ABC):
         if stored != given:
             raise LedgerMismatch(self.location, f"has a document {name!r} with another text; documents never change")
 
-    def _settled(self, entry: Entry, number: int, key: str, train: float, name: str) -> Entry:
-        """Return a new entry as it is stored, after checking that it can be."""
-        if entry.query != number:
-            raise LedgerError(
-                self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
-            )
-        if entry.key != key or entry.train != train or entry.name != name:
-            entry = Entry(
-                entry.query,
-                key,
-                name,
-                train,
-                entry.value,
-                entry.half_width,
-                entry.source,
-                entry.remaining,
-                entry.lower,
-                entry.upper,
-            )
-        check_entry(entry)
-        return entry
+    def _settled(
+        self, computed: Sequence[Entry], first: int, asked: Sequence[tuple[str, Asked]], together: bool
+    ) -> list[Entry]:
+        """Return new entries as they are stored, after checking that they can be.
+
+        Parameters
+        ----------
+        computed : sequence of Entry
+            What a mechanism returned.
+        first : int
+            Number of the first.
+        asked : sequence of tuple
+            The keys and the questions that they answer.
+        together : bool
+            Whether they form a list.
+        """
+        if len(computed) != len(asked):
+            seen = f"the mechanism answered {len(computed)} of {len(asked)} questions"
+            raise LedgerError(self.location, f"{seen}; nothing was stored")
+        settled = []
+        for number, (entry, (key, question)) in enumerate(zip(computed, asked, strict=True), first):
+            if entry.query != number:
+                raise LedgerError(
+                    self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
+                )
+            fields = (key, question.train, question.name, first if together else None)
+            if (entry.key, entry.train, entry.name, entry.list) != fields:
+                entry = replace(entry, key=key, train=question.train, name=question.name, list=fields[-1])
+            check_entry(entry)
+            settled.append(entry)
+        return settled
 
     def _reentered(self) -> LedgerError:
         """Error for a mechanism that uses the ledger while it is asked."""

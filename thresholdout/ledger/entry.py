@@ -1,10 +1,31 @@
-"""One line of a guard's history."""
+"""One line of a guard's history, and the question that it answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Entry"]
+from thresholdout.intervals import larger_side
+
+__all__ = ["Asked", "Entry"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question on its way into the ledger.
+
+    Parameters
+    ----------
+    key : str or None
+        The question's identity; None makes a new one.
+    train : float
+        Mean on the training part; must be the same, to nine digits, when a key is repeated.
+    name : str
+        What is asked, for the history.
+    """
+
+    key: str | None
+    train: float
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +44,30 @@ class Entry:
         Mean on the training part, in the query's own units.
     value : float
         The answer, in the query's own units.
-    half_width : float
-        Half the width of the answer's interval, in the query's own units.
-    source : {"train", "holdout"}
-        Where the answer comes from.
+    low, high : float
+        The certified interval, in the query's own units.
+    source : str
+        What kind of answer it is: "train" and "holdout" say where the value comes from, "failed" that the question
+        could not be computed on the holdout. Other kinds may follow.
     remaining : int or None
         Answers from the holdout that are left after this one; None when there is no limit.
     lower, upper : float
         Bounds of the query's range.
+    risk : float or None
+        Natural logarithm of the risk that is left after this entry, at most 0, and minus infinity when nothing is;
+        None where the mechanism has no such number.
+    list : int or None
+        For questions that were asked together, the number of the first of them; None for a question asked alone.
+    candidate : str
+        What the question was about, such as a model or a proposal.
+    asker : str
+        Who asked.
 
     Examples
     --------
-    >>> Entry(1, "first", "accuracy", 0.8, 0.79, 0.05, "holdout", 9, 0.0, 1.0).remaining
-    9
+    >>> entry = Entry(1, "first", "accuracy", 0.8, 0.75, 0.25, 1.0, "holdout", 9, 0.0, 1.0)
+    >>> entry.remaining, entry.half_width
+    (9, 0.5)
     """
 
     query: int
@@ -43,8 +75,18 @@ class Entry:
     name: str
     train: float
     value: float
-    half_width: float
+    low: float
+    high: float
     source: str
     remaining: int | None
     lower: float
     upper: float
+    risk: float | None = None
+    list: int | None = None
+    candidate: str = ""
+    asker: str = ""
+
+    @property
+    def half_width(self) -> float:
+        """The larger of the two sides of the interval, seen from the value."""
+        return larger_side(self.value, self.low, self.high)

@@ -2,10 +2,11 @@
 
 The first line says what follows; each other line is one entry with its digest (`thresholdout.ledger.chain`)::
 
-    {"format": "thresholdout history", "version": 1, "guard": F, "parameters": P, "head": D, "count": N}
-    {"query": 1, "key": ..., "name": ..., "train": ..., ..., "upper": ..., "digest": ...}
+    {"format": "thresholdout guard", "version": 1, "guard": F, "parameters": P, "head": D, "count": N}
+    {"query": 1, "key": ..., "name": ..., "train": ..., ..., "asker": ..., "digest": ...}
 
-Parameters are the JSON text that the chain starts from, as a string. Nothing in such a file is secret.
+Parameters are the JSON text that the chain starts from, as a string. JSON has no infinite numbers: where no risk is
+left at all, its logarithm is the text ``"-inf"``. Nothing in such a file is secret.
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from thresholdout.errors import LedgerDamaged, LedgerUnusable
 from thresholdout.ledger.chain import first_digest, next_digest
 from thresholdout.ledger.checks import JSON, check_texts
 from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.migrations import earlier_format
 
 __all__ = ["ExportedHistory", "HistoryFile", "write_history"]
 
-_FORMAT: Final = "thresholdout history"
+_FORMAT: Final = "thresholdout guard"
+_UNRELEASED: Final = "thresholdout history"
 _VERSION: Final = 1
 _HEADER: Final = {"format": str, "version": int, "guard": str, "parameters": str, "head": str, "count": int}
-_NUMBERS: Final = frozenset({"train", "value", "half_width", "lower", "upper"})
+_NUMBERS: Final = ("train", "value", "low", "high", "lower", "upper")
+_TEXTS: Final = ("key", "name", "source", "candidate", "asker")
+_NOTHING_LEFT: Final = "-inf"
 _FIELDS: Final = Entry.__slots__
 
 
@@ -41,7 +46,7 @@ class ExportedHistory:
     Parameters
     ----------
     guard : str
-        The guard's fingerprint.
+        What its ledger calls the guard.
     parameters : str
         What it was made with, as JSON text.
     head : str
@@ -128,6 +133,8 @@ class HistoryFile:
             fields = _object(line)
         except ValueError:
             fields = {}
+        if fields.get("format") == _UNRELEASED:
+            raise earlier_format(self.location)
         if fields.get("format") != _FORMAT:
             raise LedgerUnusable(self.location, "it is not an exported history")
         if fields.get("version") != _VERSION or isinstance(fields["version"], bool):
@@ -152,9 +159,13 @@ class HistoryFile:
         try:
             fields = _object(line)
             stored = fields.pop("digest")
-            if tuple(fields) != _FIELDS or not _well_typed(fields):
+            if tuple(fields) != _FIELDS:
                 raise ValueError
-            for name in ("key", "name", "source"):
+            if fields["risk"] == _NOTHING_LEFT:
+                fields["risk"] = -math.inf
+            if not _well_typed(fields):
+                raise ValueError
+            for name in _TEXTS:
                 check_texts(**{name: fields[name]})
         except (KeyError, ValueError, AttributeError):
             raise self._damaged(number + 1, "it is not an entry") from None
@@ -196,6 +207,8 @@ def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries
                 digest = next_digest(digest, header.guard, entry)
                 fields = {name: getattr(entry, name) for name in _FIELDS}
                 fields.update((name, float(fields[name]) + 0.0) for name in _NUMBERS)  # never -0.0
+                if entry.risk is not None:
+                    fields["risk"] = _NOTHING_LEFT if entry.risk == -math.inf else entry.risk + 0.0
                 out.write(json.dumps(fields | {"digest": digest}, allow_nan=False) + "\n")
             if (number, digest) != (header.count, header.head):
                 raise LedgerDamaged(
@@ -236,13 +249,14 @@ def _refuse(constant: str) -> float:
 def _well_typed(fields: dict[str, Any]) -> bool:
     """Whether an entry's fields have the types that a ledger stores."""
     return (
-        all(type(fields[name]) is float and _is_stored(fields[name]) for name in _NUMBERS)
-        and all(isinstance(fields[name], str) for name in ("key", "name", "source"))
+        all(_is_number(fields[name]) for name in _NUMBERS)
+        and all(isinstance(fields[name], str) for name in _TEXTS)
         and type(fields["query"]) is int
-        and (fields["remaining"] is None or type(fields["remaining"]) is int)
+        and all(fields[name] is None or type(fields[name]) is int for name in ("remaining", "list"))
+        and (fields["risk"] is None or fields["risk"] == -math.inf or _is_number(fields["risk"]))
     )
 
 
-def _is_stored(value: float) -> bool:
-    """Whether a ledger stores such a number: finite, and not minus zero."""
-    return math.isfinite(value) and (value != 0.0 or math.copysign(1.0, value) > 0.0)
+def _is_number(value: object) -> bool:
+    """Whether a ledger gives back such a number: finite, and not minus zero."""
+    return type(value) is float and math.isfinite(value) and (value != 0.0 or math.copysign(1.0, value) > 0.0)

@@ -12,18 +12,19 @@ from itertools import islice
 from thresholdout.errors import LedgerUnusable, SharingError
 from thresholdout.ledger.chain import first_digest, next_digest
 from thresholdout.ledger.checks import (
+    CONTENT,
     JSON,
     check_creation,
+    check_document,
     check_history,
-    check_question,
     check_repeat,
     check_slice,
     check_texts,
     fresh_key,
     parameters_text,
 )
-from thresholdout.ledger.contract import Compute, Extent, Ledger
-from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
+from thresholdout.ledger.entry import Asked, Entry
 
 __all__ = ["MemoryLedger"]
 
@@ -35,11 +36,18 @@ class _Guard:
     parameters: str
     state: str
     documents: dict[str, str]
+    owner: str
     entries: dict[str, Entry] = field(default_factory=dict)
     """By key, in the order of the questions."""
     digests: list[str] = field(default_factory=list)
     """From the first, which comes before all entries, as far as somebody wanted to know them."""
     retired: str | None = None
+
+
+def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapping[str, str], owner: str) -> _Guard:
+    """Return a guard after checking that it can be stored."""
+    check_creation(guard, state, documents.items(), owner)
+    return _Guard(parameters_text(parameters), state, dict(documents), owner)
 
 
 class MemoryLedger(Ledger):
@@ -54,13 +62,14 @@ class MemoryLedger(Ledger):
     Examples
     --------
     >>> ledger = MemoryLedger()
-    >>> ledger.create("fingerprint", {"threshold": 0.04}, "state 0")
+    >>> ledger.create("guard", {"threshold": 0.04}, "state 0")
+    'guard'
     >>> def compute(state):
-    ...     return "state 1", Entry(1, "", "", 0.0, 0.79, 0.05, "holdout", 9, 0.0, 1.0)
-    >>> entry, repeated = ledger.ask("fingerprint", "first", 0.8, "accuracy", compute)
+    ...     return "state 1", Entry(1, "", "", 0.0, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
+    >>> entry, repeated = ledger.ask("guard", "first", 0.8, "accuracy", compute)
     >>> entry.value, repeated
     (0.79, False)
-    >>> ledger.ask("fingerprint", "first", 0.8, "accuracy", compute) == (entry, True)
+    >>> ledger.ask("guard", "first", 0.8, "accuracy", compute) == (entry, True)
     True
     """
 
@@ -68,6 +77,7 @@ class MemoryLedger(Ledger):
         self.location = "memory"
         self._identity = fresh_key()
         self._guards: dict[str, _Guard] = {}
+        self._known: dict[tuple[str, str], str] = {}
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._asking = False
@@ -79,46 +89,72 @@ class MemoryLedger(Ledger):
         parameters: Mapping[str, JSON],
         state: str,
         documents: Mapping[str, str] | None = None,
-    ) -> None:
+        owner: str = "",
+    ) -> str:
         """Store a new guard, unless it is there already; see `Ledger.create`."""
-        documents = dict(documents or {})
-        check_creation(guard, state, documents.items())
-        text = parameters_text(parameters)
+        kept = _new(guard, parameters, state, documents or {}, owner)
         self._check_usable()
         with self._lock:
+            guard = self._of_content(kept) or guard
             stored = self._guards.get(guard)
             if stored is None:
-                self._guards[guard] = _Guard(text, state, documents)
+                self._enter(guard, kept)
             else:
                 self._check_parameters(guard, json.loads(stored.parameters), parameters)
+        return guard
 
-    def ask(self, guard: str, key: str | None, train: float, name: str, compute: Compute) -> tuple[Entry, bool]:
-        """Answer a question once, and store the answer before it leaves; see `Ledger.ask`."""
-        check_question(key, train, name)
+    def known(self, content: str, owner: str = "") -> str | None:
+        """Return what an owner's guard for some records is called, or None; see `Ledger.known`."""
+        check_texts(content=content, owner=owner)
+        self._check_usable()
+        return self._known.get((owner, content))
+
+    def owner(self, guard: str) -> str:
+        """Return whose guard it is."""
+        return self._find(guard).owner
+
+    def _of_content(self, kept: _Guard) -> str | None:
+        """Return what the guard of the same owner for the same records is called."""
+        content = kept.documents.get(CONTENT)
+        return None if content is None else self._known.get((kept.owner, content))
+
+    def _enter(self, guard: str, kept: _Guard) -> None:
+        """Store a new guard."""
+        self._guards[guard] = kept
+        content = kept.documents.get(CONTENT)
+        if content is not None:
+            self._known[kept.owner, content] = guard
+
+    def _answered(
+        self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
+    ) -> list[tuple[Entry, bool]]:
         self._check_usable()
         with self._lock:
             if self._asking:
                 raise self._reentered()
             kept = self._find(guard)
             self._check_retired(kept.retired)
-            if key is None:
-                key = fresh_key()
-            else:
-                stored = kept.entries.get(key)
-                if stored is not None:
-                    check_repeat(stored, train)
-                    return stored, True
-            self._asking = True
-            try:
-                state, entry = compute(kept.state)
-            finally:
-                self._asking = False
-            check_texts(state=state)
-            entry = self._settled(entry, len(kept.entries) + 1, key, train, name)
-            # Two stores with no call between them: no signal handler, so no KeyboardInterrupt, comes between.
-            kept.state = state
-            kept.entries[key] = entry
-            return entry, False
+            stored = [None if question.key is None else kept.entries.get(question.key) for question in asked]
+            for question, before in zip(asked, stored, strict=True):
+                if before is not None:
+                    check_repeat(before, question.train)
+            new = tuple(place for place, before in enumerate(stored) if before is None)
+            found: dict[int, Entry] = {}
+            if new:
+                self._asking = True
+                try:
+                    state, computed = compute(kept.state, new)
+                finally:
+                    self._asking = False
+                check_texts(state=state)
+                keyed = [(asked[place].key or fresh_key(), asked[place]) for place in new]
+                entries = self._settled(computed, len(kept.entries) + 1, keyed, together)
+                found = dict(zip(new, entries, strict=True))
+                added = {entry.key: entry for entry in entries}
+                # Two stores with no call between them: no signal handler, so no KeyboardInterrupt, comes between.
+                kept.state = state
+                kept.entries |= added
+            return [(before or found[place], before is not None) for place, before in enumerate(stored)]
 
     def find(self, guard: str, key: str) -> Entry | None:
         """Return the stored answer to the question of this key, or None."""
@@ -141,10 +177,10 @@ class MemoryLedger(Ledger):
         with self._lock:
             return list(islice(kept.entries.values(), start - 1, last))
 
-    def guards(self) -> list[str]:
-        """Return the guards' identities, in the order of their creation."""
+    def guards(self, owner: str | None = None) -> list[str]:
+        """Return the guards' identities, in the order of their creation; see `Ledger.guards`."""
         self._check_usable()
-        return list(self._guards)
+        return [guard for guard, kept in list(self._guards.items()) if owner in (None, kept.owner)]
 
     def identity(self) -> str:
         """Return what tells this ledger from all others."""
@@ -196,21 +232,26 @@ class MemoryLedger(Ledger):
         documents: Mapping[str, str],
         entries: Iterable[Entry],
         retired: str | None = None,
+        owner: str = "",
     ) -> None:
         """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
-        check_creation(guard, state, documents.items())
         check_texts(retired=retired or "")
-        kept = _Guard(parameters_text(parameters), state, dict(documents), retired=retired)
+        kept = _new(guard, parameters, state, documents, owner)
+        kept.retired = retired
         for entry in check_history(entries):
             kept.entries[entry.key] = entry
         self._check_usable()
         with self._lock:
-            if self._guards.setdefault(guard, kept) is not kept:
+            if guard in self._guards:
                 raise self._there_already(guard)
+            known = self._of_content(kept)
+            if known is not None:
+                raise self._same_records(known)
+            self._enter(guard, kept)
 
     def put_document(self, guard: str, name: str, text: str) -> None:
         """Keep a text with a guard; see `Ledger.put_document`."""
-        check_texts(name=name, text=text)
+        check_document(name, text)
         with self._lock:
             kept = self._find(guard)
             self._check_retired(kept.retired)
@@ -228,6 +269,7 @@ class MemoryLedger(Ledger):
         """Forget everything."""
         self._closed = True
         self._guards = {}
+        self._known = {}
 
     def _check_usable(self) -> None:
         if self._closed:

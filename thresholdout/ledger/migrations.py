@@ -1,66 +1,73 @@
-"""From the tables of an earlier version to those of this one.
+"""From the tables of an earlier format to those of this program, by the same steps in every database.
 
-A migration is numbered by the version that it starts from, and only ever adds to this list. It runs inside the
-transaction that opens the ledger, so that a ledger has the tables of one version or the other, and no answer
-changes. A program that knew the earlier version only, and has the file open meanwhile, can charge nothing
-afterwards: it stores entries without a digest, and the tables refuse them.
+A step leads from the format of its number to the next, and only ever adds to the list. All steps run inside the
+transaction that opens the ledger, so that a ledger has the tables of one format or the other. No step changes an entry
+or what a guard was made with: their digests are kept elsewhere.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Mapping
-from operator import attrgetter
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from thresholdout.ledger.chain import Chain, first_digest
-from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.schema import statements
+from thresholdout.errors import LedgerUnusable
+from thresholdout.ledger import schema
 
-__all__ = ["migrate"]
+if TYPE_CHECKING:
+    from thresholdout.ledger.database import Cursor
 
-_FIELDS: Final = attrgetter(*Entry.__slots__)
+__all__ = ["STEPS", "Step", "check_format", "earlier_format", "migrate"]
+
+Step: TypeAlias = "Callable[[Cursor, schema.Statements], object]"
+"""Changes the tables, given a cursor and the statements of the database's dialect."""
+
+STEPS: Final[list[Step]] = []
+"""The step from format 1 to 2 comes first. Format 1 is the first that was released, so there is none yet."""
 
 
-def migrate(cursor: sqlite3.Cursor, version: int) -> None:
-    """Give a file's tables the version of this program.
+def check_format(location: str, found: int) -> None:
+    """Refuse the tables of a later format than this program knows.
 
     Parameters
     ----------
-    cursor : sqlite3.Cursor
-        Of a transaction that has the file for itself.
-    version : int
-        The version that its tables have, at least 1.
+    location : str
+        The ledger, for messages.
+    found : int
+        The format of its tables.
+
+    Raises
+    ------
+    LedgerUnusable
+        It is no format that this program can read.
     """
-    for number in range(version, max(_MIGRATIONS) + 1):
-        _MIGRATIONS[number](cursor)
-
-
-def _chain_histories(cursor: sqlite3.Cursor) -> None:
-    """Version 1 had no digests: entries get theirs, and guards the number and the digest of their last entry."""
-    for table in ("documents", "entries", "guards"):
-        cursor.execute(f"ALTER TABLE {table} RENAME TO {table}_1")
-    new = statements("sqlite")
-    for statement in new.create:
-        cursor.execute(statement)
-    guards = cursor.execute("SELECT id, fingerprint, state, parameters FROM guards_1 ORDER BY id").fetchall()
-    for guard_id, guard, state, parameters in guards:
-        head = first_digest(guard, parameters)
-        cursor.execute(
-            "INSERT INTO guards (id, fingerprint, state, parameters, asked, head) VALUES (?, ?, ?, ?, 0, ?)",
-            (guard_id, guard, state, parameters, head),
+    if not 1 <= found <= schema.FORMAT:
+        raise LedgerUnusable(
+            location,
+            f"its tables have format {found}, this program knows formats up to {schema.FORMAT}; "
+            "use the program that made it, or a newer one",
         )
-        rows = cursor.connection.execute(
-            'SELECT "query", "key", name, train, value, half_width, source, remaining, lower, upper '
-            'FROM entries_1 WHERE guard = ? ORDER BY "query"',
-            (guard_id,),
-        )
-        chain = Chain(guard, head, (Entry(*row) for row in rows))
-        cursor.executemany(new.add_entry, ((guard_id, *_FIELDS(entry), digest) for entry, digest in chain))
-        cursor.execute(new.set_state, (state, chain.asked, chain.head, guard_id))
-    cursor.execute("INSERT INTO documents (guard, name, text) SELECT guard, name, text FROM documents_1")
-    for table in ("documents", "entries", "guards"):  # whatever refers to another table goes before it
-        cursor.execute(f"DROP TABLE {table}_1")
 
 
-_MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Cursor], None]]] = {1: _chain_histories}
+def earlier_format(location: str) -> LedgerUnusable:
+    """Return the error for what was made before the first release."""
+    return LedgerUnusable(
+        location,
+        "it was made before the first release, in a format that is not read any more; "
+        "make a new guard in another ledger, for records that were not asked about",
+    )
+
+
+def migrate(cursor: Cursor, statements: schema.Statements, found: int) -> None:
+    """Take the steps that lead from a format to this program's.
+
+    Parameters
+    ----------
+    cursor : Cursor
+        Of a transaction that has the tables for itself.
+    statements : Statements
+        Those of the database's dialect.
+    found : int
+        The format of the tables, after `check_format`.
+    """
+    for step in STEPS[found - 1 :]:
+        step(cursor, statements)

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.errors import InputError, LedgerError, LedgerUnusable, ThresholdoutError
-from thresholdout.ledger import schema
+from thresholdout.ledger import migrations, schema
 from thresholdout.ledger.database import Cursor, Database
 
 if TYPE_CHECKING:
@@ -272,20 +272,13 @@ class PostgresServer(Database):
         """Recognise the tables, or make them; one process at a time."""
         try:
             connection = self._ready()
-            version = self._version(connection)
-            if version is None and must_exist:
+            found = self._format(connection)
+            if found is None and must_exist:
                 raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
-            if version is None:
+            if found != schema.FORMAT:
                 connection.execute("BEGIN")
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (schema.APPLICATION_ID,))
-                version = self._version(connection)
-                if version is None:
-                    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-                    cursor = _Cursor(connection, None)
-                    for statement in self.statements.create:
-                        cursor.execute(statement)
-                    version = schema.VERSION
-                    cursor.execute(self.statements.put_setting, ("version", str(version)))
+                self._bring_up_to_date(connection)
                 connection.execute("COMMIT")
         except self._driver.Error as error:
             self._tidy()
@@ -293,21 +286,31 @@ class PostgresServer(Database):
         except BaseException:
             self._tidy()
             raise
-        if version != schema.VERSION:
-            raise LedgerUnusable(
-                self.location,
-                f"its tables have version {version}, this program knows versions up to {schema.VERSION}; "
-                "use the program that made it, or a newer one",
-            )
 
-    def _version(self, connection: psycopg.Connection[Any]) -> int | None:
-        """Return the version of the tables, or None when there are none."""
+    def _bring_up_to_date(self, connection: psycopg.Connection[Any]) -> None:
+        """Make the tables, or give those of an earlier format this program's, in the transaction under way."""
+        cursor = _Cursor(connection, None)
+        found = self._format(connection)  # another process may have been faster
+        if found is None:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            for statement in self.statements.create:
+                cursor.execute(statement)
+            cursor.execute(self.statements.put_setting, ("format", str(schema.FORMAT)))
+        else:
+            migrations.check_format(self.location, found)
+            migrations.migrate(cursor, self.statements, found)
+            cursor.execute(self.statements.set_setting, (str(schema.FORMAT), "format"))
+
+    def _format(self, connection: psycopg.Connection[Any]) -> int | None:
+        """Return the format of the tables, or None when there are none."""
         query = "SELECT to_regclass(%s) IS NOT NULL, EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s)"
         known, taken = connection.execute(query, (f"{SCHEMA}.settings", SCHEMA)).fetchone() or (False, False)
         if not taken:
             return None
         cursor = _Cursor(connection, None)
-        row = cursor.execute(self.statements.setting, ("version",)).fetchone() if known else None
+        row = cursor.execute(self.statements.setting, ("format",)).fetchone() if known else None
+        if known and row is None and cursor.execute(self.statements.setting, ("version",)).fetchone() is not None:
+            raise migrations.earlier_format(self.location)
         if row is None or not str(row[0]).isdecimal():
             raise LedgerUnusable(self.location, f"its schema {SCHEMA} is not a ledger")
         return int(row[0])

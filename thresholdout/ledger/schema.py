@@ -35,13 +35,16 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateTable
 from sqlalchemy.sql import ClauseElement
 
-__all__ = ["APPLICATION_ID", "VERSION", "DialectName", "Statements", "statements"]
+__all__ = ["APPLICATION_ID", "FORMAT", "UNRELEASED_ID", "DialectName", "Statements", "statements"]
 
-APPLICATION_ID: Final = 0x7468_6F75
-"""Marks a database as a ledger: the letters "thou" in an SQLite file's header."""
+APPLICATION_ID: Final = 0x7468_6F6C
+"""Marks a database as a ledger: the letters "thol" in an SQLite file's header."""
 
-VERSION: Final = 2
-"""Version of the tables; a program refuses a ledger of a later version than it knows."""
+UNRELEASED_ID: Final = 0x7468_6F75
+"""Marked files of the formats before the first release, which are not read any more."""
+
+FORMAT: Final = 1
+"""Format of the tables; a program refuses a ledger of a later format than it knows."""
 
 DialectName = Literal["sqlite", "postgresql"]
 
@@ -51,7 +54,9 @@ _guards = Table(
     "guards",
     _metadata,
     Column("id", Integer, primary_key=True),
-    Column("fingerprint", Text, nullable=False, unique=True),
+    Column("identity", Text, nullable=False, unique=True),
+    Column("owner", Text, nullable=False),
+    Column("content", Text, unique=True, comment="digest of owner and records, made with the ledger's secret"),
     Column("state", Text, nullable=False),
     Column("parameters", Text, nullable=False),
     Column("asked", BigInteger, nullable=False, comment="number of the last entry"),
@@ -68,11 +73,16 @@ _entries = Table(
     Column("name", Text, nullable=False),
     Column("train", Double, nullable=False),
     Column("value", Double, nullable=False),
-    Column("half_width", Double, nullable=False),
+    Column("low", Double, nullable=False),
+    Column("high", Double, nullable=False),
     Column("source", Text, nullable=False),
     Column("remaining", BigInteger),
     Column("lower", Double, nullable=False),
     Column("upper", Double, nullable=False),
+    Column("risk", Double, comment="natural logarithm of the risk that is left"),
+    Column("list", BigInteger, comment="number of the first entry of a list of questions"),
+    Column("candidate", Text, nullable=False),
+    Column("asker", Text, nullable=False),
     Column("digest", Text, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -103,7 +113,7 @@ _REFUSALS: Final = (
     ("entries", "DELETE", "entries of a ledger are never deleted"),
     ("documents", "UPDATE", "documents of a ledger never change"),
     ("documents", "DELETE", "documents of a ledger are never deleted"),
-    ("guards", "UPDATE OF id, fingerprint, parameters", "a guard's identity and parameters never change"),
+    ("guards", "UPDATE OF id, identity, owner, content, parameters", "what a guard is never changes"),
     ("guards", "DELETE", "guards of a ledger are never deleted"),
     ("guards", "UPDATE OF retired", "a guard that was retired stays so"),
 )
@@ -119,7 +129,7 @@ _SQLITE_INSERTS: Final = (
     WHEN EXISTS (SELECT 1 FROM documents WHERE guard = NEW.guard AND name = NEW.name)
     BEGIN SELECT RAISE(ABORT, 'documents of a ledger never change'); END""",
     """CREATE TRIGGER guards_insert BEFORE INSERT ON guards
-    WHEN EXISTS (SELECT 1 FROM guards WHERE id = NEW.id OR fingerprint = NEW.fingerprint)
+    WHEN EXISTS (SELECT 1 FROM guards WHERE id = NEW.id OR identity = NEW.identity OR content = NEW.content)
     BEGIN SELECT RAISE(ABORT, 'guards of a ledger are never replaced'); END""",
 )
 
@@ -135,16 +145,22 @@ class Statements:
     """Make the tables, indexes and triggers."""
 
     add_guard: str
-    """Parameters: fingerprint, state, parameters, asked, head. Changes no row when the guard is there."""
+    """Parameters: identity, owner, content, state, parameters, asked, head. Changes no row when it is there."""
 
     guard: str
-    """Parameter: fingerprint. Row: id, state, parameters, asked, head, retired."""
+    """Parameter: identity. Row: id, state, parameters, asked, head, retired."""
 
     lock_guard: str
     """The same, and no other transaction changes the row until this one ends."""
 
     guards: str
-    """Rows: fingerprint."""
+    """Rows: identity, owner."""
+
+    known: str
+    """Parameter: content. Row: identity."""
+
+    owner: str
+    """Parameter: identity. Row: owner."""
 
     set_state: str
     """Parameters: state, number and digest of the last entry, id."""
@@ -165,7 +181,7 @@ class Statements:
     """The same, with the digest behind the fields."""
 
     extent: str
-    """Parameter: fingerprint. Row: id, parameters, asked, head, number of the last entry or None; at one moment."""
+    """Parameter: identity. Row: id, parameters, asked, head, number of the last entry or None; at one moment."""
 
     add_document: str
     """Parameters: id, name, text."""
@@ -230,19 +246,21 @@ def statements(dialect: DialectName) -> Statements:
     fields = [column for column in _entries.c if column.name not in ("guard", "digest")]
     guard = select(
         _guards.c.id, _guards.c.state, _guards.c.parameters, _guards.c.asked, _guards.c.head, _guards.c.retired
-    ).where(_guards.c.fingerprint == bindparam("owner"))
+    ).where(_guards.c.identity == bindparam("guard"))
     key: Any = bindparam("asked_key")
     same_key = _entries.c.key == key if dialect == "sqlite" else func.md5(_entries.c.key) == func.md5(key)
     between = _entries.c.query.between(bindparam("first"), bindparam("last"))
     of_guard = _entries.c.guard == bindparam("guard_id")
-    columns = ("fingerprint", "state", "parameters", "asked", "head")
+    columns = ("identity", "owner", "content", "state", "parameters", "asked", "head")
     last = select(func.max(_entries.c.query)).where(_entries.c.guard == _guards.c.id).scalar_subquery()
     return Statements(
         create=tuple(compiled(CreateTable(table)) for table in _metadata.sorted_tables) + _guarded(dialect),
         add_guard=compiled(new(_guards, *columns)),
         guard=compiled(guard),
         lock_guard=compiled(guard.with_for_update()),
-        guards=compiled(select(_guards.c.fingerprint).order_by(_guards.c.id)),
+        guards=compiled(select(_guards.c.identity, _guards.c.owner).order_by(_guards.c.id)),
+        known=compiled(select(_guards.c.identity).where(_guards.c.content == bindparam("digest"))),
+        owner=compiled(select(_guards.c.owner).where(_guards.c.identity == bindparam("guard"))),
         set_state=compiled(
             update(_guards)
             .values(state=bindparam("new_state"), asked=bindparam("new_asked"), head=bindparam("new_head"))
@@ -255,7 +273,7 @@ def statements(dialect: DialectName) -> Statements:
         chain=compiled(select(*fields, _entries.c.digest).where(of_guard, between).order_by(_entries.c.query)),
         extent=compiled(
             select(_guards.c.id, _guards.c.parameters, _guards.c.asked, _guards.c.head, last).where(
-                _guards.c.fingerprint == bindparam("owner")
+                _guards.c.identity == bindparam("guard")
             )
         ),
         add_document=compiled(insert(_documents)),
@@ -302,7 +320,7 @@ def _resealing(dialect: DialectName) -> dict[str, tuple[str, ...]]:
         "lock_secrets": ("LOCK TABLE guards IN EXCLUSIVE MODE", "LOCK TABLE documents IN EXCLUSIVE MODE"),
         "allow_resealing": ("ALTER TABLE documents DISABLE TRIGGER documents_update",),
         "refuse_resealing": ("ALTER TABLE documents ENABLE TRIGGER documents_update",),
-        "forget": ("VACUUM (FULL) guards", "VACUUM (FULL) documents"),
+        "forget": ("VACUUM (FULL) guards", "VACUUM (FULL) documents", "VACUUM (FULL) settings"),
     }
 
 

@@ -30,10 +30,13 @@ from thresholdout.ledger.cipher import Cipher, Key, UnsealError, is_sealed
 if TYPE_CHECKING:
     from thresholdout.ledger.database import Cursor, Database
 
-__all__ = ["SETTING", "TIMEOUT", "Seal", "check_seal", "open_seal", "rekey", "seal"]
+__all__ = ["SECRET", "SETTING", "TIMEOUT", "Seal", "check_seal", "open_seal", "rekey", "seal"]
 
 SETTING: Final = "seal"
 """Name of the setting that a sealed ledger has: a known text, sealed with its key."""
+
+SECRET: Final = "secret"
+"""Name of the setting that holds a ledger's own secret; see `thresholdout.ledger.recognition`."""
 
 TIMEOUT: Final = 30.0
 """Seconds to wait while others use the ledger."""
@@ -86,8 +89,8 @@ class Seal:
         text : str
             The secret.
         *about : str
-            What it belongs to: a guard's fingerprint, and ``"document"`` with its name, or ``"state"`` with the number
-            and the digest of the last entry.
+            What it belongs to: a guard's identity, and ``"document"`` with its name, or ``"state"`` with the number
+            and the digest of the last entry; or ``"setting"`` with its name.
         """
         if self._cipher is not None:
             return self._cipher.seal(text, *about)
@@ -113,10 +116,11 @@ class Seal:
             return self._cipher.unseal(stored, *about)
         guard, kind, *rest = about
         what = f"document {rest[0]!r}" if kind == "document" else "the state"
+        what = f"{what} of guard {guard[:12]!r}..." if rest else "its secret"
         raise LedgerDamaged(
             self._location,
             None,
-            f"{what} of guard {guard[:12]!r}... does not open. If the key was changed while the ledger was open here, "
+            f"{what} does not open. If the key was changed while the ledger was open here, "
             "open it again. Otherwise it was changed, or put back from an earlier time, or the history beside it was: "
             "the holdout should not be used again",
         )
@@ -343,7 +347,7 @@ def _rewrite(database: Database, old: Seal, new: Seal) -> None:
         for statement in (*statements.lock_secrets, *statements.allow_resealing):
             cursor.execute(statement)
         check_seal(database, cursor, old)
-        for (guard,) in cursor.execute(statements.guards).fetchall():
+        for guard, _ in cursor.execute(statements.guards).fetchall():
             guard_id, state, _, asked, head, _ = cursor.execute(statements.lock_guard, (guard,)).fetchone()
             about = (guard, "state", str(asked), head)
             text = new.put(old.get(state, *about), *about)
@@ -352,6 +356,10 @@ def _rewrite(database: Database, old: Seal, new: Seal) -> None:
                 (document,) = cursor.execute(statements.document, (guard_id, name)).fetchone()
                 text = new.put(old.get(document, guard, "document", name), guard, "document", name)
                 cursor.execute(statements.set_document, (text, guard_id, name))
+        row = cursor.execute(statements.setting, (SECRET,)).fetchone()
+        if row is not None:
+            text = new.put(old.get(str(row[0]), "setting", SECRET), "setting", SECRET)
+            cursor.execute(statements.set_setting, (text, SECRET))
         cursor.execute(statements.put_setting, (SETTING, new.setting()))
         cursor.execute(statements.set_setting, (new.setting(), SETTING))
         for statement in statements.refuse_resealing:

@@ -10,12 +10,13 @@ from typing import Any, Final, TypeAlias
 
 from thresholdout.errors import InputError
 from thresholdout.ledger.address import connect
-from thresholdout.ledger.chain import Chain, first_digest, next_digest
+from thresholdout.ledger.chain import Chain, first_digest
 from thresholdout.ledger.checks import (
+    CONTENT,
     JSON,
     check_creation,
+    check_document,
     check_history,
-    check_question,
     check_repeat,
     check_slice,
     check_texts,
@@ -23,10 +24,11 @@ from thresholdout.ledger.checks import (
     parameters_text,
 )
 from thresholdout.ledger.cipher import Key
-from thresholdout.ledger.contract import Compute, Extent, Ledger
+from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
 from thresholdout.ledger.database import Cursor
-from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.group_commit import GroupCommit
+from thresholdout.ledger.recognition import keyed_digest, secret_of
 from thresholdout.ledger.sealing import check_seal, open_seal
 
 __all__ = ["SQLLedger"]
@@ -36,18 +38,16 @@ _FIELDS: Final = attrgetter(*Entry.__slots__)
 
 
 class _Question:
-    """One call of `SQLLedger.ask`, and what comes of it."""
+    """One call of `SQLLedger.ask` or `ask_all`, and what comes of it."""
 
-    __slots__ = ("compute", "entry", "error", "guard", "key", "name", "repeated", "train")
+    __slots__ = ("answers", "asked", "compute", "error", "guard", "together")
 
-    def __init__(self, guard: str, key: str | None, train: float, name: str, compute: Compute) -> None:
+    def __init__(self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, together: bool) -> None:
         self.guard = guard
-        self.key = key
-        self.train = train
-        self.name = name
+        self.asked = asked
         self.compute = compute
-        self.entry: Entry | None = None
-        self.repeated = False
+        self.together = together
+        self.answers: list[tuple[Entry, bool]] = []
         self.error: BaseException | None = None
 
 
@@ -110,8 +110,8 @@ class SQLLedger(Ledger):
     A process that is forked off may go on using the ledger. It must not be forked by the mechanism in the
     middle of a question.
 
-    A file of an earlier version of the tables is brought up to date when it is opened, all at once; a program
-    that knows the earlier version only can't use it afterwards.
+    A file of an earlier format of the tables is brought up to date when it is opened, all at once; a program
+    that knows the earlier format only can't use it afterwards.
 
     Examples
     --------
@@ -120,9 +120,10 @@ class SQLLedger(Ledger):
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = Path(folder.name, "guard.db")
     >>> with SQLLedger(file) as ledger:
-    ...     ledger.create("fingerprint", {"threshold": 0.04}, "state 0")
+    ...     ledger.create("guard", {"threshold": 0.04}, "state 0")
+    'guard'
     >>> with SQLLedger(file, must_exist=True) as ledger:
-    ...     ledger.parameters("fingerprint")
+    ...     ledger.parameters("guard")
     {'threshold': 0.04}
     >>> folder.cleanup()
     """
@@ -146,6 +147,7 @@ class SQLLedger(Ledger):
         self._sql = self._database.statements
         self._questions: GroupCommit[_Question] = GroupCommit(self._database)
         self.location = self._database.location
+        self._secret: str | None = None
 
     def create(
         self,
@@ -153,28 +155,51 @@ class SQLLedger(Ledger):
         parameters: Mapping[str, JSON],
         state: str,
         documents: Mapping[str, str] | None = None,
-    ) -> None:
+        owner: str = "",
+    ) -> str:
         """Store a new guard, unless it is there already; see `Ledger.create`."""
         documents = dict(documents or {})
-        check_creation(guard, state, documents.items())
+        check_creation(guard, state, documents.items(), owner)
         text = parameters_text(parameters)
+        content = self._content(documents.get(CONTENT), owner)
         with self._database.transaction() as cursor:
-            _, stored = self._enter(cursor, guard, text, state, documents)
+            _, guard, stored = self._enter(cursor, guard, owner, content, text, state, documents)
         if stored is not None:
             self._check_parameters(guard, json.loads(stored), parameters)
+        return guard
 
-    def ask(self, guard: str, key: str | None, train: float, name: str, compute: Compute) -> tuple[Entry, bool]:
-        """Answer a question once, and store the answer before it leaves; see `Ledger.ask`."""
-        check_question(key, train, name)
-        question = _Question(guard, key, train, name, compute)
+    def known(self, content: str, owner: str = "") -> str | None:
+        """Return what an owner's guard for some records is called, or None; see `Ledger.known`."""
+        check_texts(content=content, owner=owner)
+        rows = self._read(self._sql.known, self._content(content, owner))
+        return str(rows[0][0]) if rows else None
+
+    def owner(self, guard: str) -> str:
+        """Return whose guard it is."""
+        rows = self._read(self._sql.owner, guard)
+        if not rows:
+            raise self._unknown(guard)
+        return str(rows[0][0])
+
+    def _content(self, content: str | None, owner: str) -> str | None:
+        """Return the digest by which an owner's guard for some records is found."""
+        if content is None:
+            return None
+        if self._secret is None:
+            self._secret = secret_of(self._database, self._sealing)
+        return keyed_digest(self._secret, owner, content)
+
+    def _answered(
+        self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
+    ) -> list[tuple[Entry, bool]]:
+        question = _Question(guard, asked, compute, together)
         self._questions.run(question, self._answer_all)
         if question.error is not None:
             try:
                 raise question.error
             finally:
                 question.error = None  # its traceback refers to the question
-        assert question.entry is not None
-        return question.entry, question.repeated
+        return question.answers
 
     def _answer_all(self, cursor: Cursor, questions: Sequence[_Question]) -> None:
         """Answer questions, and store the answers, in the transaction of a cursor."""
@@ -189,11 +214,8 @@ class SQLLedger(Ledger):
                 rows[guard] = _Row(guard_id, state, asked, head, retired)
         for question in questions:
             kept = rows[question.guard]
-            stored = None
-            if kept is not None and question.key is not None:
-                new = kept.new.get(question.key)
-                stored = new[0] if new else self._stored(cursor, kept.guard_id, question.key)
-            question.entry = question.error = None  # it may be asked again, after a transaction that was taken back
+            stored = [] if kept is None else [self._before(cursor, kept, asked.key) for asked in question.asked]
+            question.error = None  # it may be asked again, after a transaction that was taken back
             try:
                 self._answer(question, kept, stored)
             except BaseException as error:
@@ -208,28 +230,40 @@ class SQLLedger(Ledger):
                 state = self._seal(kept.state, guard, "state", str(kept.asked), kept.head)
                 cursor.execute(self._sql.set_state, (state, kept.asked, kept.head, kept.guard_id))
 
-    def _answer(self, question: _Question, kept: _Row | None, stored: Entry | None) -> None:
-        """Answer one question; the answer is stored with those of all others in the transaction."""
+    def _before(self, cursor: Cursor, kept: _Row, key: str | None) -> Entry | None:
+        """Return the entry that a key has already, in the tables or in this transaction."""
+        if key is None:
+            return None
+        new = kept.new.get(key)
+        return new[0] if new else self._stored(cursor, kept.guard_id, key)
+
+    def _answer(self, question: _Question, kept: _Row | None, stored: Sequence[Entry | None]) -> None:
+        """Answer one call; its answers are stored with those of all others in the transaction."""
         guard = question.guard
         if kept is None:
             raise self._unknown(guard)
         self._check_retired(kept.retired)
-        question.repeated = stored is not None
-        if stored is not None and question.key is not None:
-            _check_key(stored, question.key)
-            check_repeat(stored, question.train)
-            question.entry = stored
+        for asked, before in zip(question.asked, stored, strict=True):
+            if before is not None and asked.key is not None:
+                _check_key(before, asked.key)
+                check_repeat(before, asked.train)
+        new = tuple(place for place, before in enumerate(stored) if before is None)
+        if not new:
+            question.answers = [(before, True) for before in stored if before is not None]
             return
         if kept.state is None:
             kept.state = self._unseal(kept.stored, guard, "state", str(kept.asked), kept.head)
-        state, entry = question.compute(kept.state)
+        state, computed = question.compute(kept.state, new)
         check_texts(state=state)
-        entry = self._settled(entry, kept.asked + 1, question.key or fresh_key(), question.train, question.name)
-        digest = next_digest(kept.head, guard, entry)
-        # What follows can't fail, so that either all of it is there or nothing.
-        kept.new[entry.key] = (entry, digest)
-        kept.state, kept.asked, kept.head = state, entry.query, digest
-        question.entry = entry
+        keyed = [(question.asked[place].key or fresh_key(), question.asked[place]) for place in new]
+        entries = self._settled(computed, kept.asked + 1, keyed, question.together)
+        chain = Chain(guard, kept.head, entries)
+        added = kept.new | {entry.key: (entry, digest) for entry, digest in chain}
+        found = dict(zip(new, entries, strict=True))
+        answers = [(before or found[place], before is not None) for place, before in enumerate(stored)]
+        # What follows calls nothing, so it can't fail or be interrupted: either all of it is there or nothing.
+        kept.new, kept.state, kept.asked, kept.head = added, state, entries[-1].query, chain.head
+        question.answers = answers
 
     def _stored(self, cursor: Cursor, guard_id: int, key: str) -> Entry | None:
         """Return the entry of a key, or None."""
@@ -238,23 +272,40 @@ class SQLLedger(Ledger):
         return Entry(*rows[0]) if rows else None
 
     def _enter(
-        self, cursor: Cursor, guard: str, parameters: str, state: str, documents: Mapping[str, str]
-    ) -> tuple[int, str | None]:
-        """Store a new guard; return its number in the tables, and the parameters of one that is there already."""
+        self,
+        cursor: Cursor,
+        guard: str,
+        owner: str,
+        content: str | None,
+        parameters: str,
+        state: str,
+        documents: Mapping[str, str],
+    ) -> tuple[int, str, str | None]:
+        """Store a new guard; return its number in the tables, its name, and the parameters of one that is there."""
         head = first_digest(guard, parameters)
         sealed = self._seal(state, guard, "state", "0", head)
         new = False
-        cursor.execute(self._sql.lock_guard, (guard,))
+        known = self._of_content(cursor, content) or guard
+        cursor.execute(self._sql.lock_guard, (known,))
         if cursor.fetchone() is None:
-            cursor.execute(self._sql.add_guard, (guard, sealed, parameters, 0, head))
-            new = cursor.rowcount == 1  # otherwise another one stored it just now
-        guard_id, _, stored, *_ = self._locked(cursor, guard)
+            cursor.execute(self._sql.add_guard, (guard, owner, content, sealed, parameters, 0, head))
+            new = cursor.rowcount == 1
+            known = guard if new else self._of_content(cursor, content) or guard  # another one stored it just now
+        guard_id, _, stored, *_ = self._locked(cursor, known)
         if not new:
-            return guard_id, str(stored)
+            return guard_id, known, str(stored)
         check_seal(self._database, cursor, self._sealing)
         for name, document in documents.items():
             cursor.execute(self._sql.add_document, (guard_id, name, self._seal(document, guard, "document", name)))
-        return guard_id, None
+        return guard_id, guard, None
+
+    def _of_content(self, cursor: Cursor, content: str | None) -> str | None:
+        """Return what the guard with a digest of its records is called."""
+        if content is None:
+            return None
+        cursor.execute(self._sql.known, (content,))
+        row = cursor.fetchone()
+        return None if row is None else str(row[0])
 
     def find(self, guard: str, key: str) -> Entry | None:
         """Return the stored answer to the question of this key, or None."""
@@ -282,9 +333,9 @@ class SQLLedger(Ledger):
         guard_id, *_ = self._find(guard)
         return [Entry(*row) for row in self._read(self._sql.entries, guard_id, start, last)]
 
-    def guards(self) -> list[str]:
-        """Return the guards' identities, in the order of their creation."""
-        return [guard for (guard,) in self._read(self._sql.guards)]
+    def guards(self, owner: str | None = None) -> list[str]:
+        """Return the guards' identities, in the order of their creation; see `Ledger.guards`."""
+        return [guard for guard, whose in self._read(self._sql.guards) if owner in (None, whose)]
 
     def identity(self) -> str:
         """Return what tells this ledger from all others; made when it is first asked for."""
@@ -332,15 +383,17 @@ class SQLLedger(Ledger):
         documents: Mapping[str, str],
         entries: Iterable[Entry],
         retired: str | None = None,
+        owner: str = "",
     ) -> None:
         """Store a guard with its history, as it was in another ledger; see `Ledger.restore`."""
         check_texts(retired=retired or "")
-        check_creation(guard, state, documents.items())
+        check_creation(guard, state, documents.items(), owner)
         text = parameters_text(parameters)
+        content = self._content(documents.get(CONTENT), owner)
         with self._database.transaction() as cursor:
-            guard_id, stored = self._enter(cursor, guard, text, state, documents)
+            guard_id, known, stored = self._enter(cursor, guard, owner, content, text, state, documents)
             if stored is not None:
-                raise self._there_already(guard)
+                raise self._there_already(guard) if known == guard else self._same_records(known)
             chain = Chain(guard, first_digest(guard, text), check_history(entries))
             cursor.executemany(self._sql.add_entry, ((guard_id, *_FIELDS(entry), digest) for entry, digest in chain))
             sealed = self._seal(state, guard, "state", str(chain.asked), chain.head)
@@ -350,7 +403,7 @@ class SQLLedger(Ledger):
 
     def put_document(self, guard: str, name: str, text: str) -> None:
         """Keep a text with a guard; see `Ledger.put_document`."""
-        check_texts(name=name, text=text)
+        check_document(name, text)
         with self._database.transaction() as cursor:
             guard_id, *_, retired = self._locked(cursor, guard)
             self._check_retired(retired)

@@ -216,7 +216,7 @@ class SQLiteFile(Database):
                     for statement in self.statements.create:
                         connection.execute(statement)
                     connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-                    connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+                    connection.execute(f"PRAGMA user_version = {schema.FORMAT}")
                     connection.execute("COMMIT")
                     connection.execute("PRAGMA journal_mode = WAL")
                 with suppress(FileExistsError):  # another process was faster, and its file is as good
@@ -244,12 +244,14 @@ class SQLiteFile(Database):
             with closing(_connect(self._path, "mode=ro&immutable=1", self._timeout)) as connection:
                 connection.execute("PRAGMA writable_schema = ON")  # a process died in a checkpoint: no damage
                 (application,) = connection.execute("PRAGMA application_id").fetchone()
-                (version,) = connection.execute("PRAGMA user_version").fetchone()
+                (found_format,) = connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.Error as error:
             raise self._unusable(error) from None
+        if application == schema.UNRELEASED_ID:
+            raise migrations.earlier_format(self.location)
         if application != schema.APPLICATION_ID:
             raise LedgerUnusable(self.location, "it is not a ledger")
-        self._check_version(version)
+        migrations.check_format(self.location, found_format)
         if os.name == "posix" and found.st_mode & _OTHERS:
             raise LedgerUnusable(
                 self.location,
@@ -261,24 +263,16 @@ class SQLiteFile(Database):
         return found.st_dev, found.st_ino
 
     def _bring_up_to_date(self, cursor: sqlite3.Cursor) -> None:
-        """Give the tables of an earlier version this program's, in the transaction that is under way.
+        """Give the tables of an earlier format this program's, in the transaction that is under way.
 
-        The version is read again: the log may hold a later one than the file's header, and another process may
+        The format is read again: the log may hold a later one than the file's header, and another process may
         have been faster.
         """
-        (version,) = cursor.execute("PRAGMA user_version").fetchone()
-        self._check_version(version)
-        if version < schema.VERSION:
-            migrations.migrate(cursor, version)
-            cursor.execute(f"PRAGMA user_version = {schema.VERSION}")
-
-    def _check_version(self, version: int) -> None:
-        if not 1 <= version <= schema.VERSION:
-            raise LedgerUnusable(
-                self.location,
-                f"its tables have version {version}, this program knows versions up to {schema.VERSION}; "
-                "use the program that made it, or a newer one",
-            )
+        (found,) = cursor.execute("PRAGMA user_version").fetchone()
+        migrations.check_format(self.location, found)
+        migrations.migrate(cursor, self.statements, found)
+        if found < schema.FORMAT:
+            cursor.execute(f"PRAGMA user_version = {schema.FORMAT}")
 
     def _unusable(self, error: sqlite3.Error) -> LedgerUnusable:
         """Return an error that says what happened, and what to do."""

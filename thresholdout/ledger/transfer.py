@@ -9,7 +9,7 @@ from typing import Final
 
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerRetired
 from thresholdout.ledger.chain import Chain, first_digest
-from thresholdout.ledger.checks import parameters_text
+from thresholdout.ledger.checks import CONTENT, parameters_text
 from thresholdout.ledger.contract import Ledger
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.history_file import ExportedHistory, HistoryFile, write_history
@@ -31,7 +31,7 @@ def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> 
     ledger : Ledger
         Where the guard is.
     guard : str
-        The guard's fingerprint; one of ``ledger.guards()``.
+        What the ledger calls it; one of ``ledger.guards()``.
     file : str or path
         Where to. A file that is there is replaced once the new one is complete.
 
@@ -54,12 +54,13 @@ def export_history(ledger: Ledger, guard: str, file: str | os.PathLike[str]) -> 
     >>> import tempfile
     >>> from pathlib import Path
     >>> ledger = MemoryLedger()
-    >>> ledger.create("fingerprint", {"budget": 2}, "state 0")
+    >>> ledger.create("guard", {"budget": 2}, "state 0")
+    'guard'
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = Path(folder.name, "history.jsonl")
-    >>> export_history(ledger, "fingerprint", file).count
+    >>> export_history(ledger, "guard", file).count
     0
-    >>> verify_export(file, head=ledger.head("fingerprint")).parameters
+    >>> verify_export(file, head=ledger.head("guard")).parameters
     '{"budget": 2}'
     >>> folder.cleanup()
     """
@@ -152,7 +153,7 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     target : Ledger
         Where to; a ledger in a database.
     guard : str
-        The guard's fingerprint; one of ``source.guards()``.
+        What the source calls it; one of ``source.guards()``.
 
     Raises
     ------
@@ -161,7 +162,8 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     LedgerDamaged
         The history is not the one that was written. The source goes on if that is seen before it is retired.
     LedgerMismatch
-        The source has no such guard, or the target has it already; nothing is changed.
+        The source has no such guard, or the target has it already, or one of the same owner for the same records;
+        nothing is changed.
     LedgerRetired
         The guard was retired before, or is on its way to another ledger.
     LedgerUnusable
@@ -175,7 +177,8 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     again, with the same source and target, finishes what is missing and changes nothing else. Only the target that is
     named at the source can take the guard, because nobody could know that the first one has not got it.
 
-    The secrets stay at the source too; delete its file when it holds no other guard.
+    The secrets stay at the source too; delete its file when it holds no other guard. What the guard is called moves
+    with it; the digest by which its records are found again is made anew, see `thresholdout.ledger.recognition`.
     """
     if isinstance(target, MemoryLedger):
         raise InputError("target", "a ledger in memory", "one in a database, since the guard lives nowhere else then")
@@ -191,6 +194,9 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
     if why is None:
         if guard in target.guards():
             raise _there_already(target, guard)
+        content = source.document(guard, CONTENT)
+        if content is not None and (known := target.known(content, source.owner(guard))) is not None:
+            raise target._same_records(known)
         source.verify(guard)
         source.retire(guard, f"it was moved to {_place(target)}; if it is not there, move it again {mark}")
     elif not why.endswith(mark):
@@ -215,6 +221,7 @@ def _restore(source: Ledger, target: Ledger, guard: str) -> None:
         source.state(guard),
         documents,
         _chained(entries, source.location, guard, parameters, head),
+        owner=source.owner(guard),
     )
 
 

@@ -22,8 +22,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.thresholdout.ledger.contract_of_lists import ListsContract
 from tests.thresholdout.ledger.contract_of_threads import OTHER, ThreadsContract
-from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent, state_after
+from tests.thresholdout.ledger.mechanism import (
+    FIRST,
+    GUARD,
+    PARAMETERS,
+    SECRET,
+    Mechanism,
+    assert_consistent,
+    state_after,
+)
 from thresholdout.errors import (
     BudgetExhausted,
     InputError,
@@ -35,11 +44,36 @@ from thresholdout.errors import (
     LedgerUnusable,
     SharingError,
 )
-from thresholdout.ledger import JSON, Entry, Ledger, MemoryLedger
+from thresholdout.ledger import JSON, Asked, Entry, Ledger, MemoryLedger
 
-PARAMETERS: dict[str, JSON] = {"threshold": 0.1, "budget": 10, "grid": None, "bounds": [0.0, 1.0], "name": "größe"}
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+
+
+WRONG: list[dict[str, object]] = [
+    {"query": 1},
+    {"query": 3},
+    {"value": math.nan},
+    {"low": -math.inf},
+    {"high": math.inf},
+    {"low": 0.75, "high": 0.5},
+    {"risk": math.nan},
+    {"risk": 1e-300},
+    {"source": "\ud800"},
+    {"candidate": "a\0b"},
+    {"asker": None},
+]
+
+
+IMPOSSIBLE: list[dict[str, object]] = [
+    {"query": 1},
+    {"query": 4},
+    {"key": "key 1"},
+    {"key": ""},
+    {"value": math.nan},
+    {"list": 1},
+    {"list": 3},
+]
 
 
 def answered(entry: Entry, state: str) -> tuple[str, Entry]:
@@ -50,7 +84,7 @@ def measured(text: str) -> bytes:
     return b"%d:%s" % (len(text.encode()), text.encode())
 
 
-class LedgerContract(ThreadsContract, ABC):
+class LedgerContract(ThreadsContract, ListsContract, ABC):
     """Subclasses make an empty ledger."""
 
     @abstractmethod
@@ -222,19 +256,24 @@ class LedgerContract(ThreadsContract, ABC):
         assert ledger.entries(GUARD) == []
 
     @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(train=finite, value=finite, half_width=finite, lower=finite, upper=finite, name=texts)
+    @given(
+        numbers=st.tuples(*[finite] * 4),
+        ends=st.tuples(finite, finite).map(sorted),
+        risk=st.none() | st.floats(max_value=0.0, allow_nan=False),
+        words=st.tuples(*[texts] * 4),
+    )
     def test_numbers_and_names_come_back_exactly(
         self,
         ledger: Ledger,
-        train: float,
-        value: float,
-        half_width: float,
-        lower: float,
-        upper: float,
-        name: str,
+        numbers: tuple[float, ...],
+        ends: list[float],
+        risk: float | None,
+        words: tuple[str, ...],
     ) -> None:
         query = len(ledger.entries(GUARD)) + 1
-        computed = Entry(query, "", "", 0.0, value, half_width, "train", None, lower, upper)
+        (train, value, lower, upper), (name, source, candidate, asker) = numbers, words
+        bounds = (*ends, source, None, lower, upper, risk, None, candidate, asker)
+        computed = Entry(query, "", "", 0.0, value, *bounds)  # type: ignore[arg-type]
         entry, _ = ledger.ask(GUARD, None, train, name, lambda state: (state, computed))
         assert entry == replace(computed, key=entry.key, train=train, name=name)
         assert ledger.entries(GUARD)[-1] == entry
@@ -285,8 +324,8 @@ class LedgerContract(ThreadsContract, ABC):
         assert interrupts == 400
         assert_consistent(ledger)
 
-    @pytest.mark.parametrize("change", [{"query": 1}, {"query": 3}, {"value": math.nan}, {"half_width": math.inf}])
-    def test_an_entry_that_cannot_be_kept_is_refused(self, ledger: Ledger, change: dict[str, float]) -> None:
+    @pytest.mark.parametrize("change", WRONG)
+    def test_an_entry_that_cannot_be_kept_is_refused(self, ledger: Ledger, change: dict[str, object]) -> None:
         def wrong(state: str) -> tuple[str, Entry]:
             state, entry = Mechanism()(state)
             return state, replace(entry, **change)  # type: ignore[arg-type]
@@ -348,12 +387,14 @@ class LedgerContract(ThreadsContract, ABC):
         digest = hashlib.sha256(b"thresholdout-guard-1 %s %s" % (measured(GUARD), measured(text))).hexdigest()
         assert ledger.head(GUARD) == digest
         for number, (key, name, remaining) in enumerate([("a", "größe 😀", 9), ("b c", "", None)], 1):
-            computed = Entry(number, "", "", 0.0, 1 / 3, 1e-5, "train", remaining, -0.0, 2.0**60)
+            computed = Entry(number, "", "", 0.0, 1 / 3, -1e-5, 0.5, "train", remaining, -0.0, 2.0**60)
+            computed = replace(computed, risk=-0.5 if remaining else None, candidate="forest", asker="Zoë")
             ledger.ask(GUARD, key, 1, name, partial(answered, computed))
-            numbers = "".join(struct.pack("!d", x).hex() for x in (1.0, 1 / 3, 1e-5, 0.0, 2.0**60))
+            numbers = "".join(struct.pack("!d", x).hex() for x in (1.0, 1 / 3, -1e-5, 0.5, 0.0, 2.0**60))
             left = b"-" if remaining is None else b"%d" % remaining
-            line = b"thresholdout-entry-1 %s %d %s %s " % (digest.encode(), number, left, numbers.encode())
-            line += b" ".join(measured(part) for part in (GUARD, key, name, "train"))
+            risk = struct.pack("!d", -0.5).hex().encode() if remaining else b"-"
+            line = b"thresholdout-entry-1 %s %d %s - %s %s " % (digest.encode(), number, left, numbers.encode(), risk)
+            line += b" ".join(measured(part) for part in (GUARD, key, name, "train", "forest", "Zoë"))
             digest = hashlib.sha256(line).hexdigest()
             assert ledger.head(GUARD) == digest
         assert ledger.verify(GUARD, digest) == 2
@@ -453,9 +494,12 @@ class LedgerContract(ThreadsContract, ABC):
         assert ledger.document(GUARD, "labels") == f"{SECRET} label"
         assert_consistent(ledger)
 
-    @pytest.mark.parametrize("change", [{"query": 1}, {"query": 4}, {"key": "key 1"}, {"value": math.nan}, {"key": ""}])
-    def test_a_history_that_cannot_be_is_not_restored(self, ledger: Ledger, change: dict[str, float]) -> None:
-        entries = [Entry(i, f"key {i}", "", 0.0, 0.5, 0.1, "train", None, 0.0, 1.0) for i in (1, 2, 3)]
+    @pytest.mark.parametrize(
+        "change",
+        [{"query": 1}, {"query": 4}, {"key": "key 1"}, {"value": math.nan}, {"key": ""}, {"list": 1}, {"list": 3}],
+    )
+    def test_a_history_that_cannot_be_is_not_restored(self, ledger: Ledger, change: dict[str, object]) -> None:
+        entries = [Entry(i, f"key {i}", "", 0.0, 0.5, 0.4, 0.6, "train", None, 0.0, 1.0) for i in (1, 2, 3)]
         entries[1] = replace(entries[1], **change)  # type: ignore[arg-type]
         with pytest.raises(InputError):
             ledger.restore(OTHER, {}, FIRST, {"labels": "x"}, entries)
@@ -549,6 +593,9 @@ class LedgerContract(ThreadsContract, ABC):
             lambda: ledger.parameters(GUARD),
             lambda: ledger.entries(GUARD),
             lambda: ledger.find(GUARD, "a"),
+            lambda: ledger.ask_all(GUARD, [Asked(None, 0.5, "accuracy")], mechanism.all),
+            lambda: ledger.known("records"),
+            lambda: ledger.owner(GUARD),
             lambda: ledger.head(GUARD),
             lambda: ledger.verify(GUARD),
             lambda: ledger.retire(GUARD, "why"),

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from thresholdout.errors import BudgetExhausted
-from thresholdout.ledger import Entry, Ledger
+from thresholdout.ledger import JSON, Entry, Ledger
 
 SECRET = "s3cr3t-threshold"
 FIRST = f"{SECRET}:0:{'0' * 64}"
+PARAMETERS: dict[str, JSON] = {"threshold": 0.1, "budget": 10, "grid": None, "bounds": [0.0, 1.0], "name": "größe"}
 GUARD = hashlib.sha256(b"holdout").hexdigest()
 
 
@@ -55,5 +56,13 @@ class Mechanism:
         self.states.append(state)
         value = int.from_bytes(os.urandom(6)) / 2**48
         remaining = None if self.budget is None else self.budget - asked - 1
-        entry = Entry(asked + 1, "", "", 0.0, value, 0.05, "holdout", remaining, 0.0, 1.0)
+        entry = Entry(asked + 1, "", "", 0.0, value, value - 0.05, value + 0.05, "holdout", remaining, 0.0, 1.0)
         return next_state(state, value), entry
+
+    def all(self, state: str, new: Sequence[int]) -> tuple[str, list[Entry]]:
+        """Answer a list of questions."""
+        entries = []
+        for _ in new:
+            state, entry = self(state)
+            entries.append(entry)
+        return state, entries

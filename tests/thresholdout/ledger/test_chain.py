@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -14,11 +15,11 @@ from hypothesis import strategies as st
 
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism
 from thresholdout.errors import LedgerDamaged, LedgerUnusable
-from thresholdout.ledger import Entry, SQLLedger
+from thresholdout.ledger import CONTENT, Entry, SQLLedger
 from thresholdout.ledger.chain import first_digest, next_digest
 
 OTHER = "another guard"
-ENTRY = Entry(1, "a", "accuracy", 0.5, 0.25, 0.05, "holdout", 9, 0.0, 1.0)
+ENTRY = Entry(1, "a", "accuracy", 0.5, 0.25, 0.2, 0.3, "holdout", 9, 0.0, 1.0)
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def file(tmp_path: Path) -> Path:
     file = tmp_path / "guard.db"
     with SQLLedger(file) as ledger:
         for guard in (GUARD, OTHER):
-            ledger.create(guard, {"threshold": 0.1}, FIRST, {"labels": "text"})
+            ledger.create(guard, {"threshold": 0.1}, FIRST, {"labels": "text", CONTENT: guard})
             for number in range(1, 8):
                 ledger.ask(guard, f"key {number}", 0.5, "accuracy", Mechanism())
     return file
@@ -42,6 +43,7 @@ def tamper(file: Path, *statements: str) -> None:
         connection.commit()
 
 
+REST = "name, 1, 1, 1, 1, source, 1, 0, 1, NULL, NULL, '', '', digest FROM entries"
 OF_4 = "WHERE guard = 1 AND query = 4"
 CUT = (
     "DELETE FROM entries WHERE guard = 1 AND query > 4",
@@ -52,12 +54,16 @@ CUT = (
 @pytest.mark.parametrize(
     ("statements", "query"),
     [
-        *[((f"UPDATE entries SET {field} = {field} + 1 {OF_4}",), 4) for field in ("train", "value", "half_width")],
+        *[((f"UPDATE entries SET {field} = {field} + 1 {OF_4}",), 4) for field in ("train", "value", "low", "high")],
         *[((f"UPDATE entries SET {field} = {field} + 1e-15 {OF_4}",), 4) for field in ("lower", "upper")],
         ((f"UPDATE entries SET key = 'new' {OF_4}",), 4),
         ((f"UPDATE entries SET name = 'new' {OF_4}",), 4),
         ((f"UPDATE entries SET source = 'train' {OF_4}",), 4),
         ((f"UPDATE entries SET remaining = 3 {OF_4}",), 4),
+        ((f"UPDATE entries SET risk = -1.5 {OF_4}",), 4),
+        ((f"UPDATE entries SET list = 4 {OF_4}",), 4),
+        ((f"UPDATE entries SET candidate = 'new' {OF_4}",), 4),
+        ((f"UPDATE entries SET asker = 'new' {OF_4}",), 4),
         ((f"UPDATE entries SET digest = (SELECT digest FROM entries WHERE guard = 2 AND query = 4) {OF_4}",), 4),
         ((f"UPDATE entries SET query = 8 {OF_4}",), 4),
         ((f"DELETE FROM entries {OF_4}",), 4),
@@ -82,7 +88,10 @@ CUT = (
         (("DELETE FROM entries WHERE guard = 1",), 1),
         (("UPDATE guards SET head = (SELECT digest FROM entries WHERE guard = 1 AND query = 6) WHERE id = 1",), 7),
         (("UPDATE guards SET asked = 6 WHERE id = 1",), 7),
-        (("INSERT INTO entries SELECT 1, 8, 'n', name, 1, 1, 1, source, 1, 0, 1, digest FROM entries LIMIT 1",), 8),
+        (
+            (f"INSERT INTO entries SELECT 1, 8, 'n', {REST} LIMIT 1",),
+            8,
+        ),
         (("UPDATE guards SET parameters = '{}' WHERE id = 1",), 1),
         (("DELETE FROM entries WHERE guard = 1", "UPDATE guards SET asked = 0 WHERE id = 1"), None),
     ],
@@ -150,24 +159,31 @@ def test_questions_that_are_asked_meanwhile_do_no_harm(file: Path, monkeypatch: 
         ("DELETE FROM entries WHERE query = 7", "entries of a ledger are never deleted"),
         ("INSERT OR REPLACE INTO entries SELECT * FROM entries WHERE query = 7", "follow each other"),
         (
-            "INSERT OR REPLACE INTO entries SELECT guard, 8, key, name, 1, 1, 1, source, 1, 0, 1, digest "
-            "FROM entries WHERE query = 3",
+            f"INSERT OR REPLACE INTO entries SELECT guard, 8, key, {REST} WHERE query = 3",
             "each with a key of its own",
         ),
         (
-            "INSERT INTO entries SELECT guard, 9, 'n', name, 1, 1, 1, source, 1, 0, 1, digest FROM entries LIMIT 1",
+            f"INSERT INTO entries SELECT guard, 9, 'n', {REST} LIMIT 1",
             "follow each other",
         ),
         ("UPDATE documents SET text = 'forged'", "documents of a ledger never change"),
         ("DELETE FROM documents", "documents of a ledger are never deleted"),
         ("INSERT OR REPLACE INTO documents SELECT guard, name, 'forged' FROM documents", "documents .* never change"),
-        ("UPDATE guards SET parameters = '{}'", "identity and parameters never change"),
-        ("UPDATE guards SET fingerprint = 'other' WHERE id = 1", "identity and parameters never change"),
-        ("UPDATE guards SET id = 3 WHERE id = 1", "identity and parameters never change"),
+        ("UPDATE guards SET parameters = '{}'", "what a guard is never changes"),
+        ("UPDATE guards SET identity = 'other' WHERE id = 1", "what a guard is never changes"),
+        ("UPDATE guards SET owner = 'other' WHERE id = 1", "what a guard is never changes"),
+        ("UPDATE guards SET content = NULL WHERE id = 1", "what a guard is never changes"),
+        ("UPDATE guards SET id = 3 WHERE id = 1", "what a guard is never changes"),
         ("DELETE FROM guards", "guards of a ledger are never deleted"),
         ("INSERT OR REPLACE INTO guards SELECT * FROM guards WHERE id = 1", "guards of a ledger are never replaced"),
         (
-            "INSERT OR REPLACE INTO guards SELECT 3, fingerprint, 'fresh', '{}', 0, '', NULL FROM guards WHERE id = 1",
+            "INSERT OR REPLACE INTO guards SELECT 3, identity, '', NULL, 'fresh', '{}', 0, '', NULL FROM guards "
+            "WHERE id = 1",
+            "guards of a ledger are never replaced",
+        ),
+        (
+            "INSERT OR REPLACE INTO guards SELECT 3, 'new', '', content, 'fresh', '{}', 0, '', NULL FROM guards "
+            "WHERE id = 1",
             "guards of a ledger are never replaced",
         ),
         ("UPDATE guards SET retired = NULL WHERE id = 2", "a guard that was retired stays so"),
@@ -189,7 +205,7 @@ def test_an_answer_beside_a_forged_one_is_not_stored(file: Path) -> None:
     """An entry that somebody added by hand takes the number that the next question needs."""
     tamper(
         file,
-        "INSERT INTO entries SELECT 1, 8, 'n', name, 1, 1, 1, source, 1, 0, 1, digest FROM entries LIMIT 1",
+        f"INSERT INTO entries SELECT 1, 8, 'n', {REST} LIMIT 1",
     )
     with SQLLedger(file) as ledger:
         state = ledger.state(GUARD)
@@ -213,7 +229,13 @@ def test_different_texts_have_different_digests(one: tuple[str, ...], two: tuple
         (replace(ENTRY, query=11, remaining=1), replace(ENTRY, query=1, remaining=11)),
         (replace(ENTRY, remaining=None), replace(ENTRY, remaining=0)),
         (replace(ENTRY, lower=0.0, upper=1.0), replace(ENTRY, lower=1.0, upper=0.0)),
+        (replace(ENTRY, low=0.0, high=1.0), replace(ENTRY, low=1.0, high=0.0)),
         (replace(ENTRY, value=0.1 + 0.2), replace(ENTRY, value=0.3)),
+        (replace(ENTRY, risk=None), replace(ENTRY, risk=0.0)),
+        (replace(ENTRY, risk=-math.inf), replace(ENTRY, risk=-1.7e308)),
+        (replace(ENTRY, remaining=None, list=9), ENTRY),
+        (replace(ENTRY, candidate="a"), replace(ENTRY, asker="a")),
+        (replace(ENTRY, source="b 1:c"), replace(ENTRY, source="b", candidate="c")),
         (replace(ENTRY, name="b 1:c"), replace(ENTRY, name="b", source="c")),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,13 +22,16 @@ from thresholdout.ledger.history_file import ExportedHistory, HistoryFile, write
 GUARD = hashlib.sha256(b"holdout").hexdigest()
 PARAMETERS = '{"declared": {"budget": 2}}'
 ENTRIES = [
-    Entry(1, "a", "accuracy", 0.75, 0.75, 0.05, "train", 2, 0.0, 1.0),
-    Entry(2, "b", "größe", 0.75, 0.5, 0.0625, "holdout", 1, 0.0, 1.0),
-    Entry(3, "c", "", -2.5, -2.5, 0.125, "train", None, -4.0, 4.0),
+    Entry(1, "a", "accuracy", 0.75, 0.75, 0.7, 0.8, "train", 2, 0.0, 1.0),
+    Entry(2, "b", "größe", 0.75, 0.5, 0.4375, 0.5625, "holdout", 1, 0.0, 1.0, -0.25, 2, "forest", "Zoë"),
+    Entry(3, "c", "", -2.5, -2.5, -2.625, -2.375, "train", None, -4.0, 4.0, -math.inf, 2),
 ]
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 numbers = st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0)
+
+
+risks = st.none() | st.floats(max_value=-0.0, allow_nan=False).map(lambda x: x + 0.0)
 
 
 def measured(text: str) -> bytes:
@@ -39,10 +43,12 @@ def digests(guard: str, parameters: str, entries: list[Entry]) -> list[str]:
     """The chain, written a second time from its description in words."""
     found = [hashlib.sha256(b"thresholdout-guard-1 " + measured(guard) + b" " + measured(parameters)).hexdigest()]
     for e in entries:
-        bits = "".join(struct.pack(">d", x).hex() for x in (e.train, e.value, e.half_width, e.lower, e.upper))
+        bits = "".join(struct.pack(">d", x).hex() for x in (e.train, e.value, e.low, e.high, e.lower, e.upper))
         remaining = "-" if e.remaining is None else str(e.remaining)
-        line = f"thresholdout-entry-1 {found[-1]} {e.query} {remaining} {bits} ".encode()
-        line += b" ".join(measured(text) for text in (guard, e.key, e.name, e.source))
+        together = "-" if e.list is None else str(e.list)
+        risk = "-" if e.risk is None else struct.pack(">d", e.risk).hex()
+        line = f"thresholdout-entry-1 {found[-1]} {e.query} {remaining} {together} {bits} {risk} ".encode()
+        line += b" ".join(measured(text) for text in (guard, e.key, e.name, e.source, e.candidate, e.asker))
         found.append(hashlib.sha256(line).hexdigest())
     return found
 
@@ -60,11 +66,11 @@ def read(file: Path) -> tuple[ExportedHistory, list[Entry]]:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(texts, st.lists(st.tuples(texts, texts, numbers, numbers, texts, st.none() | st.integers(0, 2**40))))
+@given(texts, st.lists(st.tuples(texts, texts, numbers, numbers, texts, st.none() | st.integers(0, 2**40), risks)))
 def test_what_is_written_is_read(tmp_path: Path, guard: str, rows: list[tuple[Any, ...]]) -> None:
     entries = [
-        Entry(query, key, name, train, value, 0.25, source, remaining, -1.0, 2.0)
-        for query, (key, name, train, value, source, remaining) in enumerate(rows, 1)
+        Entry(query, key, name, train, value, 0.25, 0.5, source, remaining, -1.0, 2.0, risk, remaining, name, key)
+        for query, (key, name, train, value, source, remaining, risk) in enumerate(rows, 1)
     ]
     file = write(tmp_path / "history.jsonl", entries, guard)
     head = digests(guard, PARAMETERS, entries)[-1]
@@ -75,7 +81,7 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
     lines = write(tmp_path / "history.jsonl").read_bytes().decode("ascii").splitlines()
     expected = digests(GUARD, PARAMETERS, ENTRIES)
     assert json.loads(lines[0]) == {
-        "format": "thresholdout history",
+        "format": "thresholdout guard",
         "version": 1,
         "guard": GUARD,
         "parameters": PARAMETERS,
@@ -88,14 +94,27 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
         "name": "größe",
         "train": 0.75,
         "value": 0.5,
-        "half_width": 0.0625,
+        "low": 0.4375,
+        "high": 0.5625,
         "source": "holdout",
         "remaining": 1,
         "lower": 0.0,
         "upper": 1.0,
+        "risk": -0.25,
+        "list": 2,
+        "candidate": "forest",
+        "asker": "Zoë",
         "digest": expected[2],
     }
     assert [json.loads(line)["digest"] for line in lines[1:]] == expected[1:]
+    assert [json.loads(line)["risk"] for line in lines[1:]] == [None, -0.25, "-inf"]
+
+
+def test_an_export_of_before_the_first_release_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    file.write_text('{"format": "thresholdout history", "version": 1, "guard": "a", "parameters": "{}", "count": 0}\n')
+    with pytest.raises(LedgerUnusable, match=r"made before the first release, in a format that is not read any more"):
+        read(file)
 
 
 OTHER: dict[str, list[Any]] = {
@@ -110,7 +129,12 @@ OTHER: dict[str, list[Any]] = {
     "name": ["z", "grosse", 1],
     "train": [0.7500000000000001, 1, "0.75", None, 1e400],
     "value": [0.5000000000000001, True],
-    "half_width": [0.03125],
+    "low": [0.40625, 0.75],
+    "high": [0.59375, 1e999],
+    "risk": [None, -0.125, 0.5, "-inf", "inf", -1, -1e999],
+    "list": [None, 1, 2.0, "2"],
+    "candidate": ["", None],
+    "asker": ["zoe", 3],
     "source": ["train", ""],
     "remaining": [0, None, 1.0, "1"],
     "lower": [-1.0, -0.0],

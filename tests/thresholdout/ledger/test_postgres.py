@@ -18,7 +18,7 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism,
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout.errors import InputError, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.ledger import Ledger, SQLLedger, open_ledger
-from thresholdout.ledger.schema import VERSION
+from thresholdout.ledger.schema import FORMAT
 
 
 class TestPostgresLedger(LedgerContract):
@@ -93,8 +93,8 @@ def test_a_schema_that_is_not_a_ledger_is_left_alone(empty: str, server: Server)
 
 
 def test_tables_of_a_later_version_are_refused(address: str, server: Server) -> None:
-    server.run(f"UPDATE thresholdout.settings SET value = '{VERSION + 1}' WHERE name = 'version'", "emptied")
-    with pytest.raises(LedgerUnusable, match=f"version {VERSION + 1}, this program knows versions up to {VERSION}"):
+    server.run(f"UPDATE thresholdout.settings SET value = '{FORMAT + 1}' WHERE name = 'format'", "emptied")
+    with pytest.raises(LedgerUnusable, match=f"format {FORMAT + 1}, this program knows formats up to {FORMAT}"):
         open_ledger(address)
 
 
@@ -238,7 +238,7 @@ def test_two_ledgers_on_one_database(address: str) -> None:
 def test_guards_do_not_wait_for_each_other(address: str) -> None:
     with SQLLedger(address, timeout=5) as ledger, psycopg.connect(address) as other:
         ledger.create("another", {}, FIRST)
-        other.execute("SELECT 1 FROM thresholdout.guards WHERE fingerprint = %s FOR UPDATE", (GUARD,))
+        other.execute("SELECT 1 FROM thresholdout.guards WHERE identity = %s FOR UPDATE", (GUARD,))
         ledger.ask("another", None, 0.5, "accuracy", Mechanism())
         other.rollback()
         assert_consistent(ledger, "another")

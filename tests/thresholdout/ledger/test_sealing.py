@@ -232,7 +232,7 @@ def ask(ledger: Ledger) -> object:
 
 
 def test_sealed_values_can_not_be_swapped(file: Path) -> None:
-    change(file, "UPDATE guards SET state = (SELECT state FROM guards g WHERE g.fingerprint = ?)", OTHER)
+    change(file, "UPDATE guards SET state = (SELECT state FROM guards g WHERE g.identity = ?)", OTHER)
     refused(file, ask)
     refused(file, lambda ledger: ledger.state(GUARD))
     with SQLLedger(file, key=KEY) as ledger:
@@ -274,7 +274,7 @@ def test_what_is_not_sealed_does_not_open_in_a_sealed_ledger(file: Path, value: 
 
 
 def test_a_damaged_guard_harms_no_other(file: Path) -> None:
-    change(file, "UPDATE guards SET state = 'x' WHERE fingerprint = ?", OTHER)
+    change(file, "UPDATE guards SET state = 'x' WHERE identity = ?", OTHER)
     with SQLLedger(file, key=KEY) as ledger:
         assert ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism())[1]
         ledger.ask(GUARD, "d", 0.5, "accuracy", Mechanism())

@@ -143,7 +143,7 @@ def other_application(file: Path) -> None:
 def newer_ledger(file: Path) -> None:
     SQLLedger(file).close()
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 2")
 
 
 def ledger_without_version(file: Path) -> None:
@@ -172,8 +172,8 @@ def dangling_link(file: Path) -> None:
         (other_database, "it is not a ledger"),
         (other_database_with_log, "it is not a ledger"),
         (other_application, "it is not a ledger"),
-        (newer_ledger, "version 3, this program knows versions up to 2"),
-        (ledger_without_version, "version 0"),
+        (newer_ledger, "format 2, this program knows formats up to 1"),
+        (ledger_without_version, "format 0"),
         (folder, "it is not a file"),
         (pipe, "it is not a file"),
         (dangling_link, "there is no such file"),
@@ -511,8 +511,8 @@ def test_the_tables_refuse_a_second_answer(file: Path) -> None:
         for query, key in ((1, "b"), (2, "a")):
             with pytest.raises(sqlite3.IntegrityError):
                 connection.execute(
-                    "INSERT INTO entries SELECT guard, ?, ?, name, train, value, half_width, source, remaining, "
-                    "lower, upper, digest FROM entries",
+                    "INSERT INTO entries SELECT guard, ?, ?, name, train, value, low, high, source, remaining, "
+                    "lower, upper, risk, list, candidate, asker, digest FROM entries",
                     (query, key),
                 )
 

@@ -98,7 +98,7 @@ def test_any_history_goes_around(
 ) -> None:
     folder = tmp_path_factory.mktemp("any")
     entries = [
-        Entry(number, f"k{number}", name, train + 0.0, value + 0.0, 0.5, source, left, -1.0, 1.0)
+        Entry(number, f"k{number}", name, train + 0.0, value + 0.0, 0.5, 0.75, source, left, -1.0, 1.0)
         for number, (name, train, value, source, left) in enumerate(rows, 1)
     ]
     with SQLLedger(folder / "a.db") as old, SQLLedger(folder / "b.db", key=new_key()) as new, MemoryLedger() as copy:
@@ -303,7 +303,7 @@ def test_a_target_that_was_renamed_is_found_again(
         assert new.retired(GUARD) is None
 
 
-def refuse(*arguments: object) -> None:
+def refuse(*arguments: object, owner: str = "") -> None:
     raise LedgerUnusable("target", "the disk is full")
 
 

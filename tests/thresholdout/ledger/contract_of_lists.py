@@ -1,0 +1,151 @@
+"""The part of the contract of a ledger that is about owners, records and lists; `LedgerContract` has it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.thresholdout.ledger.contract_of_threads import OTHER
+from tests.thresholdout.ledger.mechanism import FIRST, GUARD, PARAMETERS, Mechanism, assert_consistent
+from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, LedgerRetired
+from thresholdout.ledger import CONTENT, Asked, ComputeAll, Entry, Ledger
+
+
+class ListsContract:
+    """Subclasses have a fixture ``ledger``, with one guard in it."""
+
+    # Whose guard it is, and for which records
+
+    def test_a_guard_is_found_by_its_records(self, ledger: Ledger) -> None:
+        assert ledger.known("records") is None
+        assert ledger.create("new", PARAMETERS, FIRST, {CONTENT: "records"}) == "new"
+        assert ledger.known("records") == "new"
+        assert ledger.known("record") is None
+        ledger.ask("new", None, 0.5, "accuracy", Mechanism())
+        state = ledger.state("new")
+        assert ledger.create("another", PARAMETERS, FIRST, {CONTENT: "records"}) == "new"
+        assert (ledger.guards(), ledger.state("new")) == ([GUARD, "new"], state)
+        with pytest.raises(LedgerMismatch, match="threshold"):
+            ledger.create("another", {**PARAMETERS, "threshold": 0.2}, FIRST, {CONTENT: "records"})
+        with pytest.raises(LedgerMismatch, match="of the same owner for the same records"):
+            ledger.restore("another", PARAMETERS, FIRST, {CONTENT: "records"}, [])
+        assert ledger.guards() == [GUARD, "new"]
+
+    def test_the_same_records_are_another_guard_for_another_owner(self, ledger: Ledger) -> None:
+        for owner in ("", "ann", "bob"):
+            assert ledger.known("records", owner) is None
+            assert ledger.create(f"of {owner}", PARAMETERS, FIRST, {CONTENT: "records"}, owner) == f"of {owner}"
+            assert (ledger.known("records", owner), ledger.owner(f"of {owner}")) == (f"of {owner}", owner)
+        assert ledger.guards("ann") == ["of ann"]
+        assert ledger.guards("") == [GUARD, "of "]
+        assert ledger.guards("nobody") == []
+        ledger.ask("of ann", None, 0.5, "accuracy", Mechanism())
+        assert (ledger.count("of ann"), ledger.count("of bob")) == (1, 0)
+        with pytest.raises(LedgerMismatch):
+            ledger.owner("none")
+        with pytest.raises(InputTypeError):
+            ledger.create("third", {}, FIRST, {}, owner=3)  # type: ignore[arg-type]
+
+    def test_the_records_of_a_guard_never_change(self, ledger: Ledger) -> None:
+        with pytest.raises(InputError, match="created with this document"):
+            ledger.put_document(GUARD, CONTENT, "records")
+        assert ledger.documents(GUARD) == ["labels"]
+
+    # Lists
+
+    def test_questions_that_are_asked_together_form_a_list(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        alone, _ = ledger.ask(GUARD, None, 0.5, "accuracy", mechanism)
+        asked = [Asked("a", 0.25, "first"), Asked(None, 0.5, "second"), Asked("c", 0.75, "third")]
+        answers = ledger.ask_all(GUARD, asked, mechanism.all)
+        entries = [entry for entry, _ in answers]
+        assert [repeated for _, repeated in answers] == [False] * 3
+        assert [entry.query for entry in entries] == [2, 3, 4]
+        assert [(entry.name, entry.train) for entry in entries] == [(q.name, q.train) for q in asked]
+        assert (entries[0].key, entries[2].key, len(entries[1].key)) == ("a", "c", 32)
+        assert [entry.list for entry in (alone, *entries)] == [None, 2, 2, 2]
+        after, _ = ledger.ask(GUARD, None, 0.5, "accuracy", mechanism)
+        ((single, _),) = ledger.ask_all(GUARD, [Asked(None, 0.5, "last")], mechanism.all)
+        assert (after.list, single.list) == (None, 6)
+        assert ledger.entries(GUARD) == [alone, *entries, after, single]
+        assert ledger.verify(GUARD, ledger.head(GUARD)) == 6
+        assert_consistent(ledger)
+
+    def test_a_list_that_is_repeated_costs_nothing(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        known, _ = ledger.ask(GUARD, "b", 0.5, "accuracy", mechanism)
+        asked = [Asked(key, 0.5, "accuracy") for key in "abc"]
+        places: list[tuple[int, ...]] = []
+
+        def compute(state: str, new: tuple[int, ...]) -> tuple[str, list[Entry]]:
+            places.append(new)
+            return mechanism.all(state, new)
+
+        answers = ledger.ask_all(GUARD, asked, compute)
+        assert [repeated for _, repeated in answers] == [False, True, False]
+        assert answers[1][0] == known
+        assert [entry.query for entry, _ in answers] == [2, 1, 3]
+        assert places == [(0, 2)]
+        state = ledger.state(GUARD)
+        again = ledger.ask_all(GUARD, asked, compute)
+        assert again == [(entry, True) for entry, _ in answers]
+        assert (places, ledger.state(GUARD)) == ([(0, 2)], state)
+        with pytest.raises(InputError, match="'c' was asked with train value"):
+            ledger.ask_all(GUARD, [Asked("new", 0.5, ""), Asked("c", 0.25, "")], compute)
+        assert ledger.find(GUARD, "new") is None
+        assert_consistent(ledger)
+
+    @pytest.mark.parametrize("failing", [ValueError, KeyboardInterrupt])
+    def test_a_list_is_stored_as_a_whole_or_not_at_all(self, ledger: Ledger, failing: type[BaseException]) -> None:
+        asked = [Asked(key, 0.5, "accuracy") for key in "abc"]
+        mechanism = Mechanism()
+
+        def fails(state: str, new: tuple[int, ...]) -> tuple[str, list[Entry]]:
+            raise failing("on purpose")
+
+        def short(state: str, new: tuple[int, ...]) -> tuple[str, list[Entry]]:
+            after, entries = mechanism.all(state, new)
+            return after, entries[:2]
+
+        def wrong(state: str, new: tuple[int, ...]) -> tuple[str, list[Entry]]:
+            after, entries = mechanism.all(state, new)
+            return after, [*entries[:2], replace(entries[2], value=math.nan)]
+
+        def numbered(state: str, new: tuple[int, ...]) -> tuple[str, list[Entry]]:
+            after, entries = mechanism.all(state, new)
+            return after, [*entries[:2], replace(entries[2], query=7)]
+
+        cases: list[tuple[ComputeAll, type[BaseException], str]] = [
+            (fails, failing, "on purpose"),
+            (short, LedgerError, "answered 2 of 3 questions"),
+            (wrong, InputError, "a value is nan"),
+            (numbered, LedgerError, "numbered question 3 as 7"),
+        ]
+        for compute, error, words in cases:
+            with pytest.raises(error, match=words):
+                ledger.ask_all(GUARD, asked, compute)
+            assert (ledger.entries(GUARD), ledger.state(GUARD)) == ([], FIRST)
+        assert len(ledger.ask_all(GUARD, asked, mechanism.all)) == 3
+        assert_consistent(ledger)
+
+    @pytest.mark.parametrize(
+        ("asked", "words"),
+        [
+            ([], "no questions"),
+            ([Asked("a", 0.5, ""), Asked("a", 0.5, "")], "two questions with the key 'a'"),
+            ([Asked("a", math.nan, "")], "finite"),
+            ([Asked("", 0.5, "")], "an empty string"),
+        ],
+    )
+    def test_lists_that_cannot_be_are_refused(self, ledger: Ledger, asked: list[Asked], words: str) -> None:
+        mechanism = Mechanism()
+        with pytest.raises(InputError, match=words):
+            ledger.ask_all(GUARD, asked, mechanism.all)
+        with pytest.raises(LedgerMismatch):
+            ledger.ask_all(OTHER, [Asked("a", 0.5, "")], mechanism.all)
+        assert mechanism.states == []
+        ledger.retire(GUARD, "why")
+        with pytest.raises(LedgerRetired):
+            ledger.ask_all(GUARD, [Asked("a", 0.5, "")], mechanism.all)

@@ -1,0 +1,46 @@
+"""Intervals around a value, rounded to the safe side."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["interval_around", "larger_side"]
+
+
+def interval_around(value: float, half_width: float, lower: float, upper: float) -> tuple[float, float]:
+    """Return the numbers of a range that are within a half-width of a value, rounded outwards.
+
+    Parameters
+    ----------
+    value : float
+        Where the interval is.
+    half_width : float
+        How far it reaches to both sides; may be infinite.
+    lower, upper : float
+        The range: whatever the interval is about lies in it.
+
+    Examples
+    --------
+    >>> interval_around(0.75, 0.5, 0.0, 1.0)
+    (0.25, 1.0)
+    """
+    return max(lower, -_added(half_width, -value)), min(upper, _added(value, half_width))
+
+
+def larger_side(value: float, low: float, high: float) -> float:
+    """Return how far the ends of an interval are from a value, the larger of both, rounded up.
+
+    Examples
+    --------
+    >>> larger_side(0.75, 0.25, 1.0)
+    0.5
+    """
+    return max(_added(high, -value), _added(value, -low))
+
+
+def _added(a: float, b: float) -> float:
+    """Return a sum, rounded up; what is lost by rounding is known exactly [Knuth, TAOCP 2, 4.2.2, Theorem B]."""
+    total = a + b
+    shift = total - a
+    lost = (a - (total - shift)) + (b - shift)
+    return math.nextafter(total, math.inf) if lost > 0.0 else total

@@ -1,0 +1,69 @@
+"""How a ledger in a database finds the guard of records that it has seen before.
+
+What a guard is called says nothing about its records. Beside the name stands a digest of the records and of the owner,
+made with a secret of the ledger. Without the secret nobody can tell from the digest which records they are, not even
+who knows all of them but one label; and the same records have other digests for another owner, and in another ledger.
+
+The records' own identity is a secret document of the guard, `thresholdout.ledger.CONTENT`. A guard that moves takes it
+along, and the ledger that it comes to makes a digest with its own secret. A digest that moved as it is could only be
+found with the first ledger's secret, which then would serve in two places.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from typing import TYPE_CHECKING
+
+from thresholdout.ledger.sealing import SECRET, check_seal
+
+if TYPE_CHECKING:
+    from thresholdout.ledger.database import Database
+    from thresholdout.ledger.sealing import Seal
+
+__all__ = ["keyed_digest", "secret_of"]
+
+
+def keyed_digest(secret: str, owner: str, content: str) -> str:
+    """Return what a ledger finds an owner's guard by: 64 hexadecimal digits.
+
+    Parameters
+    ----------
+    secret : str
+        The ledger's secret, in hexadecimal digits.
+    owner, content : str
+        Whose guard, and for which records.
+
+    Examples
+    --------
+    >>> keyed_digest("00", "a", "bc") == keyed_digest("00", "ab", "c")
+    False
+    """
+    about = f"{len(owner.encode())}:{owner}{content}"
+    return hmac.new(bytes.fromhex(secret), about.encode(), "sha256").hexdigest()
+
+
+def secret_of(database: Database, seal: Seal) -> str:
+    """Return the secret of a ledger, 256 random bits in hexadecimal digits; made when it is first asked for.
+
+    Parameters
+    ----------
+    database : Database
+        Where the ledger is.
+    seal : Seal
+        What seals its secrets.
+
+    Raises
+    ------
+    LedgerSealed, LedgerDamaged
+        The secret does not open.
+    """
+    statements = database.statements
+    with database.reading() as cursor:
+        row = cursor.execute(statements.setting, (SECRET,)).fetchone()
+    if row is None:
+        with database.transaction() as cursor:
+            cursor.execute(statements.put_setting, (SECRET, seal.put(secrets.token_hex(32), "setting", SECRET)))
+            check_seal(database, cursor, seal)
+            row = cursor.execute(statements.setting, (SECRET,)).fetchone()  # another process may have been faster
+    return seal.get(str(row[0]), "setting", SECRET)
