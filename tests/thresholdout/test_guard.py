@@ -123,7 +123,7 @@ def test_an_error_on_the_holdout_does_not_show_it() -> None:
     assert str(secret) not in shown
     assert guard.remaining == 2
     (row,) = guard.history.to_dict("records")
-    assert (row["source"], row["value"], row["half_width"]) == ("failed", row["train"], 1.0)
+    assert (row["source"], row["value"], row["low"], row["high"]) == ("failed", row["train"], 0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ def test_any_number_of_answers_from_the_holdout_never_raises() -> None:
     guard = make(threshold=1e-6, noise_scale=1e-9, grid=1 / 64, queries=None, budget=None, noise=SeededNoise(1))
     sources = {guard.ask(0.9, np.arange(N) % 2).source for _ in range(1500)}
     assert sources == {"holdout"}
-    assert guard.history["half_width"].max() == 1.0
+    assert (guard.history["low"].min(), guard.history["high"].max()) == (0.0, 1.0)
 
 
 def test_a_key_names_one_question_with_its_range() -> None:

@@ -212,7 +212,7 @@ def test_bits_that_failures_tell_are_not_certified(mechanism: str) -> None:
             known[key] = 1
     assert [known[X[i, 0]] for i in range(40)] == y[:40].tolist()
     answer = guard.ask(lambda X, y: np.asarray([known.get(x, 0) for x in X[:, 0]]) == y)
-    assert answer.half_width == 1.0
+    assert answer.interval == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("error", [SystemExit, GeneratorExit, type("Panic", (BaseException,), {})])

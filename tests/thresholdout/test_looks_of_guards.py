@@ -112,7 +112,7 @@ def test_looks_that_no_certificate_covers() -> None:
     assert guard.looks == Composed([])
     after = guard.record_look(GaussianAnswer(10.0), void=True)
     assert after.route == "none"
-    assert guard.ask(0.25, HOLDOUT < 2500).half_width == 1.0
+    assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
 
 
 def test_mechanisms_that_no_look_is_proved_for() -> None:
@@ -120,15 +120,16 @@ def test_mechanisms_that_no_look_is_proved_for() -> None:
     with pytest.raises(InputError, match="'gaussian'"):
         guard.record_look(BlackBox(0.01))
     guard.record_look(BlackBox(0.01), void=True)
-    assert guard.ask(0.25, HOLDOUT < 2500).half_width == 1.0
+    assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("parameters", [GuessAndCheckParameters(tolerance=0.1), LadderParameters(0.01)])
 def test_half_widths_that_mechanisms_state_are_not_believed_after_a_look(parameters: object) -> None:
     guard = make(mechanism=parameters)
-    before = guard.ask(0.25, HOLDOUT < 2500).half_width
+    low, high = guard.ask(0.25, HOLDOUT < 2500).interval
     guard.record_look(BlackBox(0.01), void=True)
-    assert guard.ask(0.25, HOLDOUT < 2600).half_width == 1.0 > before
+    assert guard.ask(0.25, HOLDOUT < 2600).interval == (0.0, 1.0)
+    assert high - low < 1.0
 
 
 def test_no_event() -> None:
@@ -165,7 +166,7 @@ def test_a_question_while_a_first_look_is_recorded(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(ledger, "put_document", late)
     assert one.record_look(GaussianAnswer(500.0), first=True).chosen is None
-    assert two.ask(0.25, HOLDOUT < 2600).half_width == 1.0
+    assert two.ask(0.25, HOLDOUT < 2600).interval == (0.0, 1.0)
 
 
 def test_two_first_looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

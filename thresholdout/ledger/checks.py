@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isclose, isfinite
 from typing import Final, TypeAlias
 
-from thresholdout.errors import InputError, InputTypeError
+from thresholdout.errors import InputError, InputTypeError, LedgerUnusable
 from thresholdout.ledger.entry import Asked, Entry
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "check_repeat",
     "check_slice",
     "check_texts",
+    "earlier_format",
     "fresh_key",
     "parameters_text",
 ]
@@ -199,6 +200,15 @@ def check_document(name: str, text: str) -> None:
     check_texts(name=name, text=text)
     if name == CONTENT:
         raise InputError("name", repr(name), "another name; a guard is created with this document, or never has it")
+
+
+def earlier_format(location: str) -> LedgerUnusable:
+    """Return the error for what was made before the first release."""
+    return LedgerUnusable(
+        location,
+        "it was made before the first release, in a format that is not read any more; "
+        "make a new guard in another ledger, for records that were not asked about",
+    )
 
 
 def _check_encodable(argument: str, text: str) -> None:

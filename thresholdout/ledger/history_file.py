@@ -23,9 +23,8 @@ from typing import IO, Any, Final, Self
 
 from thresholdout.errors import LedgerDamaged, LedgerUnusable
 from thresholdout.ledger.chain import first_digest, next_digest
-from thresholdout.ledger.checks import JSON, check_texts
+from thresholdout.ledger.checks import JSON, check_texts, earlier_format
 from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.migrations import earlier_format
 
 __all__ = ["ExportedHistory", "HistoryFile", "write_history"]
 

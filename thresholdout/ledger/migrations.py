@@ -16,7 +16,7 @@ from thresholdout.ledger import schema
 if TYPE_CHECKING:
     from thresholdout.ledger.database import Cursor
 
-__all__ = ["STEPS", "Step", "check_format", "earlier_format", "migrate"]
+__all__ = ["STEPS", "Step", "check_format", "migrate"]
 
 Step: TypeAlias = "Callable[[Cursor, schema.Statements], object]"
 """Changes the tables, given a cursor and the statements of the database's dialect."""
@@ -46,15 +46,6 @@ def check_format(location: str, found: int) -> None:
             f"its tables have format {found}, this program knows formats up to {schema.FORMAT}; "
             "use the program that made it, or a newer one",
         )
-
-
-def earlier_format(location: str) -> LedgerUnusable:
-    """Return the error for what was made before the first release."""
-    return LedgerUnusable(
-        location,
-        "it was made before the first release, in a format that is not read any more; "
-        "make a new guard in another ledger, for records that were not asked about",
-    )
 
 
 def migrate(cursor: Cursor, statements: schema.Statements, found: int) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.errors import InputError, LedgerError, LedgerUnusable, ThresholdoutError
 from thresholdout.ledger import migrations, schema
+from thresholdout.ledger.checks import earlier_format
 from thresholdout.ledger.database import Cursor, Database
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ class PostgresServer(Database):
         cursor = _Cursor(connection, None)
         row = cursor.execute(self.statements.setting, ("format",)).fetchone() if known else None
         if known and row is None and cursor.execute(self.statements.setting, ("version",)).fetchone() is not None:
-            raise migrations.earlier_format(self.location)
+            raise earlier_format(self.location)
         if row is None or not str(row[0]).isdecimal():
             raise LedgerUnusable(self.location, f"its schema {SCHEMA} is not a ledger")
         return int(row[0])

@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 from thresholdout.errors import LedgerError, LedgerUnusable
 from thresholdout.ledger import migrations, schema
+from thresholdout.ledger.checks import earlier_format
 from thresholdout.ledger.database import Database
 
 __all__ = ["SQLiteFile"]
@@ -248,7 +249,7 @@ class SQLiteFile(Database):
         except sqlite3.Error as error:
             raise self._unusable(error) from None
         if application == schema.UNRELEASED_ID:
-            raise migrations.earlier_format(self.location)
+            raise earlier_format(self.location)
         if application != schema.APPLICATION_ID:
             raise LedgerUnusable(self.location, "it is not a ledger")
         migrations.check_format(self.location, found_format)
