@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.answer import Answer, Source
-from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged, LedgerRetired
+from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.ledger.checks import check_repeat
 from thresholdout.mechanisms import Ladder, Mechanism, Outcome
 from thresholdout.silence import silence
@@ -100,10 +100,8 @@ class Steps:
         try:
             return self._mechanism.restore(_split(text)[1])
         except InputError:
-            why = self._ledger.retired(self._id)
-        if why is None:
-            raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
-        raise LedgerRetired(self._ledger.location, why)
+            pass
+        raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
 
     def refusal(self) -> BudgetExhausted | None:
         """Return why no new question is answered, or ``None``."""

@@ -250,7 +250,7 @@ def test_history_shows_nothing_secret() -> None:
     history = guard.history
     assert list(history["source"]) == ["holdout", "train"]
     assert list(history["remaining"]) == [2, 2]
-    assert not np.isin(secret.mean(), history.select_dtypes("float").to_numpy())
+    assert not np.isin(secret.mean(), history.select_dtypes("float64").to_numpy())
     assert {"query", "name", "train", "value", "half_width"} <= set(history.columns)
 
 
@@ -371,7 +371,7 @@ def test_every_mechanism_answers_within_its_half_width_and_goes_on(
         best = max(best, truth)
         answer = guard.ask(truth, np.arange(N) % 10 >= k, key=str(k))
         assert abs(answer.value - (best if answer.about == "best" else truth)) <= answer.half_width < 1
-        assert answer.half_width <= guard.certificate.tolerance
+        assert answer.half_width <= guard.certificate.tolerance + 2 * math.ulp(1.0)  # its ends are rounded outwards
         assert (answer.about == "best") == (mechanism == "ladder")
     again = reopened()
     assert again.remaining == guard.remaining

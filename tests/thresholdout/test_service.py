@@ -10,9 +10,10 @@ import pytest
 
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
-from thresholdout.ledger import MemoryLedger
+from thresholdout.ledger import CONTENT, MemoryLedger
 from thresholdout.mechanisms import SplittingParameters
 from thresholdout.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
+from thresholdout.opening import ORDER
 from thresholdout.service import PredictionGuard, read_table
 from thresholdout.tables import as_numbers, labels_of, numbers, shared_content, sorted_by
 
@@ -381,4 +382,4 @@ def test_a_guard_without_labels_is_refused_and_left_as_it_is() -> None:
         PredictionGuard.create(ledger, train, holdout, label="y", queries=9, budget=2, allow_equal_rows=True)
     with pytest.raises(LedgerUnusable, match="holds no labels"):
         PredictionGuard.open(ledger)
-    assert [ledger.documents(identity) for identity in ledger.guards()] == [[]]
+    assert [ledger.documents(identity) for identity in ledger.guards()] == [[CONTENT, ORDER]]
