@@ -34,4 +34,4 @@ def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
     names.insert(names.index("high") + 1, "half_width")
     values = attrgetter(*names)
     frame = pd.DataFrame(map(values, entries), columns=names)
-    return frame.astype({"query": "Int64", "remaining": "Int64", "risk": "Float64", "list": "Int64"})
+    return frame.astype({"query": "Int64", "remaining": "Int64", "risk": "float64", "list": "Int64"})

@@ -250,7 +250,7 @@ def test_history_shows_nothing_secret() -> None:
     history = guard.history
     assert list(history["source"]) == ["holdout", "train"]
     assert list(history["remaining"]) == [2, 2]
-    assert not np.isin(secret.mean(), history.select_dtypes("float64").to_numpy())
+    assert not np.isin(secret.mean(), history.select_dtypes("float").to_numpy())
     assert {"query", "name", "train", "value", "half_width"} <= set(history.columns)
 
 
