@@ -17,6 +17,7 @@ LAYERS = {
     "thresholdout.answer": 2,
     "thresholdout.learning": 3,
     "thresholdout.auditing": 3,
+    "thresholdout.private_socket": 2,
     "thresholdout.sharing": 2,
     "thresholdout.fingerprint": 2,
     "thresholdout.metrics": 2,

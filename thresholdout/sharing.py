@@ -8,8 +8,8 @@ The process of a shared object starts one thread that listens when something is 
 keeps no process alive; when the process ends, its handles say so. A shared object lives as long as its process, since
 nobody can know whether a handle to it is still on its way.
 
-Handles are secrets in so far as who has one may ask questions. Connections are local, and both sides prove that they
-know a random key before anything else is read.
+Handles are secrets in so far as who has one may ask questions. Connections go through a socket that only this user can
+reach (`thresholdout.private_socket`), and both sides prove that they know a random key before anything else is read.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from thresholdout.errors import SharingError
+from thresholdout.private_socket import check_private, hung_up_after, listen, remove
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -36,6 +37,12 @@ __all__ = ["Elsewhere", "Handle", "Shared", "dumps", "same", "share"]
 
 _ATTEMPTS: Final = 3
 """How often a request is sent when connections break; a question carries a key, so that it is answered once."""
+
+_DEADLINE: Final = 20.0
+"""Seconds in which who connects has to prove that he knows the key."""
+
+_CLIENTS: Final = 1000
+"""The most connections at a time."""
 
 
 class Shared(ABC):
@@ -68,8 +75,8 @@ class Handle:
 
     Attributes
     ----------
-    address : str or tuple
-        Where its process listens.
+    address : str
+        The socket where its process listens.
     authkey : bytes
         What both sides must know.
     token : str
@@ -78,7 +85,7 @@ class Handle:
         Which process it is, for messages.
     """
 
-    address: str | tuple[str, int]
+    address: str
     authkey: bytes = field(repr=False)
     token: str = field(repr=False)
     owner: str
@@ -189,7 +196,7 @@ class _Office:
             if known is not None:
                 return known
             if self._listener is None:
-                self._listener = _listen()
+                self._listener = listen(backlog=128)
                 threading.Thread(target=self._accept, name="thresholdout-sharing", daemon=True).start()
             owner = f"process {os.getpid()} on {socket.gethostname()}"
             handle = Handle(self._listener.address, self._authkey, secrets.token_hex(16), owner)
@@ -206,7 +213,9 @@ class _Office:
         """Listen no more."""
         self._closed = True
         if self._listener is not None:
+            address = self._listener.address
             self._listener.close()
+            remove(address)
 
     def inherited(self) -> None:
         """Give up, in a forked child, what belongs to its parent: the objects become what asks the parent's."""
@@ -228,17 +237,27 @@ class _Office:
                     return
                 time.sleep(0.1)  # no descriptors left, say; there may be some later
                 continue
-            threading.Thread(target=self._serve, args=(connection,), name="thresholdout-answers", daemon=True).start()
+            if len(self._open) >= _CLIENTS:
+                connection.close()
+                continue
+            self._open.add(connection)
+            try:
+                threading.Thread(
+                    target=self._serve, args=(connection,), name="thresholdout-answers", daemon=True
+                ).start()
+            except RuntimeError:  # no threads left, say
+                self._open.discard(connection)
+                connection.close()
 
     def _serve(self, connection: Connection) -> None:
         """Answer one connection, request by request, until it is closed."""
         from multiprocessing import AuthenticationError
         from multiprocessing.connection import answer_challenge, deliver_challenge
 
-        self._open.add(connection)
         with contextlib.suppress(EOFError, OSError, AuthenticationError), connection:
-            deliver_challenge(connection, self._authkey)
-            answer_challenge(connection, self._authkey)
+            with hung_up_after(connection, _DEADLINE):
+                deliver_challenge(connection, self._authkey)
+                answer_challenge(connection, self._authkey)
             while True:
                 connection.send_bytes(self._reply(connection.recv_bytes()))
         self._open.discard(connection)
@@ -269,30 +288,32 @@ class _Clients:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: dict[str | tuple[str, int], list[Connection]] = {}
+        self._idle: dict[tuple[str, bytes], list[Connection]] = {}
 
     def take(self, handle: Handle) -> Connection:
         """Return a connection that nobody else uses."""
         with self._lock:
-            idle = self._idle.get(handle.address)
+            idle = self._idle.get((handle.address, handle.authkey))
             if idle:
                 return idle.pop()
         from multiprocessing import AuthenticationError
         from multiprocessing.connection import Client
 
         try:
-            return Client(handle.address, authkey=handle.authkey)
+            check_private(handle.address)
+            return Client(handle.address, "AF_UNIX", authkey=handle.authkey)
         except (OSError, EOFError, AuthenticationError) as error:
             raise SharingError(
                 f"the {handle.owner}, which holds this guard, does not answer ({type(error).__name__}): it has ended, "
-                "or runs on another machine. Make the guard in this process, with the same data and the same ledger "
-                "(ledger='guard.db'), or let the process that holds it ask: GuardedSearchCV does so"
+                f"runs on another machine, or has {_CLIENTS} connections already. Make the guard in this process, with "
+                "the same data and the same ledger (ledger='guard.db'), or let the process that holds it ask: "
+                "GuardedSearchCV does so"
             ) from None
 
     def give_back(self, handle: Handle, connection: Connection) -> None:
         """Keep a connection for the next request."""
         with self._lock:
-            self._idle.setdefault(handle.address, []).append(connection)
+            self._idle.setdefault((handle.address, handle.authkey), []).append(connection)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
@@ -305,16 +326,6 @@ def _attach(kind: type[Shared], handle: Handle) -> Shared:
     """Return the object of a handle: itself where it lives, what asks it elsewhere."""
     here = _office.find(handle)
     return kind.elsewhere(handle) if here is None else here
-
-
-def _listen() -> Any:
-    """Listen on a socket in a directory of this user, or on the loopback where there are no such sockets."""
-    from multiprocessing.connection import Listener
-
-    try:
-        return Listener(backlog=128)
-    except OSError:  # the name of the directory for temporary files may be too long for a socket
-        return Listener(("localhost", 0), backlog=128)
 
 
 def dumps(thing: object) -> bytes:

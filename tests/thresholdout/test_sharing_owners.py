@@ -51,7 +51,7 @@ def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes]
     guard, scorer, split = pickle.loads(text)
     assert isinstance(guard, RemoteGuard)
     assert guard.ask(0.5, np.ones(40)).query == 1
-    assert list(tmp_path.rglob("listener-*"))
+    assert list(tmp_path.rglob("tho-*/listener"))
     _, errors = process.communicate("end\n", timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert not list(tmp_path.rglob("*"))
@@ -125,7 +125,7 @@ def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
         guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
                              budget=2, mechanism="thresholdout")
         from thresholdout.sharing import share
-        print(share(guard).address[0], share(guard).call("remaining"))
+        print(share(guard).address, share(guard).call("remaining"))
     """
     run = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code)],
@@ -134,14 +134,18 @@ def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
         check=True,
         env={**os.environ, "TMPDIR": str(folder)},
     )
-    assert (run.stdout, run.stderr) == ("127.0.0.1 2\n", "")
+    address, remaining = run.stdout.split()
+    assert (remaining, run.stderr) == ("2", "")
+    assert Path(address).is_absolute()  # a socket's name: the loopback would be open to every user
+    assert not address.startswith(str(folder))
+    assert not Path(address).parent.exists()
 
 
 def test_a_listener_survives_trouble_and_ends_with_its_office() -> None:
     class Troubled:
         """A listener that fails once, then is closed."""
 
-        failures = 0
+        failures, address = 0, ""
 
         def accept(self) -> Any:
             self.failures += 1

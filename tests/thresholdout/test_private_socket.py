@@ -1,0 +1,157 @@
+"""Who else may be on the machine: nobody but this user reaches the socket, and nobody holds it up."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+from thresholdout import Thresholdout, private_socket, sharing
+from thresholdout.errors import SharingError
+from thresholdout.private_socket import check_private, listen, remove
+from thresholdout.sharing import Handle, _Clients, share
+
+
+@pytest.fixture
+def handle() -> Handle:
+    records = np.arange(200.0)
+    return share(Thresholdout(records, queries=10, budget=2, mechanism="thresholdout"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A short folder that only its owner can use."""
+    found = Path(tempfile.mkdtemp(prefix="t-"))
+    yield found
+    for each in sorted(found.rglob("*"), reverse=True):
+        each.rmdir() if each.is_dir() else each.unlink()
+    found.rmdir()
+
+
+def test_a_key_in_a_readable_file_opens_nothing_to_others(tmp_path: Path) -> None:
+    """What unpickles requests must be behind something that no other user can pass."""
+    records = np.arange(200.0)
+    guard = Thresholdout(records, train=records + 0.5, queries=10, budget=2, mechanism="thresholdout")
+    joblib.dump(guard, tmp_path / "search.joblib")
+    assert share(guard).authkey in (tmp_path / "search.joblib").read_bytes()  # so this is not what keeps them out
+    listener = sharing._office._listener
+    assert listener._listener._family == "AF_UNIX"
+    found = os.stat(Path(share(guard).address).parent)
+    assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o700, os.geteuid())
+
+
+def test_there_is_no_network_when_no_folder_is_found(monkeypatch: pytest.MonkeyPatch, handle: Handle) -> None:
+    monkeypatch.setattr(private_socket, "_places", lambda: iter(["/nowhere", "/proc"]))
+    with pytest.raises(SharingError, match="TMPDIR"):
+        listen(1)
+    monkeypatch.delattr(socket, "AF_UNIX")
+    with pytest.raises(SharingError, match="TMPDIR"):
+        listen(1)
+
+
+def test_a_folder_for_temporary_files_as_the_message_asks(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with listen(1) as listener:
+        address = str(listener.address)
+        assert address.startswith(str(folder))
+        check_private(address)
+    remove(address)
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o770, 0o707])
+def test_a_folder_that_others_can_use_is_refused(folder: Path, mode: int, handle: Handle) -> None:
+    """Whoever has read the key may listen under an old name, and answer with what runs code."""
+    own = folder / "tho-1"
+    own.mkdir(mode=0o700)
+    check_private(str(own / "listener"))
+    own.chmod(mode)
+    with pytest.raises(SharingError, match=r"ledger='guard\.db'"):
+        Handle(str(own / "listener"), handle.authkey, handle.token, "process of another").call("remaining")
+    own.chmod(0o700)
+    folder.chmod(0o777)  # others could put a folder of their own in its place
+    with pytest.raises(SharingError, match=r"ledger='guard\.db'"):
+        check_private(str(own / "listener"))
+    folder.chmod(0o1777)
+    check_private(str(own / "listener"))
+    folder.chmod(0o700)
+
+
+def test_a_link_in_the_place_of_the_folder_is_refused(folder: Path) -> None:
+    (folder / "real").mkdir(mode=0o700)
+    (folder / "link").symlink_to(folder / "real")
+    with pytest.raises(SharingError):
+        check_private(str(folder / "link" / "listener"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_a_folder_of_somebody_else_is_refused(folder: Path) -> None:
+    own = folder / "tho-1"
+    own.mkdir(mode=0o700)
+    os.chown(own, 12345, 12345)
+    with pytest.raises(SharingError):
+        check_private(str(own / "listener"))
+
+
+@pytest.mark.parametrize("dribble", [False, True])
+def test_who_does_not_prove_to_know_the_key_in_time_is_hung_up_on(
+    handle: Handle, monkeypatch: pytest.MonkeyPatch, dribble: bool
+) -> None:
+    monkeypatch.setattr(sharing, "_DEADLINE", 0.5)
+    before = len(sharing._office._open)
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(handle.address)
+        if dribble:
+            line.sendall((200).to_bytes(4, "big"))
+        line.settimeout(0.1)
+        ended, given_up = False, time.monotonic() + 30
+        while not ended and time.monotonic() < given_up:
+            try:
+                if dribble:
+                    line.sendall(b"x")
+                ended = line.recv(4096) == b""
+            except TimeoutError:
+                continue
+            except (BrokenPipeError, ConnectionResetError):
+                ended = True
+        assert ended
+    assert handle.call("remaining") == 2
+    given_up = time.monotonic() + 30
+    while len(sharing._office._open) > before + 1 and time.monotonic() < given_up:
+        time.sleep(0.01)
+    assert len(sharing._office._open) <= before + 1
+
+
+def test_who_has_proved_it_may_take_his_time(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "_DEADLINE", 0.2)
+    monkeypatch.setattr(sharing, "_clients", _Clients())
+    assert handle.call("remaining") == 2
+    ((connection,),) = sharing._clients._idle.values()
+    time.sleep(0.5)
+    assert handle.call("remaining") == 2
+    assert list(sharing._clients._idle.values()) == [[connection]]
+    sharing._clients.close()
+
+
+def test_there_are_only_so_many_connections(handle: Handle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "_clients", _Clients())
+    monkeypatch.setattr(sharing, "_CLIENTS", len(sharing._office._open) + 3)
+    taken: list[Connection] = [Client(handle.address, authkey=handle.authkey) for _ in range(3)]
+    with pytest.raises(SharingError, match=f"has {sharing._CLIENTS} connections already"):
+        handle.call("remaining")
+    for connection in taken:
+        connection.close()
+    given_up = time.monotonic() + 30
+    while len(sharing._office._open) >= sharing._CLIENTS and time.monotonic() < given_up:
+        time.sleep(0.01)
+    assert handle.call("remaining") == 2
+    sharing._clients.close()

@@ -1,0 +1,131 @@
+"""A socket that only this user can reach, in a folder of its own.
+
+What comes through it is unpickled, which may run any code, so the key that both sides prove to know must not be all
+that keeps others out: it stands in every pickle of a guard, such as a file that ``joblib.dump`` made, and others may be
+able to read that. Hence no network, not even the loopback, and on both sides a look at the folder before it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.errors import SharingError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection, Listener
+
+__all__ = ["check_private", "hung_up_after", "listen", "remove"]
+
+_LONGEST: Final = 103
+"""Bytes of a socket's name, of which macOS takes 103 and Linux 107."""
+
+_NAME: Final = "listener"
+
+
+def listen(backlog: int) -> Listener:
+    """Listen on a new socket in a new folder.
+
+    Parameters
+    ----------
+    backlog : int
+        Connections that wait to be accepted.
+
+    Raises
+    ------
+    SharingError
+        There is no place for the folder, or this system has no such sockets.
+    """
+    from multiprocessing.connection import Listener
+
+    for place in _places() if hasattr(socket, "AF_UNIX") else ():
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="tho-", dir=place))
+        except OSError:
+            continue
+        address = str(folder / _NAME)
+        try:
+            check_private(address)
+            return Listener(address, "AF_UNIX", backlog=backlog)
+        except (OSError, SharingError):
+            remove(address)
+    raise SharingError(
+        "no folder was found for a socket that only you can reach, which other processes need to use this guard; set "
+        "TMPDIR to a folder of yours with a short name, or let this process ask: GuardedSearchCV does so"
+    )
+
+
+def check_private(address: str) -> None:
+    """Refuse a socket whose folder, or one above it, somebody else could replace.
+
+    Parameters
+    ----------
+    address : str
+        The socket's name.
+
+    Raises
+    ------
+    SharingError
+        Others could listen in its place.
+    OSError
+        It is not there.
+    """
+    folder = Path(address).parent
+    found = os.lstat(folder)
+    mine = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+    if not mine or not all(map(_is_kept, folder.resolve().parents)):
+        raise SharingError(
+            f"{folder} is not, or does not stay, a folder of yours that nobody else can use, so whoever listens there "
+            "need not be the process that holds this guard; make the guard in this process, with the same data and the "
+            "same ledger (ledger='guard.db')"
+        )
+
+
+def remove(address: str) -> None:
+    """Remove a socket's folder, with what is left of the socket."""
+    with contextlib.suppress(OSError):
+        Path(address).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        Path(address).parent.rmdir()
+
+
+@contextlib.contextmanager
+def hung_up_after(connection: Connection, seconds: float) -> Iterator[None]:
+    """Break a connection when what is done with it takes longer, however slowly the other side goes on."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+        timer = threading.Timer(seconds, partial(_hang_up, line))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+
+
+def _hang_up(line: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the other side has done so
+        line.shutdown(socket.SHUT_RDWR)
+
+
+def _places() -> Iterator[str]:
+    """Yield folders to try: for temporary files, and others with short names."""
+    for place in (tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/var/tmp"):
+        longest = os.path.join(os.path.abspath(place), "tho-12345678", _NAME)
+        if place and len(os.fsencode(longest)) <= _LONGEST:
+            yield os.path.abspath(place)
+
+
+def _is_kept(folder: Path) -> bool:
+    """Whether nobody but this user and the system's can rename what is in a folder."""
+    found = os.stat(folder)
+    closed = not stat.S_IMODE(found.st_mode) & 0o022 or found.st_mode & stat.S_ISVTX
+    return bool(closed) and found.st_uid in (0, os.geteuid())
