@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -75,6 +76,36 @@ def test_tails_of_groups_and_windows() -> None:
         for coins in itertools.product(range(2), repeat=6 + m):
             table[tuple(max(coins[i : i + m + 1]) for i in range(6))] += 0.5 ** (6 + m)
         assert violations(table, MovingWindow(6, m).variance_inflation(), rng) == 0
+
+
+def summed(theta: float, n: int) -> float:
+    """(1/n) sum_{L=1..n} ((1 - theta^L)/(1 - theta))^2 in closed form, 60 digits, rounded down."""
+    with mpmath.workdps(60):
+        t, count = mpmath.mpf(theta), mpmath.mpf(n)
+        once, twice = t * (1 - t**n) / (1 - t), t**2 * (1 - t ** (2 * n)) / (1 - t**2)
+        return float((1 - 2 * once / count + twice / count) / (1 - t) ** 2) * (1 - 2**-52)
+
+
+@pytest.mark.parametrize(
+    ("theta", "n"), [(0.9999, 10**8), (0.9999, 30_000), (0.999, 10**6), (0.99999, 10**7), (0.9, 10**5)]
+)
+def test_inflations_of_slow_chains_have_what_lies_beyond_the_steps_that_are_followed(theta: float, n: int) -> None:
+    """Dependence is followed over 20,000 steps, or 2,048: the rest must not be lost, and is not more than its bound."""
+    assert summed(theta, n) <= dobrushin_inflation(theta, n) <= (1 - theta) ** -2 * (1 + 1e-9)
+    stay = (1 + theta) / 2
+    matrix = np.array([[stay, 1 - stay], [1 - stay, stay]])  # P^m has the coefficient (2 stay - 1)^m
+    assert summed(2 * stay - 1, n) <= coupling_inflation(matrix, n)
+    chain = MarkovChain(matrix, n)
+    for method in ("dobrushin", "coupling"):
+        assert summed(2 * stay - 1, n) <= chain.variance_inflation(method) or n == chain.variance_inflation(method)
+
+
+@pytest.mark.parametrize("n", [1, 2, 777, 20_000, 20_001, 25_000])
+def test_inflations_are_sums_over_all_steps(n: int) -> None:
+    """Term by term, on both sides of the last step that is followed; the tail is all that is added."""
+    powers = [0.9997**m for m in range(n)]
+    total = math.fsum(partial**2 for partial in itertools.accumulate(powers)) / n
+    assert total <= dobrushin_inflation(0.9997, n) <= total * (1.001 if n > 20_000 else 1 + 1e-6)
 
 
 def test_bounded_differences() -> None:
