@@ -21,6 +21,7 @@ from graphs.concentration import (
 from graphs.counting import transition_counts
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.influence import Kernels
+from graphs.labelled import refuse_unordered
 from graphs.messages import FAINTEST, Edges, along_chain, fixed_point, phi
 from graphs.model import Adversary, DependenceModel
 from graphs.profile import Profile, smallest
@@ -453,6 +454,7 @@ def _settled_law(transition: FloatArray) -> tuple[FloatArray, float] | None:
 def _state_names(states: Sequence[Hashable] | None, count: int) -> tuple[Hashable, ...]:
     if states is None:
         return tuple(range(count))
+    refuse_unordered("states", states, "names of states, in the order of the rows")
     names = tuple(states)
     check_count("states", len(names))
     if len(names) != count or len(set(names)) != count:

@@ -12,6 +12,7 @@ from graphs.arguments import FloatArray, IntArray, check_probabilities
 from graphs.chain import MOST_STATES
 from graphs.emission import CategoricalEmission, as_emission
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.labelled import in_order
 from graphs.latent import LatentModel
 from graphs.model import DependenceModel
 from graphs.rounding import up
@@ -41,8 +42,9 @@ class Communities(LatentModel):
     Raises
     ------
     ArgumentError
-        For missing labels, a community that `communities` does not name, a number of communities that is not that of
-        `between`, a `prior` beside `between` or of another length than the emission has states.
+        For a mapping, a set or a table, missing labels, a community that `communities` does not name, a number of
+        communities that is not that of `between`, a `prior` beside `between` or of another length than the emission has
+        states.
 
     Notes
     -----
@@ -70,10 +72,11 @@ class Communities(LatentModel):
         *,
         communities: Iterable[Hashable] | None = None,
     ) -> None:
-        labels = list(assignment)
+        labels = in_order("assignment", assignment, "the community of each record")
         index = Groups(labels)._index
-        names = tuple(dict.fromkeys(labels)) if communities is None else tuple(communities)
+        names = tuple(dict.fromkeys(labels))
         if communities is not None:
+            names = tuple(in_order("communities", communities, "the names of all communities"))
             index = _numbered(labels, names)
         if between is None:
             between = Independent(len(names))

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError
+from graphs.labelled import refuse_unordered
 
 __all__ = ["transition_counts"]
 
@@ -68,6 +69,7 @@ def transition_counts(
 
 def _states_of(sequence: Iterable[Hashable], number: int) -> list[Any]:
     expected = "a sequence of hashable states, at least two records long"
+    refuse_unordered("sequences", sequence, expected)
     try:
         path: list[Any] = sequence.tolist() if hasattr(sequence, "tolist") else list(sequence)
     except TypeError:

@@ -130,6 +130,9 @@ class DependencyGraph(DependenceModel):
             sums += np.bincount(ends, weights=shared, minlength=self.n)
         return (sums > 0).astype(np.int64)
 
+    def _record_labels(self) -> tuple[Hashable, ...]:
+        return self.records
+
     def describe(self) -> str:
         """Return one line of words about the model."""
         edges = f"{len(self._edges)} edge{'s' if len(self._edges) != 1 else ''}"

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from graphs.arguments import FloatArray, IntArray, check_rows, real_array
 from graphs.concentration import dobrushin_coefficient
 from graphs.errors import ArgumentError
+from graphs.labelled import refuse_unordered
 from graphs.messages import projective_diameter
 from graphs.rounding import UNIT, up
 
@@ -107,6 +108,7 @@ class CategoricalEmission(Emission):
         self.matrix = check_rows("emission", matrix)
         self.matrix.flags.writeable = False
         columns = self.matrix.shape[1]
+        refuse_unordered("symbols", symbols, "symbols in the order of the columns")
         self.symbols: tuple[Hashable, ...] = tuple(range(columns)) if symbols is None else tuple(symbols)
         if len(self.symbols) != columns or len(set(self.symbols)) != columns:
             seen = f"{len(self.symbols)} symbols, {len(set(self.symbols))} of them different"
@@ -139,6 +141,7 @@ class CategoricalEmission(Emission):
     def codes(self, records: Iterable[Any]) -> IntArray:
         """Return the column of each record."""
         number = {symbol: k for k, symbol in enumerate(self.symbols)}
+        refuse_unordered("records", records, "a sequence of symbols")
         items = records.tolist() if hasattr(records, "tolist") else list(records)
         try:
             return np.array([number[item] for item in items], dtype=np.int64)
@@ -259,6 +262,7 @@ def as_emission(value: Any, states: int | None) -> Emission:
 def real_values(records: Any) -> FloatArray:
     """Return records as a vector of finite numbers."""
     expected = "a sequence of finite numbers"
+    refuse_unordered("records", records, expected)
     values = real_array("records", records if hasattr(records, "__array__") else list(records), expected)
     if values.ndim != 1 or not values.size:
         raise ArgumentError("records", f"an array of shape {values.shape}", expected)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from graphs.chain import MarkovChain
 from graphs.emission import UnknownEmission
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.known_records import CutNetwork, network_of, parts_of, profile_given
+from graphs.labelled import has_labels, places_of, refuse_unordered
 from graphs.model import Adversary, DependenceModel
 from graphs.profile import Profile
 from graphs.rounding import up
@@ -32,9 +33,10 @@ class Given(DependenceModel):
     ----------
     model : DependenceModel
         Dependence of all records, the known ones included.
-    known : iterable of int, or mapping from int to state
-        The records that are known: training records that hang together with the holdout, published values. With their
-        states, such data can be sampled; no leakage depends on the states.
+    known : iterable of records, or mapping from record to state
+        The records that are known: training records that hang together with the holdout, published values. By name
+        where a graph names the records (`model.records`), by number elsewhere. With their states, such data can be
+        sampled; no leakage depends on the states.
 
     Raises
     ------
@@ -68,11 +70,12 @@ class Given(DependenceModel):
     methods: ClassVar[tuple[str, ...]] = ("group",)
     inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence")
 
-    def __init__(self, model: DependenceModel, known: Iterable[int] | Mapping[int, Any]) -> None:
+    def __init__(self, model: DependenceModel, known: Iterable[Hashable] | Mapping[Any, Any]) -> None:
         if not isinstance(model, DependenceModel):
             raise ArgumentError("model", repr(model), "a dependence model")
-        values = dict(known) if isinstance(known, Mapping) else {}
-        records = _checked(known, model.n)
+        places = _places(known, model)
+        values = dict(zip(places, _states(known), strict=True)) if has_labels(known) else {}
+        records: IntArray = np.array(sorted(places), dtype=np.int64)
         if isinstance(model, Given):
             inner: Given = model
             if values or inner._values:
@@ -121,7 +124,9 @@ class Given(DependenceModel):
     @property
     def condition(self) -> str:
         """What the guarantees are conditional on, in words."""
-        count, shown = len(self._known), ", ".join(map(str, self._known[:5].tolist()))
+        labels = self._model._record_labels()
+        first = self._known[:5].tolist()
+        count, shown = len(self._known), ", ".join(str(k if labels is None else labels[k]) for k in first)
         which = f"{shown}{', ...' if count > 5 else ''}" if count else "none"
         noun = "record" if count == 1 else "records"
         seen = f"conditional on {count} known {noun} of {self._model.n} ({which})"
@@ -215,6 +220,10 @@ class Given(DependenceModel):
         law: FloatArray = part / part.sum()
         return law
 
+    def _record_labels(self) -> tuple[Hashable, ...] | None:
+        labels = self._model._record_labels()
+        return None if labels is None else tuple(labels[k] for k in self._left.tolist())
+
     def describe(self) -> str:
         """Return one line of words about the model."""
         return f"{self.n} records left of a {self._model.describe()}, {self.condition}"
@@ -228,16 +237,26 @@ class Given(DependenceModel):
         return {"model": self._model.fingerprint(), "known": self._known, "values": states}
 
 
-def _checked(known: Iterable[int] | Mapping[int, Any], n: int) -> IntArray:
+def _places(known: Any, model: DependenceModel) -> list[int]:
+    """Return the positions of the known records."""
+    expected = "names of records" if model._record_labels() else "numbers of records"
+    if isinstance(known, str | bytes):
+        raise ArgumentError("known", f"the text {known!r}", expected)
+    if hasattr(known, "columns"):
+        refuse_unordered("known", known, expected)
+    names = known.index.tolist() if has_labels(known) and not isinstance(known, Mapping) else known
     try:
-        records = [check_count("known", record, 0) for record in known]
+        names = names.tolist() if hasattr(names, "tolist") else list(names)
     except TypeError:
-        raise ArgumentError("known", repr(known), "numbers of records") from None
-    if len(set(records)) != len(records):
+        raise ArgumentError("known", repr(known), expected) from None
+    places = places_of("known", names, model._record_labels(), model.n)
+    if len(set(places)) != len(places):
         raise ArgumentError("known", "a record that is named twice", "each known record once")
-    if records and max(records) >= n:
-        raise ArgumentError("known", max(records), f"records from 0 to {n - 1}")
-    return np.array(sorted(records), dtype=np.int64)
+    return places
+
+
+def _states(known: Any) -> list[Any]:
+    return list(known.values()) if isinstance(known, Mapping) else known.tolist()
 
 
 def _codes(model: DependenceModel, values: Mapping[int, Any]) -> dict[int, int]:

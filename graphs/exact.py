@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.arguments import SUM_TOLERANCE, FloatArray, check_count, check_epsilon, real_array
+from graphs.arguments import SUM_TOLERANCE, FloatArray, check_epsilon, real_array
 from graphs.errors import ArgumentError
+from graphs.labelled import places_of
 from graphs.model import DependenceModel
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ MOST_STATES = 100_000
 MOST_UNKNOWNS = 20_000
 
 
-def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: int, known: Sequence[int] = ()) -> float:
+def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: Any, known: Iterable[Any] = ()) -> float:
     """Return what the worst mechanism of a given budget leaks about one record.
 
     Parameters
@@ -32,9 +33,9 @@ def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: int
         A small model whose law is fully stated, or the table of joint probabilities of n records.
     epsilon : float or array of shape (n,)
         Privacy budget of each record, nats.
-    record : int
-        The record about which is asked.
-    known : sequence of int
+    record : int, or name of a record
+        The record about which is asked: by name where a graph names the records (`model.records`), else by number.
+    known : iterable of records
         The other records that the adversary knows.
 
     Returns
@@ -65,11 +66,16 @@ def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: int
     """
     table = _joint_table(model)
     n = table.ndim
-    budgets = np.broadcast_to(np.asarray(check_epsilon(epsilon, n), dtype=np.float64), (n,))
-    record = _check_record("record", record, n)
-    fixed = sorted({_check_record("known", k, n) for k in known})
+    if isinstance(model, DependenceModel):
+        labels, given = model._record_labels(), model._budgets(epsilon)
+    else:
+        labels, given = None, check_epsilon(epsilon, n)
+    budgets = np.broadcast_to(np.asarray(given, dtype=np.float64), (n,))
+    asked = record
+    (record,) = places_of("record", [record], labels, n)
+    fixed = sorted(set(places_of("known", known, labels, n)))
     if record in fixed:
-        raise ArgumentError("known", f"record {record} itself", "other records")
+        raise ArgumentError("known", f"record {asked!r} itself", "other records")
     free = [j for j in range(n) if j not in (record, *fixed)]
     arranged = table.transpose(*fixed, record, *free)
     slices = arranged.reshape(-1, *arranged.shape[len(fixed) :])
@@ -95,13 +101,6 @@ def _joint_table(model: DependenceModel | FloatArray) -> FloatArray:
     if not np.isfinite(table).all() or (table < 0).any() or abs(table.sum() - 1) > SUM_TOLERANCE:
         raise ArgumentError("model", f"entries that sum to {table.sum():.10g}", "probabilities that sum to 1")
     return table
-
-
-def _check_record(argument: str, value: object, n: int) -> int:
-    record = check_count(argument, value, 0)
-    if record >= n:
-        raise ArgumentError(argument, record, f"a record from 0 to {n - 1}")
-    return record
 
 
 def _privacy_constraints(shape: tuple[int, ...], budgets: FloatArray) -> sparse.csr_array:

@@ -244,6 +244,9 @@ class FactorGraph(DependenceModel):
         states = self._potentials.states
         return np.array([states[v][drawn[v]] for v in self._records.tolist()], dtype=np.int64)
 
+    def _record_labels(self) -> tuple[Hashable, ...]:
+        return self.records
+
     def describe(self) -> str:
         """Return one line of words about the model."""
         hidden = len(self._nodes) - self.n

@@ -123,8 +123,8 @@ class MarkovField(DependenceModel):
             As for `MarkovField`.
         coupling : float, array of shape (E,), or str
             One number, one for each edge, or the name of an edge attribute.
-        field : float, array of shape (m,), or str
-            One number, one for each node, or the name of a node attribute.
+        field : float, array of shape (m,), mapping or Series, or str
+            One number, one for each node (in the order of the graph, or by name), or the name of a node attribute.
 
         Returns
         -------
@@ -162,8 +162,9 @@ class MarkovField(DependenceModel):
             One number, one for each edge, or the name of an edge attribute.
         states : int
             Number of states, at least 2.
-        field : 0, array of shape (states,) or (m, states), or str
-            Logarithms of node weights: for all nodes, for each, or the name of a node attribute.
+        field : 0, array of shape (states,) or (m, states), mapping, or str
+            Logarithms of node weights: for all nodes, for each (in the order of the graph, or by name), or the name of
+            a node attribute.
 
         Returns
         -------
@@ -260,6 +261,9 @@ class MarkovField(DependenceModel):
             For more than a million joint states.
         """
         return self.as_factor_graph().joint()
+
+    def _record_labels(self) -> tuple[Hashable, ...]:
+        return self.records
 
     def describe(self) -> str:
         """Return one line of words about the model."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray, real_array
 from graphs.errors import ArgumentError
+from graphs.labelled import has_labels
 from graphs.layout import Layout
 from graphs.potentials import log_ratio_ranges
 from graphs.rounding import FUNCTION_ULPS
@@ -147,11 +148,11 @@ def _distinct(values: FloatArray, count: int) -> tuple[FloatArray, IntArray]:
 def _node_vectors(layout: Layout, argument: str, value: Any, states: int) -> tuple[FloatArray, IntArray]:
     """Return distinct vectors of log-weights, and the one of each node."""
     expected = f"0, {states} numbers, an array of shape ({layout.size}, {states}), or the name of a node attribute"
-    given = layout.node_attribute(argument, value) if isinstance(value, str) else value
+    given = layout.node_attribute(argument, value) if isinstance(value, str) else layout.by_node(argument, value)
     array = real_array(argument, given, expected)
     if array.ndim == 0 and array == 0:
         array = np.zeros(states)
-    if array.shape == (states,) and not isinstance(value, str):
+    if array.shape == (states,) and not isinstance(value, str) and not has_labels(value):
         array = array[None, :]
     if array.shape not in ((1, states), (layout.size, states)) or not np.isfinite(array).all():
         raise ArgumentError(argument, f"an array of shape {array.shape}", f"{expected}, finite")
@@ -253,17 +254,12 @@ def _vectors(layout: Layout, value: Any) -> tuple[list[FloatArray], IntArray | N
     expected = "a vector, one for each node, a mapping of labels to vectors, or the name of a node attribute"
     if value is None:
         return [], None
-    if isinstance(value, Mapping):
-        unknown = set(value).difference(layout.labels)
-        missing = [label for label in layout.labels if label not in value]
-        if unknown or missing:
-            seen = f"{next(iter(unknown))!r}, which is no node" if unknown else f"nothing for the node {missing[0]!r}"
-            raise ArgumentError("node_potentials", seen, expected)
-        given = [value[label] for label in layout.labels]
+    if has_labels(value):
+        given = layout.by_node("node_potentials", value)
     elif isinstance(value, str):
         given = layout.node_attribute("node_potentials", value)
     else:
-        array = real_array("node_potentials", value, expected)
+        array = real_array("node_potentials", layout.by_node("node_potentials", value), expected)
         if array.ndim == 1:
             return [_checked("node_potentials", array, 1)], np.zeros(layout.size, dtype=np.int64)
         if array.ndim != 2 or len(array) != layout.size:

@@ -10,6 +10,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.errors import ArgumentError
+from graphs.labelled import by_label, has_labels, refuse_unordered
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -54,11 +55,22 @@ class Layout:
 
     def edge_numbers(self, argument: str, value: Any) -> FloatArray:
         """Return one number per edge: from a number, an array of shape (E,), or the name of an edge attribute."""
+        if has_labels(value):
+            seen = f"a {type(value).__name__}, whose labels say nothing of edges"
+            raise ArgumentError(argument, seen, f"numbers in the order of graph.edges: {argument}.to_numpy()")
         return self._numbers(argument, value, len(self.edges), "edge", self.edge_attribute)
 
     def node_numbers(self, argument: str, value: Any) -> FloatArray:
         """Return one number per node: from a number, an array with one entry per node, or the name of an attribute."""
-        return self._numbers(argument, value, self.size, "node", self.node_attribute)
+        return self._numbers(argument, self.by_node(argument, value), self.size, "node", self.node_attribute)
+
+    def by_node(self, argument: str, value: Any) -> Any:
+        """Return values of nodes in the graph's order: those of a mapping or a Series aligned, others as they are."""
+        if has_labels(value):
+            return by_label(argument, value, self.labels, "one value for each node")
+        if not isinstance(value, str):
+            refuse_unordered(argument, value, "one value for each node")
+        return value
 
     def edge_attribute(self, argument: str, name: str) -> list[Any]:
         """Return an attribute of all edges."""
@@ -178,6 +190,8 @@ def _records(labels: Sequence[Hashable], latent: Collection[Hashable], records: 
     if isinstance(latent, str) or isinstance(records, str):
         argument = "latent" if isinstance(latent, str) else "records"
         raise ArgumentError(argument, "a text", "a collection of node labels")
+    if isinstance(records, dict | set | frozenset) or hasattr(records, "columns"):
+        refuse_unordered("records", records, "labels of nodes")
     hidden = set(latent)
     if not hidden and records is None:
         return np.arange(len(labels))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, check_count, check_epsilon, check_target
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.labelled import by_label, has_labels, refuse_unordered
 from graphs.profile import Profile, smallest
 from graphs.routes import INFLATIONS, ROUTES
 from graphs.search import largest_below
@@ -141,7 +142,8 @@ class DependenceModel(ABC):
         Parameters
         ----------
         epsilon : float or array of shape (n,)
-            Differential privacy of the mechanism with respect to each single record, nats.
+            Differential privacy of the mechanism with respect to each single record, nats; a mapping or a Series is
+            aligned with the names of the records, where they have names.
         method : str
             "best" (the smallest of all sound routes, record by record) or one of `methods`. Routes that end in
             "-published" reproduce the literature, for comparison.
@@ -166,7 +168,7 @@ class DependenceModel(ABC):
         >>> Groups(["ann", "ann", "bob"]).leakage(0.1).round(6)
         array([0.2, 0.2, 0.1])
         """
-        return self._leakages(check_epsilon(epsilon, self.n), method, adversary).expand()
+        return self._leakages(self._budgets(epsilon), method, adversary).expand()
 
     def budget(
         self,
@@ -269,13 +271,14 @@ class DependenceModel(ABC):
             raise RouteUnavailable(method, "it holds for means of per-record values only", others)
         return min(max(self._inflation(method), 1.0), float(self.n))
 
-    def given(self, known: Iterable[int] | Mapping[int, Any]) -> Given:
+    def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> Given:
         """Return the model of the other records when the analyst already knows some.
 
         Parameters
         ----------
-        known : iterable of int, or mapping from int to state
-            The records that are known, with their states if data are to be sampled.
+        known : iterable of records, or mapping from record to state
+            The records that are known, with their states if data are to be sampled: by name where a graph names the
+            records (`model.records`), by number elsewhere.
 
         Returns
         -------
@@ -360,6 +363,19 @@ class DependenceModel(ABC):
         return f"<{type(self).__name__}: {self.describe()}>"
 
     # Shared inner workings ---------------------------------------------------------------------------------
+
+    def _record_labels(self) -> tuple[Hashable, ...] | None:
+        """Return the names of the records, where a graph names them."""
+        return None
+
+    def _budgets(self, epsilon: Any) -> float | FloatArray:
+        """Return budgets in the order of the records."""
+        expected = f"a number, or an array of {self.n} numbers, finite and not negative"
+        labels = self._record_labels()
+        if labels is not None and has_labels(epsilon):
+            epsilon = by_label("epsilon", epsilon, labels, expected)
+        refuse_unordered("epsilon", epsilon, expected)
+        return check_epsilon(epsilon, self.n)
 
     def _leakages(self, epsilon: float | FloatArray, method: str, adversary: Adversary) -> Profile:
         if adversary not in ("informed", "uninformed"):

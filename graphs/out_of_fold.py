@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
+from graphs.labelled import align, read, refuse_unordered
 from graphs.model import Adversary, DependenceModel
 from graphs.profile import Profile
 from graphs.rounding import up
@@ -26,12 +27,13 @@ class OutOfFold(DependenceModel):
         The fold of each record. At least two folds, formed without looking at the records.
     groups : iterable of hashable, optional
         The group of each record, as for `Groups`: independence across groups, anything inside. Every group lies in one
-        fold. Records are independent by default.
+        fold. Records are independent by default. Two pandas Series are aligned by their index, all else is by order.
 
     Raises
     ------
     ArgumentError
-        When there is one fold only, the lengths differ, or a group lies in two folds.
+        When there is one fold only, the lengths or the labels of the records differ, or a group lies in two folds; for
+        a mapping, a set, a table.
 
     Notes
     -----
@@ -59,16 +61,24 @@ class OutOfFold(DependenceModel):
     inflation_methods: ClassVar[tuple[str, ...]] = ("folds",)
 
     def __init__(self, folds: Iterable[Any], groups: Iterable[Any] | None = None) -> None:
-        parts = Groups(folds)
+        expected = "one label for each record"
+        refuse_unordered("folds", folds, expected)
+        columns = [read("folds", folds, expected)]
+        if groups is not None:
+            refuse_unordered("groups", groups, expected)
+            columns.append(read("groups", groups, expected))
+            if len(columns[0].items) != len(columns[1].items):
+                seen = f"{len(columns[1].items)} labels"
+                raise ArgumentError("groups", seen, f"{len(columns[0].items)}, one for each record")
+        aligned = align(columns)
+        parts = Groups(aligned[0])
         self._folds, self._sizes = parts.groups, parts.independent_groups()
         super().__init__(parts.n)
         if len(self._sizes) < 2:
             raise ArgumentError("folds", "one fold", "at least two, so that every record has models fitted without it")
         self._groups = np.arange(self.n, dtype=np.int64)
         if groups is not None:
-            self._groups = Groups(groups).groups
-        if len(self._groups) != self.n:
-            raise ArgumentError("groups", f"{len(self._groups)} labels", f"{self.n}, one for each record")
+            self._groups = Groups(aligned[1]).groups
         homes = np.zeros(int(self._groups.max()) + 1, dtype=np.int64)
         homes[self._groups] = self._folds
         astray = np.flatnonzero(homes[self._groups] != self._folds)
@@ -108,7 +118,7 @@ class OutOfFold(DependenceModel):
     def _content(self) -> Mapping[str, Any]:
         return {"folds": self._folds, "groups": self._groups}
 
-    def given(self, known: Iterable[int] | Mapping[int, Any]) -> NoReturn:
+    def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> NoReturn:
         """Refuse: who knows a record knows something about every model.
 
         Raises

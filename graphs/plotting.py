@@ -9,6 +9,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray, real_array
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.labelled import by_label
 from graphs.model import Adversary, DependenceModel
 from graphs.routes import ROUTES
 
@@ -41,9 +42,10 @@ def plot_graph(graph: nx.Graph[Any], leakage: Any, ax: Any = None, *, seed: int 
     Parameters
     ----------
     graph : networkx.Graph
-        The dependence; its nodes are the records, in the order of `leakage`.
-    leakage : array_like of shape (n,)
-        What a mechanism tells about each record, nats, as from `model.leakage(epsilon)`.
+        The dependence; its nodes are the records.
+    leakage : array_like of shape (n,), mapping or Series
+        What a mechanism tells about each record, nats, as from `model.leakage(epsilon)`; in the order of `graph.nodes`,
+        or by name.
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
     seed : int
@@ -67,10 +69,8 @@ def plot_graph(graph: nx.Graph[Any], leakage: Any, ax: Any = None, *, seed: int 
     """
     import networkx as nx
 
-    values = real_array("leakage", leakage, "one number for each node")
-    if values.shape != (graph.number_of_nodes(),):
-        seen = f"an array of shape {values.shape} for {graph.number_of_nodes()} nodes"
-        raise ArgumentError("leakage", seen, "one number for each node, in the order of graph.nodes")
+    expected = "one number for each node"
+    values = real_array("leakage", by_label("leakage", leakage, list(graph.nodes), expected), expected)
     if len(values) > MOST_NODES:
         raise ArgumentError("graph", f"{len(values)} nodes", f"at most {MOST_NODES}: draw a part (graph.subgraph)")
     ax = _axes(ax, (7.0, 5.0))

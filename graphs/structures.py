@@ -9,6 +9,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.labelled import in_order
 from graphs.model import Adversary, DependenceModel
 from graphs.profile import Profile
 from graphs.rounding import charges, up
@@ -78,12 +79,12 @@ class Groups(DependenceModel):
     Parameters
     ----------
     labels : iterable of hashable
-        The group of each record: a patient, a session, a household.
+        The group of each record, in their order: a patient, a session, a household; a column of a data frame.
 
     Raises
     ------
     ArgumentError
-        For no labels at all, labels that cannot be hashed, missing labels.
+        For no labels at all, labels that cannot be hashed, missing labels, a mapping, a set, or a table.
 
     Notes
     -----
@@ -267,14 +268,9 @@ def _window_sums(epsilon: FloatArray, reach: int) -> FloatArray:
 def _group_index(labels: Iterable[Any]) -> IntArray:
     """Return the number of each record's group, in order of first appearance."""
     expected = "one group label for each record"
-    if isinstance(labels, str | bytes):
-        raise ArgumentError("labels", f"the text {labels!r}", expected)
-    try:
-        items = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    except TypeError:
-        raise ArgumentError("labels", repr(labels), expected) from None
-    if not isinstance(items, list) or not items:
-        raise ArgumentError("labels", "nothing" if items == [] else repr(labels), expected)
+    items = in_order("labels", labels, expected)
+    if not items:
+        raise ArgumentError("labels", "nothing", expected)
     seen: dict[Any, int] = {}
     index = np.empty(len(items), dtype=np.int64)
     for record, label in enumerate(items):

@@ -11,6 +11,7 @@ import numpy as np
 from graphs.arguments import LEAST_PROBABILITY, FloatArray, IntArray, check_count
 from graphs.emission import CategoricalEmission, Emission, GaussianEmission, real_values
 from graphs.errors import ArgumentError
+from graphs.labelled import refuse_unordered
 
 __all__ = ["HiddenFit", "baum_welch", "state_probabilities"]
 
@@ -130,6 +131,8 @@ def baum_welch(
         raise ArgumentError("sequences", "none", "at least one sequence of records")
     if emission not in ("gaussian", "categorical"):
         raise ArgumentError("emission", repr(emission), "'gaussian' or 'categorical'")
+    for sequence in sequences:
+        refuse_unordered("sequences", sequence, "a sequence of records")
     rng = np.random.default_rng(seed)
     laws: _Laws
     if emission == "gaussian":

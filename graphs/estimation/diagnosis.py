@@ -18,7 +18,9 @@ from graphs.estimation.permutation import (
     morans_i,
 )
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
+from graphs.labelled import Listed, align, read, refuse_unordered
 from graphs.model import DependenceModel
+from graphs.ordering import read_order
 from graphs.structures import Groups, Independent
 
 if TYPE_CHECKING:
@@ -148,16 +150,17 @@ def diagnose(
 
     Parameters
     ----------
-    values : sequence of length n
+    values : sequence of length n, Series, or mapping
         One value for each record: numbers, or categories of any hashable type. Residuals of the quantity that will be
-        asked about are best; labels will do.
+        asked about are best; labels will do. With a graph, a Series or a mapping is aligned with the nodes by label; a
+        sequence is in the order of `graph.nodes`.
     graph : networkx.Graph, optional
-        Who may depend on whom: its nodes are the records, in the order of `values`.
-    groups : sequence of hashable, optional
+        Who may depend on whom: its nodes are the records.
+    groups : sequence of hashable, Series, or mapping, optional
         The group of each record, for instance a column of a data frame.
-    order : True, or sequence of n keys, optional
-        True when the records stand in order; otherwise what to sort them by (a time stamp). A model that follows an
-        order has its records in that order.
+    order : True, or n keys, optional
+        True when the records stand in order; otherwise what to sort them by: numbers, dates, times with a time zone or
+        without, periods. A model that follows an order has its records in that order.
     epsilon : float
         Target for the leakage at which costs are compared, nats.
     level : float
@@ -175,7 +178,8 @@ def diagnose(
     Raises
     ------
     ArgumentError
-        When no structure is given, lengths differ, values are missing or all the same.
+        When no structure is given, lengths or labels differ, values are missing or all the same; for values that have
+        labels (an index of their own) beside others that have none.
 
     Notes
     -----
@@ -202,22 +206,23 @@ def diagnose(
     target = check_target(epsilon)
     if not 0 < level < 1:
         raise ArgumentError("level", repr(level), "a number between 0 and 1")
+    names = None
+    if graph is not None:
+        edges, names = graph_edges(graph), list(graph.nodes)
+    values, groups, order = _aligned(values, groups, order, names)
     columns, codes, numbers = _features(values)
     n, rng = len(columns), np.random.default_rng(seed)
     tests: list[PermutationTest] = []
     found: list[list[Candidate]] = []
     if order is not None:
-        along = _order(order, n)
+        along = np.argsort(order, kind="stable")
         tests.append(autocorrelation(columns[along], permutations, rng))
         found.append(of_order(codes[along], None if numbers is None else numbers[along], target, seed))
     if groups is not None:
         model = Groups(groups)
-        _check_length("groups", model.n, n)
         tests.append(intraclass_correlation(columns, model._index, permutations, rng))
         found.append(of_groups(model))
     if graph is not None:
-        edges = graph_edges(graph)
-        _check_length("graph", graph.number_of_nodes(), n)
         tests.append(morans_i(columns, edges, permutations, rng))
         found.append(of_graph(graph, codes, numbers))
     if not tests:
@@ -230,14 +235,32 @@ def diagnose(
     return Diagnosis(n, tuple(tests), adjusted, candidates, best.model, target, float(level))
 
 
-def _features(values: Any) -> tuple[FloatArray, IntArray, FloatArray | None]:
-    """Return columns to correlate, numbers of categories (quarters of numbers), and the numbers if they are such."""
-    try:
-        items = values.tolist() if hasattr(values, "tolist") else list(values)
-    except TypeError:
-        raise ArgumentError("values", repr(values), "one value for each record") from None
-    if not isinstance(items, list) or len(items) < 3:
+def _aligned(values: Any, groups: Any, order: Any, names: list[Any] | None) -> tuple[list[Any], Any, Any]:
+    """Return values, groups, and ranks in the order, all in the same order of records."""
+    expected = "one value for each record"
+    given = [("values", values), ("groups", groups), ("order", None if order is True else order)]
+    for argument, column in given if names is None else []:
+        if column is not None:  # no graph says in which order the keys of a mapping are
+            refuse_unordered(argument, column, expected)
+    columns = [read("values", values, expected)]
+    if len(columns[0].items) < 3:
         raise ArgumentError("values", "fewer than three records", "one value for each of at least three records")
+    if groups is not None:
+        columns.append(read("groups", groups, expected))
+    if order is True:
+        columns.append(Listed("order: True", list(range(len(columns[0].items))), None))
+    elif order is not None:
+        columns.append(read_order("order", order))
+    for column in columns[1:]:
+        if len(column.items) != len(columns[0].items):
+            seen = f"{len(column.items)} values for {len(columns[0].items)} records"
+            raise ArgumentError(column.argument, seen, expected)
+    found = align(columns, names)
+    return found[0], None if groups is None else found[1], None if order is None else found[-1]
+
+
+def _features(items: list[Any]) -> tuple[FloatArray, IntArray, FloatArray | None]:
+    """Return columns to correlate, numbers of categories (quarters of numbers), and the numbers if they are such."""
     if any(isinstance(item, list | dict | set) for item in items):
         raise ArgumentError("values", "a table", "one value for each record")
     array = np.asarray(items) if not any(isinstance(item, str | bytes) or item is None for item in items) else None
@@ -257,20 +280,3 @@ def _features(values: Any) -> tuple[FloatArray, IntArray, FloatArray | None]:
 
 def _indicators(codes: IntArray, count: int) -> FloatArray:
     return np.eye(count)[codes]
-
-
-def _order(order: Any, n: int) -> IntArray:
-    if order is True:
-        return np.arange(n)
-    keys = np.asarray(order)
-    if keys.ndim != 1 or keys.dtype.kind not in "iufMmSU":
-        raise ArgumentError("order", repr(order), "True, or one key for each record to sort by")
-    _check_length("order", len(keys), n)
-    if (keys != keys).any():
-        raise ArgumentError("order", "a missing key", "a key for each record")
-    return np.argsort(keys, kind="stable")
-
-
-def _check_length(argument: str, seen: int, n: int) -> None:
-    if seen != n:
-        raise ArgumentError(argument, f"{seen} records", f"{n}, one for each value")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
+from graphs.labelled import by_label
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -30,7 +31,7 @@ def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
     ----------
     graph : networkx.Graph
         The records and who may depend on whom directly.
-    labels : mapping, name of a node attribute, or sequence
+    labels : mapping, Series, name of a node attribute, or sequence
         The label of each node, two different ones; a sequence follows the order of `graph.nodes`. The smaller label
         stands for s = -1, the larger for s = +1.
     ridge : float
@@ -172,17 +173,8 @@ def node_labels(graph: nx.Graph[Any], labels: Any) -> tuple[IntArray, tuple[Hash
     """
     if isinstance(labels, str):
         labels = {node: data[labels] for node, data in graph.nodes(data=True) if labels in data}
-    if isinstance(labels, Mapping) or hasattr(labels, "to_dict"):
-        table = labels if isinstance(labels, Mapping) else labels.to_dict()
-        missing = [node for node in graph.nodes if node not in table]
-        if missing:
-            raise ArgumentError("labels", f"node {missing[0]!r} has none", "a label for each node")
-        values = [table[node] for node in graph.nodes]
-    else:
-        values = _listed(labels)
-    if len(values) != graph.number_of_nodes():
-        seen = f"{len(values)} labels for {graph.number_of_nodes()} nodes"
-        raise ArgumentError("labels", seen, "one label for each node, in the order of graph.nodes")
+    expected = "one label for each node, by name or in the order of graph.nodes"
+    values = by_label("labels", labels, list(graph.nodes), expected)
     return numbered(values)
 
 
@@ -201,15 +193,6 @@ def numbered(values: list[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
         names = tuple(seen)
     number = {name: k for k, name in enumerate(names)}
     return np.array([number[value] for value in values], dtype=np.int64), names
-
-
-def _listed(labels: Iterable[Any]) -> list[Any]:
-    try:
-        values = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    except TypeError:
-        raise ArgumentError("labels", repr(labels), "a label for each node") from None
-    found: list[Any] = values
-    return found
 
 
 def _logistic(features: FloatArray, chosen: IntArray, ridge: float) -> FloatArray:

@@ -39,7 +39,7 @@ def small_models(rng: np.random.Generator) -> list[DependenceModel]:
         MarkovChain(rng.dirichlet(np.ones(2), size=2), 5, rng.dirichlet(np.ones(2))),
         MarkovChain(walk, 4, [0.2, 0.3, 0.5]),
         HiddenMarkov(rng.dirichlet(np.ones(2), size=2), 5, emission=rng.dirichlet(np.ones(2), size=2)),
-        Communities("aabab", emission=rng.dirichlet(np.ones(2), size=2)),
+        Communities(list("aabab"), emission=rng.dirichlet(np.ones(2), size=2)),
         MarkovField.ising(graph, coupling=0.4, field=0.2),
         FactorGraph([2] * 5, factors),
     ]

@@ -192,7 +192,7 @@ PATH = nx.path_graph(3)
         (lambda: MarkovField(PATH, "weight"), "without the attribute 'weight'"),
         (lambda: MarkovField(([[0, 1]], 2), "weight"), "no attributes"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), [1, 1, 1]), "2 and 3 states|3 and 2 states"),
-        (lambda: MarkovField(PATH, np.ones((2, 2)), {0: [1, 1]}), "nothing for the node 1"),
+        (lambda: MarkovField(PATH, np.ones((2, 2)), {0: [1, 1]}), "nothing for the record 1"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), {0: [1, 1], 1: [1, 1], 2: [1, 1], 9: [1, 1]}), "9, which is no"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), "bias"), "without the attribute 'bias'"),
         (lambda: MarkovField(PATH, np.ones((2, 2)), latent=[7]), "latent: 7, which is no node"),

@@ -260,7 +260,7 @@ def test_samples_have_the_stated_law(wrong: bool) -> None:
 def test_samples_of_communities_have_the_stated_law() -> None:
     rng = np.random.default_rng(11)
     for between in (None, MarkovChain([[0.9, 0.1], [0.3, 0.7]], 2)):
-        model = Communities("aab", between, [[0.8, 0.2], [0.1, 0.9]])
+        model = Communities(list("aab"), between, [[0.8, 0.2], [0.1, 0.9]])
         draws = np.array([model.sample(rng) for _ in range(10_000)])
         counts = np.bincount(draws @ [4, 2, 1], minlength=8)
         assert stats.chisquare(counts, model.joint().ravel() * len(draws)).pvalue > 1e-9
@@ -346,11 +346,11 @@ def test_fingerprints_tell_models_apart() -> None:
         HiddenMarkov(transition, 5, emission=transition),
         HiddenMarkov(transition, 5, emission=GaussianEmission([0, 1], [1, 1])),
         HiddenMarkov(transition, 5, emission=CategoricalEmission(transition, symbols="ab")),
-        Communities("aab"),
-        Communities("abb"),
-        Communities("aab", MarkovChain(transition, 2)),
-        Communities("aab", emission=transition),
-        Communities("aab", emission=transition, prior=[0.3, 0.7]),
+        Communities(list("aab")),
+        Communities(list("abb")),
+        Communities(list("aab"), MarkovChain(transition, 2)),
+        Communities(list("aab"), emission=transition),
+        Communities(list("aab"), emission=transition, prior=[0.3, 0.7]),
     ]
     assert len({model.fingerprint() for model in models}) == len(models)
     assert HiddenMarkov(transition, 5).fingerprint() == models[0].fingerprint()
@@ -375,13 +375,13 @@ def test_fingerprints_tell_models_apart() -> None:
         (lambda: HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 40, emission=np.eye(2)).joint(), "joint values"),
         (lambda: Communities([]), "labels: nothing"),
         (lambda: Communities(["a", None]), "no label"),
-        (lambda: Communities("ab", MarkovChain([[0.9, 0.1], [0.2, 0.8]], 3)), "3 states for 2 communities"),
-        (lambda: Communities("ab", Independent(2), prior=[0.5, 0.5]), "prior"),
-        (lambda: Communities("ab", emission=np.eye(2), prior=[1.0]), "prior"),
-        (lambda: Communities("ab", communities="a"), "no 'b'"),
-        (lambda: Communities("ab", communities="aab"), "each community once"),
-        (lambda: Communities("ab").joint(), "records of any type"),
-        (lambda: Communities("ab", MarkovChain(WALK, 2), np.eye(2)).joint(), "2 states for each community"),
+        (lambda: Communities(list("ab"), MarkovChain([[0.9, 0.1], [0.2, 0.8]], 3)), "3 states for 2 communities"),
+        (lambda: Communities(list("ab"), Independent(2), prior=[0.5, 0.5]), "prior"),
+        (lambda: Communities(list("ab"), emission=np.eye(2), prior=[1.0]), "prior"),
+        (lambda: Communities(list("ab"), communities=list("a")), "no 'b'"),
+        (lambda: Communities(list("ab"), communities=list("aab")), "each community once"),
+        (lambda: Communities(list("ab")).joint(), "records of any type"),
+        (lambda: Communities(list("ab"), MarkovChain(WALK, 2), np.eye(2)).joint(), "2 states for each community"),
     ],
 )
 def test_refusals(make: Any, match: str) -> None:

@@ -190,7 +190,7 @@ def test_no_law_to_enumerate(model: DependenceModel) -> None:
         (np.array([0.5, 0.6]), (0.1, 0), "sum to"),
         (np.array([1.5, -0.5]), (0.1, 0), "sum to"),
         (np.array(1.0), (0.1, 0), "shape"),
-        (np.full((2, 2), 0.25), (0.1, 2), "record: 2; expected: a record from 0 to 1"),
+        (np.full((2, 2), 0.25), (0.1, 2), "record: 2; expected: records from 0 to 1"),
         (np.full((2, 2), 0.25), (0.1, 0, [0]), "known: record 0 itself"),
         (np.full((2, 2), 0.25), (0.1, 0, [5]), "known: 5"),
         (np.full((2, 2), 0.25), (-0.1, 0), "epsilon"),

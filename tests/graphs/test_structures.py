@@ -63,7 +63,7 @@ def test_labels_of_any_kind(labels: Any) -> None:
         (pd.array([1, None], dtype="Int64"), "record 1 has no label"),
         (pd.Series([pd.Timestamp("2020-01-01"), pd.NaT]), "record 1 has no label"),
         ([[1], [2]], "of type list"),
-        (np.eye(2), "of type list"),
+        (np.eye(2), "a vector"),
     ],
 )
 def test_groups_refuse(labels: Any, message: str) -> None:

@@ -167,12 +167,12 @@ def test_categories_on_a_graph() -> None:
         (([1, 1, 1],), {"order": True}, "same value"),
         (([1, 2, np.nan],), {"order": True}, "record 2 is nan"),
         ((["a", "b", None],), {"order": True}, "missing"),
-        ((np.eye(3),), {"order": True}, "a table"),
+        ((np.eye(3),), {"order": True}, "shape"),
         (([1, 2, 3],), {}, "none of them"),
-        (([1, 2, 3],), {"order": [1, 2]}, "2 records"),
+        (([1, 2, 3],), {"order": [1, 2]}, "2 values for 3 records"),
         (([1, 2, 3],), {"order": [1, 2, np.nan]}, "missing key"),
         (([1, 2, 3],), {"order": [[1], [2], [3]]}, "one key"),
-        (([1, 2, 3],), {"groups": [0, 0]}, "2 records"),
+        (([1, 2, 3],), {"groups": [0, 0]}, "2 values for 3 records"),
         (([1, 2, 3],), {"groups": [0, 0, 0]}, "one group only"),
         (([1, 2, 3],), {"groups": [0, 1, 2]}, "groups of one record"),
         (([1, 2, 3],), {"graph": nx.path_graph(4)}, "4 records"),
@@ -235,9 +235,9 @@ def test_labels_of_a_field() -> None:
     assert by_list.fingerprint() == fit_ising(path, pd.Series({"z": "b", "y": "b", "x": "a"})).fingerprint()
     for labels, match in (
         (["a", "a", "a"], "1 different"),
-        (["a", "b"], "2 labels for 3"),
-        ({"x": "a"}, "has none"),
-        ("club", "has none"),
+        (["a", "b"], "2 values for 3"),
+        ({"x": "a"}, "nothing for the record"),
+        ("club", "nothing for the record"),
         (["a", "b", np.nan], "missing"),
         ([["a"], "b", "c"], "hashed"),
         (7, "a label for each node"),
@@ -301,7 +301,7 @@ def test_pictures_show_what_was_computed() -> None:
     assert plot_leakage(HiddenMarkov(TWO, 9), ax=own, adversary="uninformed") is own
     coloured = plot_graph(nx.path_graph(4), [0.1, 0.2, 0.3, 0.4])
     np.testing.assert_allclose(coloured.collections[0].get_array(), [0.1, 0.2, 0.3, 0.4])
-    with pytest.raises(ArgumentError, match="4 nodes"):
+    with pytest.raises(ArgumentError, match="1 values for 4 records"):
         plot_graph(nx.path_graph(4), [0.1])
     with pytest.raises(ArgumentError, match="at most 5000"):
         plot_graph(nx.empty_graph(6000), np.ones(6000))

@@ -1,0 +1,231 @@
+"""One rule for values of records: labelled ones are aligned by label, others by order, and a mixture is refused.
+
+A mapping, and a pandas Series, have labels; lists and arrays have none. Labels 0 to n - 1 in order, those of a Series
+without an index of its own, say the same as the order. Records have labels where a graph names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from graphs.arguments import check_count
+from graphs.errors import ArgumentError
+
+__all__ = ["Listed", "align", "by_label", "has_labels", "in_order", "places_of", "read", "refuse_unordered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Values of records, with the labels that they came with.
+
+    Parameters
+    ----------
+    argument : str
+        Name for error messages.
+    items : list
+        The values.
+    labels : list of hashable, or None
+        A label for each of them, or None.
+    """
+
+    argument: str
+    items: list[Any]
+    labels: list[Hashable] | None
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the labels are the positions, so that label and order say the same."""
+        return self.labels == list(range(len(self.items)))
+
+    def along(self, labels: Sequence[Hashable]) -> list[Any]:
+        """Return the values in the order of these labels, each of which occurs once."""
+        if self.labels is None or self.labels == list(labels):
+            return self.items
+        found = dict(zip(self.labels, self.items, strict=True))
+        wanted = dict.fromkeys(labels)
+        expected = "one value for each record"
+        if len(found) < len(self.labels):
+            raise ArgumentError(self.argument, "a label that occurs twice", expected)
+        for label in wanted:
+            if label not in found:
+                raise ArgumentError(self.argument, f"nothing for the record {label!r}", expected)
+        for label in found:
+            if label not in wanted:
+                raise ArgumentError(self.argument, f"a value for {label!r}, which is no record", expected)
+        return [found[label] for label in labels]
+
+
+def has_labels(values: Any) -> bool:
+    """Return whether values come with labels: a mapping, or a pandas Series.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> has_labels({"ann": 1}), has_labels(pd.Series([1])), has_labels([1])
+    (True, True, False)
+    """
+    return isinstance(values, Mapping) or (hasattr(values, "iloc") and getattr(values, "ndim", 0) == 1)
+
+
+def refuse_unordered(argument: str, values: Any, expected: str) -> None:
+    """Refuse what has no order of records, or more than one value for each.
+
+    Raises
+    ------
+    ArgumentError
+        For a mapping, a set, a table.
+
+    Examples
+    --------
+    >>> refuse_unordered("labels", {"ann": 1}, "one label for each record")
+    Traceback (most recent call last):
+    graphs.errors.ArgumentError: labels: a mapping (1 key); expected: one label for each record: list(labels.values...
+    """
+    if isinstance(values, Mapping):
+        keys = f"{len(values)} key{'s' if len(values) != 1 else ''}"
+        rest = f"list({argument}.values()) if they are in the order of the records"
+        raise ArgumentError(argument, f"a mapping ({keys})", f"{expected}: {rest}")
+    if isinstance(values, Set):
+        raise ArgumentError(argument, "a set, which has no order", f"{expected}: a list, in the order of the records")
+    if hasattr(values, "columns"):
+        raise ArgumentError(argument, "a table with columns", f'{expected}: one of its columns, {argument}["name"]')
+
+
+def in_order(argument: str, values: Any, expected: str) -> list[Any]:
+    """Return values as a list, in the order in which they stand.
+
+    Raises
+    ------
+    ArgumentError
+        For what `refuse_unordered` refuses, for a text, and for what is no sequence of single values.
+
+    Examples
+    --------
+    >>> in_order("labels", ("ann", "bob"), "one label for each record")
+    ['ann', 'bob']
+    """
+    refuse_unordered(argument, values, expected)
+    if isinstance(values, str | bytes):
+        raise ArgumentError(argument, f"the text {values!r}", expected)
+    if getattr(values, "ndim", 1) != 1:
+        raise ArgumentError(argument, f"an array of shape {values.shape}", f"{expected}: a vector")
+    try:
+        items: list[Any] = values.tolist() if hasattr(values, "tolist") else list(values)
+    except TypeError:
+        raise ArgumentError(argument, repr(values), expected) from None
+    return items
+
+
+def read(argument: str, values: Any, expected: str) -> Listed:
+    """Return values with the labels that they come with.
+
+    Examples
+    --------
+    >>> read("values", {"ann": 3, "bob": 4}, "one value for each record")
+    Listed(argument='values', items=[3, 4], labels=['ann', 'bob'])
+    """
+    if isinstance(values, Mapping):
+        return Listed(argument, list(values.values()), list(values))
+    items = in_order(argument, values, expected)
+    return Listed(argument, items, values.index.tolist() if has_labels(values) else None)
+
+
+def by_label(argument: str, values: Any, labels: Sequence[Hashable], expected: str) -> list[Any]:
+    """Return one value for each record, in the order of the records' labels.
+
+    Parameters
+    ----------
+    argument : str
+        Name for error messages.
+    values : mapping, Series or sequence
+        Those without labels are in the order of the records already.
+    labels : sequence of hashable
+        Of the records.
+    expected : str
+        For error messages.
+
+    Examples
+    --------
+    >>> by_label("values", {"bob": 4, "ann": 3}, ["ann", "bob"], "one value for each record")
+    [3, 4]
+    """
+    return align([read(argument, values, expected)], labels)[0]
+
+
+def places_of(argument: str, names: Iterable[Any], labels: Sequence[Hashable] | None, n: int) -> list[int]:
+    """Return the positions of records that are named: by label where records have labels, else by number.
+
+    Examples
+    --------
+    >>> places_of("known", ["bob"], ["ann", "bob"], 2), places_of("known", [1], None, 2)
+    ([1], [1])
+    """
+    found = []
+    if labels is None:
+        for name in names:
+            found.append(check_count(argument, name, 0))
+            if found[-1] >= n:
+                raise ArgumentError(argument, found[-1], f"records from 0 to {n - 1}")
+        return found
+    place = {label: position for position, label in enumerate(labels)}
+    for name in names:
+        try:
+            found.append(place[name])
+        except (KeyError, TypeError):
+            shown = ", ".join(map(repr, labels[:3]))
+            raise ArgumentError(argument, repr(name), f"names of records ({shown}, ...), see `records`") from None
+    return found
+
+
+def align(columns: Sequence[Listed], labels: Sequence[Hashable] | None = None) -> list[list[Any]]:
+    """Return the values of several arguments, all in the same order of records.
+
+    Parameters
+    ----------
+    columns : sequence of Listed
+        The arguments.
+    labels : sequence of hashable, optional
+        Labels of the records, where they have some. Without, the first argument that has labels says what they are and
+        how they are ordered, which only a Series can.
+
+    Raises
+    ------
+    ArgumentError
+        For labels that do not match, and for arguments with labels beside others without, unless both say the same.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> one = read("one", pd.Series([1, 2], index=["a", "b"]), "values")
+    >>> two = read("two", pd.Series([3, 4], index=["b", "a"]), "values")
+    >>> align([one, two])
+    [[1, 2], [4, 3]]
+    >>> align([one, read("three", [5, 6], "values")])
+    Traceback (most recent call last):
+    graphs.errors.ArgumentError: three: values without labels beside `one`, which has labels; expected: ...
+    """
+    named = [column for column in columns if column.labels is not None]
+    bare = [column for column in columns if column.labels is None]
+    if labels is None:
+        if not named or (len(columns) == 1):
+            return [column.items for column in columns]
+        reference: list[Hashable] = list(named[0].labels or ())
+        moved = [column for column in named if not column.numbered]
+    else:
+        reference = list(labels)
+        numbers = set(reference) == set(range(len(reference)))
+        bare += [column for column in named if column.numbered and not numbers]
+        named = [column for column in named if not column.numbered or numbers]
+        moved = [column for column in named if column.labels != reference]
+    if bare and moved:
+        seen = f"values without labels beside `{moved[0].argument}`, which has labels"
+        expected = f"labels for both (a pandas Series), or for neither: {moved[0].argument}.to_numpy(), by order"
+        raise ArgumentError(bare[0].argument, seen, expected)
+    for column in bare:
+        if len(column.items) != len(reference):
+            seen = f"{len(column.items)} values for {len(reference)} records"
+            raise ArgumentError(column.argument, seen, "one value for each record")
+    unlabelled = {id(column) for column in bare}
+    return [column.items if id(column) in unlabelled else column.along(reference) for column in columns]
