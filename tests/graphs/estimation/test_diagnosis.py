@@ -240,7 +240,7 @@ def test_labels_of_a_field() -> None:
         ("club", "nothing for the record"),
         (["a", "b", np.nan], "missing"),
         ([["a"], "b", "c"], "hashed"),
-        (7, "a label for each node"),
+        (7, "one label for each node"),
     ):
         with pytest.raises(ArgumentError, match=match):
             fit_ising(path, labels)
