@@ -28,6 +28,7 @@ LAYERS = {
     "thresholdout.records": 3,
     "thresholdout.weights": 4,
     "thresholdout.question": 5,
+    "thresholdout.standing": 5,
     "thresholdout.steps": 5,
     "thresholdout.opening": 5,
     "thresholdout.statistics": 2,

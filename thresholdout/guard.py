@@ -15,24 +15,23 @@ from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
 from thresholdout.errors import InputError
 from thresholdout.fingerprint import Part, handed_out
-from thresholdout.ledger import CONTENT, Ledger, fresh_key, open_ledger
+from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
 from thresholdout.mechanisms import (
     SparseVector,
 )
-from thresholdout.mechanisms.catalogue import Parameters, build_mechanism, parameters_to_json
+from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
 from thresholdout.noise import NoiseSource
 from thresholdout.opening import (
-    ORDER,
-    RULES,
     check_budget,
     check_dependence,
     check_documents,
     check_noise,
     check_order,
     check_owner,
+    enter,
     is_file,
     known_as,
     optional_number,
@@ -44,6 +43,7 @@ from thresholdout.question import Question
 from thresholdout.records import Origin, Records
 from thresholdout.rows import coarse_hashes, record_hashes, row_hashes
 from thresholdout.sharing import Handle, Shared
+from thresholdout.standing import check_standing
 from thresholdout.statistics import Statistic, get_score
 from thresholdout.steps import FAILURES, Steps, Worth
 from thresholdout.weights import Weights
@@ -224,14 +224,11 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         self._alone = dataclasses.replace(certificate, confidence=self._confidence)
         self._certificates: dict[float, Certificate | None] = {}
         if known is None:
-            known = self._ledger.create(
-                fresh_key(),
-                {"rules": RULES, "declared": dict(declared), "chosen": parameters_to_json(parameters)},
-                self._mechanism.start(self._noise).to_text(),
-                {**documents, CONTENT: self._records.identity, ORDER: self._records.order},
-                owner,
-            )
+            state = self._mechanism.start(self._noise).to_text()
+            known = enter(self._ledger, self._records, owner, declared, parameters, state, documents)
             check_order(self._ledger, known, self._records, parameters, self.dependence)  # another one was faster
+        else:
+            check_standing(self._ledger, known, self._mechanism)
         self._id: str = known
         queries = getattr(parameters, "queries", None)
         self._steps = Steps(self._ledger, self._id, self._mechanism, self._noise, queries)

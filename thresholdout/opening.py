@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
-from thresholdout.ledger import CONTENT, Ledger
+from thresholdout.ledger import CONTENT, Ledger, fresh_key
 from thresholdout.mechanisms import GuessAndCheckParameters, SplittingParameters
-from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json
+from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource, SystemNoise
 
@@ -27,6 +27,7 @@ __all__ = [
     "check_noise",
     "check_order",
     "check_owner",
+    "enter",
     "is_file",
     "known_as",
     "optional_number",
@@ -86,6 +87,43 @@ def known_as(ledger: Ledger, records: Records, owner: str, sole: bool) -> str | 
             "or another file",
         )
     return None
+
+
+def enter(
+    ledger: Ledger,
+    records: Records,
+    owner: str,
+    declared: Mapping[str, Any],
+    parameters: Parameters,
+    state: str,
+    documents: Mapping[str, str],
+) -> str:
+    """Store a new guard, and return what the ledger calls it; or its owner's guard for the same records.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where to.
+    records : Records
+        Its holdout.
+    owner : str
+        Whose guard it is.
+    declared : mapping
+        What it was declared with.
+    parameters : Parameters
+        Its mechanism's.
+    state : str
+        The mechanism's first state. Secret.
+    documents : mapping of str to str
+        Texts to keep with it. Secret.
+    """
+    return ledger.create(
+        fresh_key(),
+        {"rules": RULES, "declared": dict(declared), "chosen": parameters_to_json(parameters)},
+        state,
+        {**documents, CONTENT: records.identity, ORDER: records.order},
+        owner,
+    )
 
 
 def stored_parameters(ledger: Ledger, identity: str, declared: Mapping[str, Any]) -> Parameters:

@@ -16,6 +16,7 @@ from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.ledger.checks import check_repeat
 from thresholdout.mechanisms import Ladder, Mechanism, Outcome
 from thresholdout.silence import silence
+from thresholdout.standing import joined_state, parted_state
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
@@ -27,8 +28,6 @@ __all__ = ["FAILURES", "Steps", "Worth", "failure_share"]
 
 FAILURES: Final = 2.0**-20
 """Share of beta that interactions with failures have; the others have the rest."""
-
-_PREFIX: Final = "failures "
 
 
 def failure_share(failures: int, asked: int, queries: int | None) -> float:
@@ -98,7 +97,7 @@ class Steps:
         """Return the mechanism's state. Secret."""
         text = self._ledger.state(self._id)
         try:
-            return self._mechanism.restore(_split(text)[1])
+            return self._mechanism.restore(parted_state(text)[1])
         except InputError:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
@@ -113,7 +112,7 @@ class Steps:
 
     def failures(self) -> int:
         """Return how many questions have failed."""
-        return _split(self._ledger.state(self._id))[0]
+        return parted_state(self._ledger.state(self._id))[0]
 
     def read(self, values: object, n: int, limits: tuple[float, float], argument: str) -> Any:
         """Check the holdout's values and return what the mechanism needs of them."""
@@ -208,7 +207,7 @@ class Steps:
         certificate, for_share = worth
 
         def compute(text: str) -> tuple[str, Entry]:
-            failures, inner = _split(text)
+            failures, inner = parted_state(text)
             state, outcome = step(self._mechanism.restore(inner))
             failures += failed
             half_width = outcome.half_width
@@ -216,8 +215,8 @@ class Steps:
                 half_width = self._after_failures(failures, outcome, question.spread, for_share)
             elif half_width is None or certificate.chosen is None:
                 half_width = _width(certificate, outcome, question.spread)
-            after = state.to_text() if not failures else f"{_PREFIX}{failures}\n{state.to_text()}"
-            return after, question.entry(outcome, half_width, self._mechanism.remaining(state))
+            entry = question.entry(outcome, half_width, self._mechanism.remaining(state))
+            return joined_state(failures, state.to_text()), entry
 
         return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
 
@@ -236,11 +235,3 @@ def _width(certificate: Certificate | None, outcome: Outcome, spread: float) -> 
         return math.inf
     source: Source = "train" if outcome.source == "train" else "holdout"
     return certificate.half_width(outcome.asked, outcome.hits, source, spread)
-
-
-def _split(text: str) -> tuple[int, str]:
-    """Return the number of failures so far, and the mechanism's state."""
-    if not text.startswith(_PREFIX):
-        return 0, text
-    count, _, inner = text[len(_PREFIX) :].partition("\n")
-    return int(count), inner

@@ -195,7 +195,7 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
     say(table(columns, map(attrgetter(*columns), entries)) if entries else "no questions yet")
     frame = history_frame(entries)
     if csv_path is not None:
-        texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source")}
+        texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source", "candidate", "asker")}
         frame.assign(**texts).to_csv(in_folder(csv_path), index=False, quoting=csv.QUOTE_NONNUMERIC)
     if plot_path is not None:
         figure = plot_history(frame).figure

@@ -44,14 +44,16 @@ def verify(ledger: str, head: str | None, guard: str | None) -> None:
 
 
 def _verify(ledger: Ledger, guard: str, head: str | None) -> int:
-    """Verify a guard's history, and show how far it has come when that takes more than a moment."""
+    """Verify a guard's history and its state, and show how far it has come when that takes more than a moment."""
     from tqdm import tqdm
+
+    from thresholdout.standing import check_standing
 
     total = ledger.count(guard)
     with tqdm(desc="verify", total=total, unit=" entries", delay=1.0, disable=None, leave=False) as bar:
         count = ledger.verify(guard, head, progress=lambda done: bar.update(done - bar.n))
+    check_standing(ledger, guard)
     if ledger.sealed:  # then secrets belong to the history, and one that was put back does not open
-        ledger.state(guard)
         for name in ledger.documents(guard):
             ledger.document(guard, name)
     return count

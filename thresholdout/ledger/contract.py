@@ -337,6 +337,18 @@ class Ledger(ABC):
         return self._extent(guard)[1]
 
     @abstractmethod
+    def sources(self, guard: str, last: int) -> dict[str, int]:
+        """Return how many of a guard's entries, up to a number, have each source.
+
+        Parameters
+        ----------
+        guard : str
+            The guard's identity.
+        last : int
+            Number of the last entry that counts.
+        """
+
+    @abstractmethod
     def _extent(self, guard: str) -> Extent:
         """Return what `verify` compares with, all at one moment."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -192,6 +193,12 @@ class MemoryLedger(Ledger):
         kept = self._find(guard)
         with self._lock:
             return self._chain(guard, kept)[-1]
+
+    def sources(self, guard: str, last: int) -> dict[str, int]:
+        """Return how many of a guard's entries, up to a number, have each source."""
+        kept = self._find(guard)
+        with self._lock:
+            return dict(Counter(entry.source for entry in islice(kept.entries.values(), last)))
 
     def _extent(self, guard: str) -> Extent:
         kept = self._find(guard)

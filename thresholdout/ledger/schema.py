@@ -183,6 +183,9 @@ class Statements:
     extent: str
     """Parameter: identity. Row: id, parameters, asked, head, number of the last entry or None; at one moment."""
 
+    sources: str
+    """Parameters: id, last number. Rows: source, how many entries up to that number have it."""
+
     add_document: str
     """Parameters: id, name, text."""
 
@@ -275,6 +278,11 @@ def statements(dialect: DialectName) -> Statements:
             select(_guards.c.id, _guards.c.parameters, _guards.c.asked, _guards.c.head, last).where(
                 _guards.c.identity == bindparam("guard")
             )
+        ),
+        sources=compiled(
+            select(_entries.c.source, func.count())
+            .where(of_guard, _entries.c.query <= bindparam("last"))
+            .group_by(_entries.c.source)
         ),
         add_document=compiled(insert(_documents)),
         document=compiled(

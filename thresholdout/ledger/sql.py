@@ -349,6 +349,11 @@ class SQLLedger(Ledger):
         """Return the digest of a guard's last entry; see `Ledger.head`."""
         return str(self._find(guard)[4])
 
+    def sources(self, guard: str, last: int) -> dict[str, int]:
+        """Return how many of a guard's entries, up to a number, have each source."""
+        guard_id, *_ = self._find(guard)
+        return {str(source): int(count) for source, count in self._read(self._sql.sources, guard_id, last)}
+
     def _extent(self, guard: str) -> Extent:
         rows = self._read(self._sql.extent, guard)
         if not rows:

@@ -7,7 +7,7 @@ stored.
 
 from __future__ import annotations
 
-from thresholdout.mechanisms.base import Mechanism, MechanismState, Outcome
+from thresholdout.mechanisms.base import Mechanism, MechanismState, Outcome, Past
 from thresholdout.mechanisms.catalogue import (
     Parameters,
     build_mechanism,
@@ -48,6 +48,7 @@ __all__ = [
     "NoiseSchedule",
     "Outcome",
     "Parameters",
+    "Past",
     "SparseVector",
     "Splitting",
     "SplittingParameters",

@@ -4,17 +4,46 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from thresholdout.errors import BudgetExhausted
 from thresholdout.noise import NoiseSource
 
-__all__ = ["Mechanism", "MechanismState", "Outcome", "Source"]
+__all__ = ["Mechanism", "MechanismState", "Outcome", "Past", "Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a guard's history says about its state.
+
+    Attributes
+    ----------
+    asked : int
+        Number of questions.
+    sources : mapping of str to int
+        How many of them have an answer of each source.
+    """
+
+    asked: int
+    sources: Mapping[str, int]
+
+    @property
+    def charged(self) -> int:
+        """Answers from the holdout, failures among them."""
+        return self.sources.get("holdout", 0) + self.sources.get("failed", 0)
 
 
 class MechanismState(Protocol):
     """Everything that a mechanism remembers between two queries. Secret: never shown, logged or printed."""
+
+    @property
+    def asked(self) -> int:
+        """Questions so far. Public."""
+
+    def agrees(self, past: Past) -> bool:
+        """Whether what the state counts is what a history says. Public."""
 
     def to_text(self) -> str:
         """Return the state as text for a ledger; `Mechanism.restore` reads it."""

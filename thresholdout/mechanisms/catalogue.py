@@ -9,14 +9,14 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.base import Mechanism
-from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, NoiseSchedule
-from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters
-from thresholdout.mechanisms.ladder import Ladder, LadderParameters
-from thresholdout.mechanisms.splitting import Splitting, SplittingParameters
-from thresholdout.mechanisms.thresholdout import NoiseRatios, SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms.base import Mechanism, MechanismState
+from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
+from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
+from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
+from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState
+from thresholdout.mechanisms.thresholdout import NoiseRatios, SparseVector, ThresholdoutParameters, ThresholdoutState
 
-__all__ = ["Parameters", "build_mechanism", "parameters_from_json", "parameters_to_json"]
+__all__ = ["Parameters", "build_mechanism", "parameters_from_json", "parameters_to_json", "read_state"]
 
 Parameters = (
     ThresholdoutParameters | GaussianParameters | GuessAndCheckParameters | LadderParameters | SplittingParameters
@@ -29,6 +29,14 @@ _KINDS: dict[str, type[Parameters]] = {
     GuessAndCheck.name: GuessAndCheckParameters,
     Ladder.name: LadderParameters,
     Splitting.name: SplittingParameters,
+}
+
+_STATES: dict[type[Parameters], Any] = {
+    ThresholdoutParameters: ThresholdoutState,
+    GaussianParameters: GaussianState,
+    GuessAndCheckParameters: GuessAndCheckState,
+    LadderParameters: LadderState,
+    SplittingParameters: SplittingState,
 }
 
 
@@ -106,6 +114,23 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
         return kind(**values)
     except TypeError:
         raise InputError("parameters", f"{sorted(values)}", f"those of {stored['mechanism']}") from None
+
+
+def read_state(parameters: Parameters, text: str) -> MechanismState:
+    """Return the state of a mechanism of some parameters from its text; needs no records.
+
+    Raises
+    ------
+    InputError
+        When the text is something else; it is not shown.
+
+    Examples
+    --------
+    >>> read_state(SplittingParameters(10), "splitting/1 3").asked
+    3
+    """
+    state: MechanismState = _STATES[type(parameters)].from_text(text)
+    return state
 
 
 def _plain(value: object) -> object:

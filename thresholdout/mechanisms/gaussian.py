@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms.base import Mechanism, Outcome
+from thresholdout.mechanisms.base import Mechanism, Outcome, Past
 from thresholdout.mechanisms.precision import check_count, check_grid, check_number
 from thresholdout.noise import NoiseSource
 from thresholdout.queries import ExactMean, record_rounding, unit_total
@@ -225,6 +225,10 @@ class GaussianState:
 
     asked: int
     hits: int
+
+    def agrees(self, past: Past) -> bool:
+        """Whether the counts are those of a history; see `MechanismState.agrees`."""
+        return (self.asked, self.hits) == (past.asked, past.charged)
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms.base import Mechanism, Outcome, Source
+from thresholdout.mechanisms.base import Mechanism, Outcome, Past, Source
 from thresholdout.mechanisms.description import FixedQuestion, choice_nats, index_nats
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters
 from thresholdout.mechanisms.parts import group_numbers, shuffled
@@ -151,6 +151,10 @@ class GuessAndCheckState:
     failures: int
     nats: float
     guess: str = field(repr=False)
+
+    def agrees(self, past: Past) -> bool:
+        """Whether a history has as many questions, and room for the failures; guesses may be from the holdout, too."""
+        return self.asked == past.asked and self.failures <= past.charged
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Mechanism, Outcome
+from thresholdout.mechanisms.base import Mechanism, Outcome, Past
 from thresholdout.mechanisms.description import FixedQuestion, choice_nats, index_nats
 from thresholdout.mechanisms.precision import check_count, check_number
 from thresholdout.noise import NoiseSource
@@ -106,6 +106,10 @@ class LadderState:
     releases: int
     best: int
     widest: float
+
+    def agrees(self, past: Past) -> bool:
+        """Whether a history has as many questions, and room for the scores that were shown."""
+        return self.asked == past.asked and self.releases <= past.sources.get("holdout", 0)
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""

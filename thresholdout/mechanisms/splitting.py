@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Mechanism, Outcome
+from thresholdout.mechanisms.base import Mechanism, Outcome, Past
 from thresholdout.mechanisms.parts import group_numbers, shuffled
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
@@ -63,6 +63,10 @@ class SplittingState:
     """
 
     asked: int
+
+    def agrees(self, past: Past) -> bool:
+        """Whether the counts are those of a history; see `MechanismState.agrees`."""
+        return self.asked == past.asked
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""

@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Mechanism, Outcome
+from thresholdout.mechanisms.base import Mechanism, Outcome, Past
 from thresholdout.mechanisms.precision import (
     check_count,
     check_grid,
@@ -170,6 +170,10 @@ class ThresholdoutState:
     threshold: int = field(repr=False)
     hits: int
     asked: int
+
+    def agrees(self, past: Past) -> bool:
+        """Whether the counts are those of a history; see `MechanismState.agrees`."""
+        return (self.asked, self.hits) == (past.asked, past.charged)
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""

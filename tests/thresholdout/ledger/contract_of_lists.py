@@ -53,6 +53,19 @@ class ListsContract:
             ledger.put_document(GUARD, CONTENT, "records")
         assert ledger.documents(GUARD) == ["labels"]
 
+    # Sources
+
+    def test_entries_are_counted_by_their_source(self, ledger: Ledger) -> None:
+        assert ledger.sources(GUARD, 5) == {}
+        for number, source in enumerate(["train", "holdout", "train", "größe", "holdout"], 1):
+            entry = Entry(number, "", "", 0.5, 0.5, 0.0, 1.0, source, None, 0.0, 1.0)
+            ledger.ask(GUARD, None, 0.5, "accuracy", lambda state, entry=entry: (state, entry))  # type: ignore[misc]
+        assert ledger.sources(GUARD, 5) == ledger.sources(GUARD, 9) == {"train": 2, "holdout": 2, "größe": 1}
+        assert ledger.sources(GUARD, 3) == {"train": 2, "holdout": 1}
+        assert ledger.sources(GUARD, 0) == {}
+        with pytest.raises(LedgerMismatch):
+            ledger.sources(OTHER, 5)
+
     # Lists
 
     def test_questions_that_are_asked_together_form_a_list(self, ledger: Ledger) -> None:

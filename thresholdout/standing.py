@@ -1,0 +1,84 @@
+"""Whether a guard's state fits its history, so that a budget that was refilled by hand shows.
+
+The history is chained by digests; the state is not, since it is secret. What a state counts is public all the same, and
+the history says what it has to be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from thresholdout.errors import InputError, LedgerDamaged
+from thresholdout.mechanisms import Past
+from thresholdout.mechanisms.catalogue import parameters_from_json, read_state
+
+if TYPE_CHECKING:
+    from thresholdout.ledger import Ledger
+    from thresholdout.mechanisms import Mechanism
+
+__all__ = ["check_standing", "joined_state", "parted_state"]
+
+_PREFIX: Final = "failures "
+
+
+def parted_state(text: str) -> tuple[int, str]:
+    """Return the number of failures so far, and the mechanism's state, from the text that a ledger keeps.
+
+    Examples
+    --------
+    >>> parted_state(joined_state(2, "gaussian/1 7 2"))
+    (2, 'gaussian/1 7 2')
+    """
+    if not text.startswith(_PREFIX):
+        return 0, text
+    count, _, inner = text[len(_PREFIX) :].partition("\n")
+    return (int(count) if count.isdecimal() and len(count) < 20 else -1), inner
+
+
+def joined_state(failures: int, inner: str) -> str:
+    """Return the text that a ledger keeps."""
+    return f"{_PREFIX}{failures}\n{inner}" if failures else inner
+
+
+def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | None = None) -> None:
+    """Refuse a guard whose state does not fit its history.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where the guard is. It may be asked meanwhile.
+    guard : str
+        What the ledger calls it.
+    mechanism : Mechanism, optional
+        What answers; then what remains is compared, too.
+
+    Raises
+    ------
+    LedgerDamaged
+        The state counts other answers than the history has. The message shows nothing of the state.
+    """
+    stored: Any = ledger.parameters(guard)
+    before, text = ledger.count(guard), ledger.state(guard)
+    if "chosen" not in stored or (not text and ledger.retired(guard) is not None):
+        return  # no guard's, or the copy of a history
+    failures, inner = parted_state(text)
+    try:
+        state = read_state(parameters_from_json(stored["chosen"]), inner)
+    except InputError:
+        state = None
+    if state is None:
+        raise LedgerDamaged(ledger.location, None, f"guard {guard[:12]!r}...: its state can't be read")
+    # Entries never change, so those up to the state's own number are what it was computed from, whoever asks meanwhile.
+    sources = ledger.sources(guard, state.asked)
+    fits = before <= state.asked <= ledger.count(guard) and state.agrees(Past(state.asked, sources))
+    fits = fits and failures == sources.get("failed", 0)
+    if fits and mechanism is not None and state.asked:
+        (last,) = ledger.entries(guard, state.asked, 1)
+        fits = last.remaining == mechanism.remaining(mechanism.restore(inner))
+    if not fits:
+        raise LedgerDamaged(
+            ledger.location,
+            None,
+            f"guard {guard[:12]!r}...: its state does not fit its history; the state was changed, or put back from "
+            "an earlier time, so the holdout should not be used again",
+        )
