@@ -24,7 +24,7 @@ from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Ladder
 from thresholdout.metrics import Metric
 from thresholdout.question import Question
-from thresholdout.rows import record_hashes, row_hashes
+from thresholdout.records import content_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.silence import silence
 from thresholdout.statistics import Statistic, get_score
@@ -261,10 +261,10 @@ class KFoldGuard(Shared):
 
     def origin(self, X: Any, y: Any = None) -> Origin:
         """Say where records come from: "holdout" when they are exactly these; see `Thresholdout.origin`."""
-        return self._origin(row_hashes(X), None if y is None else record_hashes((X, y)))
+        return self._origin(*content_hashes(X, y))
 
-    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None) -> Origin:
-        """Say where records come from, by the hashes of X's rows and of the records."""
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
+        """Say where records come from, by what `thresholdout.records.content_hashes` returns."""
         return self._guard._origin(hashes, records)
 
     @property
@@ -353,7 +353,7 @@ class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
         """Sizes of the folds."""
         return cast("pd.DataFrame", self._handle.call("folds"))
 
-    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None) -> Origin:
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         return cast("Origin", self._handle.call("_origin", hashes, records))
 
     def __repr__(self) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "kept",
     "order",
     "part",
+    "table_digest",
 ]
 
 Part = tuple[Any, ...]
@@ -118,8 +119,24 @@ def identity(data: Part) -> str:
     >>> identity(([[1, 2], [3, 4]], [0, 1])) == identity((np.array([[3.0, 4.0], [1.0, 2.0]]), np.array([True, False])))
     True
     """
-    hashes = record_hashes(data)
-    return _digest(b"thresholdout holdout", len(data), hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))])
+    return _digest(b"thresholdout holdout", len(data), _sorted(record_hashes(data)))
+
+
+def table_digest(hashes: NDArray[np.uint64]) -> str:
+    """Return one digest of all rows of a table, whatever their order: equal tables have equal ones, and no part tells.
+
+    Parameters
+    ----------
+    hashes : ndarray of shape (n, 2)
+        Of its rows, by `thresholdout.rows.row_hashes`.
+
+    Examples
+    --------
+    >>> from thresholdout.rows import row_hashes
+    >>> table_digest(row_hashes([[1, 2], [3, 4]])) == table_digest(row_hashes([[3, 4], [1, 2]]))
+    True
+    """
+    return _digest(b"thresholdout table", 1, _sorted(hashes))
 
 
 def order(data: Part) -> str:
@@ -146,6 +163,10 @@ def check_disjoint(train: Part, holdout: Part) -> None:
             "parts without common records; drop them from one part, or pass allow_equal_rows=True if equal "
             "rows are different records here",
         )
+
+
+def _sorted(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))]
 
 
 def _digest(what: bytes, pieces: int, hashes: NDArray[np.uint64]) -> str:

@@ -40,8 +40,7 @@ from thresholdout.opening import (
 from thresholdout.planning.choice import MechanismName, check_choice, choose_parameters, record_groups
 from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
-from thresholdout.records import Origin, Records
-from thresholdout.rows import coarse_hashes, record_hashes, row_hashes
+from thresholdout.records import Origin, Records, content_hashes
 from thresholdout.sharing import Handle, Shared
 from thresholdout.standing import check_standing
 from thresholdout.statistics import Statistic, get_score
@@ -485,26 +484,26 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
 
         Returns
         -------
-        {"train", "holdout", "mixed", "other"}
-            "holdout" when the rows of X are exactly those of the holdout; "train" when the records are training
-            records, each at most as often as there; "mixed" when some rows of X are rows of the holdout, or agree with
-            one in single precision; "other" otherwise. Labels of the holdout are not looked at.
+        {"train", "holdout", "other"}
+            "train" when the records are training records, each at most as often as there; "holdout" when the rows of X
+            are exactly those of the holdout, all of them; "other" otherwise. Numbers are compared in single precision.
+
+        Notes
+        -----
+        A part of the holdout is "other", like rows that nobody has: whoever could find out which rows are in the
+        holdout would break the guard with one question. So training records are known from the training part alone,
+        the holdout by one digest of all its rows, and its labels are not looked at.
 
         Raises
         ------
         InputError
             When the guard's parts are no pairs (X, y).
         """
-        return self._origin(row_hashes(X), None if y is None else record_hashes((X, y)), coarse_hashes(X))
+        return self._origin(*content_hashes(X, y))
 
-    def _origin(
-        self,
-        hashes: NDArray[np.uint64],
-        records: NDArray[np.uint64] | None = None,
-        coarse: NDArray[np.uint64] | None = None,
-    ) -> Origin:
-        """Say where records come from, by the hashes of X's rows, of the records, and of X in single precision."""
-        return self._records.origin(hashes, records, coarse)
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
+        """Say where records come from, by what `thresholdout.records.content_hashes` returns."""
+        return self._records.origin(hashes, records)
 
     @property
     def train(self) -> Part:

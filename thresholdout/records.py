@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,16 +19,17 @@ from thresholdout.fingerprint import (
     kept,
     order,
     part,
+    table_digest,
 )
 from thresholdout.queries import unit_mean
-from thresholdout.rows import coarse_hashes, membership_keys, record_hashes, row_hashes
+from thresholdout.rows import membership_keys, record_hashes, row_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Origin", "Records"]
+__all__ = ["Origin", "Records", "content_hashes"]
 
-Origin: TypeAlias = Literal["train", "holdout", "mixed", "other"]
+Origin: TypeAlias = Literal["train", "holdout", "other"]
 """Where rows come from; see `Records.origin`."""
 
 _NO_TRAIN = "Thresholdout(..., train=(X_train, y_train))"
@@ -120,28 +122,24 @@ class Records:
             return unit_mean([values], 1, bounds, "train_values")
         return unit_mean(values, self.train_size, bounds, "train_values")
 
-    def origin(
-        self,
-        hashes: NDArray[np.uint64],
-        records: NDArray[np.uint64] | None = None,
-        coarse: NDArray[np.uint64] | None = None,
-    ) -> Origin:
+    def origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         """Say where records come from, by their content.
+
+        Nothing here depends on a single row of the holdout: a part of it is told from no other rows.
 
         Parameters
         ----------
         hashes : ndarray of shape (k, 2)
-            Of the rows of X, by `thresholdout.rows.row_hashes`.
+            Of the rows of X in single precision, by `thresholdout.rows.row_hashes`.
         records : ndarray of shape (k, 2), optional
-            Of the records (X, y), by `thresholdout.rows.record_hashes`; without them X alone decides.
-        coarse : ndarray of shape (k, 2), optional
-            Of the rows of X in single precision, by `thresholdout.rows.coarse_hashes`.
+            Of the records (X, y) in single precision, by `thresholdout.rows.record_hashes`; without them X alone
+            decides.
 
         Returns
         -------
-        {"train", "holdout", "mixed", "other"}
-            "holdout" for exactly the holdout's rows in any order; "train" for training records, each at most as often
-            as there; "mixed" when some are holdout rows; "other" otherwise.
+        {"train", "holdout", "other"}
+            "train" for training records, each at most as often as there, decided from the training part alone;
+            "holdout" for exactly the holdout's rows in any order, by one digest of them all; "other" otherwise.
 
         Raises
         ------
@@ -150,34 +148,28 @@ class Records:
         """
         if len(self.holdout) != 2:
             raise InputError("X", "rows for a guard whose parts are no pairs (X, y)", "Thresholdout((X, y), ...)")
-        keys = membership_keys(hashes)
-        if keys.size == self.n and np.array_equal(np.sort(keys), self._holdout_keys):
-            return "holdout"
-        if keys.size and self._train is not None:
+        if len(hashes) and self._train is not None:
             known = self._train_keys if records is None else self._train_record_keys
-            if _within(keys if records is None else membership_keys(records), known):
+            if _within(membership_keys(hashes if records is None else records), known):
                 return "train"
-        if bool(_among(keys, self._holdout_keys).any()):
-            return "mixed"
-        if coarse is not None and bool(_among(membership_keys(coarse), self._coarse_keys).any()):
-            return "mixed"
-        return "other"
+        return "holdout" if compare_digest(table_digest(hashes), self._holdout_digest) else "other"
 
     @cached_property
-    def _holdout_keys(self) -> NDArray[np.uint64]:
-        return np.sort(membership_keys(row_hashes(self.holdout[0])))
-
-    @cached_property
-    def _coarse_keys(self) -> NDArray[np.uint64]:
-        return np.sort(membership_keys(coarse_hashes(self.holdout[0])))
+    def _holdout_digest(self) -> str:
+        return table_digest(row_hashes(self.holdout[0], np.float32))
 
     @cached_property
     def _train_keys(self) -> NDArray[np.uint64]:
-        return np.sort(membership_keys(row_hashes(self.train[0])))
+        return np.sort(membership_keys(row_hashes(self.train[0], np.float32)))
 
     @cached_property
     def _train_record_keys(self) -> NDArray[np.uint64]:
-        return np.sort(membership_keys(record_hashes(self.train)))
+        return np.sort(membership_keys(record_hashes(self.train, np.float32)))
+
+
+def content_hashes(X: Any, y: Any = None) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | None]:
+    """Return what tells where records come from: hashes of the rows of X, and of (X, y) if there are labels."""
+    return row_hashes(X, np.float32), None if y is None else record_hashes((X, y), np.float32)
 
 
 def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:
@@ -188,13 +180,6 @@ def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:
     different, counts = np.unique(keys, return_counts=True)
     there = np.searchsorted(known, different, side="right") - np.searchsorted(known, different, side="left")
     return bool((there >= (1 if different.size == 1 else counts)).all())
-
-
-def _among(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Whether each key is in a sorted array."""
-    places = np.minimum(np.searchsorted(known, keys), known.size - 1)
-    found: NDArray[np.bool_] = known[places] == keys
-    return found
 
 
 def _length(data: Part) -> int:

@@ -142,14 +142,9 @@ class RemoteGuard(Elsewhere, Thresholdout):
         """Record a private look at the holdout; see `Thresholdout.record_look`."""
         return cast("Certificate", self._handle.call("record_look", event, first=first, void=void))
 
-    def _origin(
-        self,
-        hashes: NDArray[np.uint64],
-        records: NDArray[np.uint64] | None = None,
-        coarse: NDArray[np.uint64] | None = None,
-    ) -> Origin:
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         """Say where records come from, of which only the hashes are sent."""
-        origin: Origin = self._handle.call("_origin", hashes, records, coarse)
+        origin: Origin = self._handle.call("_origin", hashes, records)
         return origin
 
     def _asked(self) -> int:

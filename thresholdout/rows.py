@@ -6,27 +6,32 @@ import hashlib
 import math
 from datetime import datetime
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["coarse_hashes", "columns_of", "membership_keys", "record_hashes", "row_hashes"]
+__all__ = ["Precision", "columns_of", "membership_keys", "record_hashes", "rounded", "row_hashes"]
+
+Precision: TypeAlias = "type[np.float64] | type[np.float32] | type[np.float16]"
+"""To what numbers are rounded before they are hashed."""
 
 _LANES: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _BLOCK: Final = 1 << 16
 """Numbers that are hashed at a time, so that the temporary arrays stay in the cache."""
 
 
-def row_hashes(piece: Any) -> NDArray[np.uint64]:
+def row_hashes(piece: Any, precision: Precision = np.float64) -> NDArray[np.uint64]:
     """Hash every record of a container to 128 bits.
 
     Parameters
     ----------
     piece : array, data frame, sparse matrix or sequence
         The first axis counts records.
+    precision : numpy.float64, numpy.float32 or numpy.float16
+        To what numbers are rounded first; records that were stored so have the hashes of their originals.
 
     Returns
     -------
@@ -45,45 +50,30 @@ def row_hashes(piece: Any) -> NDArray[np.uint64]:
     --------
     >>> bool((row_hashes([[1, 0], [2, 3]]) == row_hashes(np.array([[1.0, 0.0], [2.0, 3.0]]))).all())
     True
-    """
-    return _row_hashes(piece, coarse=False)
-
-
-def coarse_hashes(piece: Any) -> NDArray[np.uint64]:
-    """Hash every record to 128 bits after rounding its numbers to single precision; see `row_hashes`.
-
-    Records that were stored in single precision have the hashes of the originals.
-
-    Examples
-    --------
-    >>> bool((coarse_hashes(np.float32([[0.1]])) == coarse_hashes([[0.1]])).all())
+    >>> bool((row_hashes(np.float32([[0.1]]), np.float32) == row_hashes([[0.1]], np.float32)).all())
     True
     """
-    return _row_hashes(piece, coarse=True)
-
-
-def _row_hashes(piece: Any, *, coarse: bool) -> NDArray[np.uint64]:
     if hasattr(piece, "tocsr"):
-        return _finished(_sparse(piece, coarse), piece.shape[1])
+        return _finished(_sparse(piece, precision), piece.shape[1])
     columns = columns_of(piece)
     n = len(columns[0]) if columns else len(piece)
     sums = np.zeros((n, 2), dtype=np.uint64)
     for j, column in enumerate(columns):
         keys = _column_keys(j)
         if column.dtype != np.float64:
-            sums += _object_hashes(column, keys, coarse)
+            sums += _object_hashes(column, keys, precision)
             continue
         for start in range(0, n, _BLOCK):
             part = np.ascontiguousarray(column[start : start + _BLOCK])
-            sums[start : start + _BLOCK] += _number_hashes(_rounded(part) if coarse else part, keys)
+            sums[start : start + _BLOCK] += _number_hashes(rounded(part, precision), keys)
     return _finished(sums, len(columns))
 
 
-def record_hashes(pieces: tuple[Any, ...]) -> NDArray[np.uint64]:
+def record_hashes(pieces: tuple[Any, ...], precision: Precision = np.float64) -> NDArray[np.uint64]:
     """Hash every record of a part made of several containers, such as ``(X, y)``; see `row_hashes`."""
-    total = row_hashes(pieces[0])
+    total = row_hashes(pieces[0], precision)
     for piece in pieces[1:]:
-        total = _mix(total * np.uint64(_LANES[0]) + row_hashes(piece))
+        total = _mix(total * np.uint64(_LANES[0]) + row_hashes(piece, precision))
     return total
 
 
@@ -149,10 +139,12 @@ def _text(item: object) -> str:
     return str(item)
 
 
-def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round to single precision; what is too large for it becomes infinite."""
+def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
+    """Round to a precision; what is too large for it becomes infinite."""
+    if precision is np.float64:
+        return values
     with np.errstate(over="ignore"):
-        return values.astype(np.float32).astype(np.float64)
+        return values.astype(precision).astype(np.float64)
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -179,14 +171,14 @@ def _number_hashes(values: NDArray[np.float64], keys: NDArray[np.uint64]) -> NDA
     return hashes
 
 
-def _object_hashes(column: NDArray[Any], keys: NDArray[np.uint64], coarse: bool) -> NDArray[np.uint64]:
+def _object_hashes(column: NDArray[Any], keys: NDArray[np.uint64], precision: Precision) -> NDArray[np.uint64]:
     """Hash a column of anything, entry by entry: numbers as numbers, so that their type makes no difference."""
     items = column.tolist()
     numbers = [_number(item) for item in items] if column.dtype.kind == "O" else [None] * len(items)
     numeric = np.array([number is not None for number in numbers], dtype=bool)
     hashes = np.empty((len(items), 2), dtype=np.uint64)
     values = np.array([number for number in numbers if number is not None], dtype=np.float64)
-    hashes[numeric] = _number_hashes(_rounded(values) if coarse else values, keys)
+    hashes[numeric] = _number_hashes(rounded(values, precision), keys)
     texts = [_text(item) for item, number in zip(items, numbers, strict=True) if number is None]
     hashes[~numeric] = _text_hashes(texts) * keys
     return hashes
@@ -205,13 +197,13 @@ def _text_hashes(texts: list[str]) -> NDArray[np.uint64]:
     return hashes
 
 
-def _sparse(matrix: Any, coarse: bool) -> NDArray[np.uint64]:
+def _sparse(matrix: Any, precision: Precision) -> NDArray[np.uint64]:
     rows = matrix.tocsr().copy()
     rows.sum_duplicates()
     columns = np.asarray(rows.indices, dtype=np.uint64)
     keys = (columns[:, None] + np.uint64(1)) * np.array(_LANES, dtype=np.uint64) | np.uint64(1)
     values = np.asarray(rows.data, dtype=np.float64)
-    entries = _number_hashes(_rounded(values) if coarse else values, keys)
+    entries = _number_hashes(rounded(values, precision), keys)
     sums = np.concatenate([np.zeros((1, 2), dtype=np.uint64), np.cumsum(entries, axis=0, dtype=np.uint64)])
     hashes: NDArray[np.uint64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
     return hashes

@@ -60,14 +60,16 @@ def test_rows_are_known_by_their_content() -> None:
     X, train = data(0)[0], data(1)[0]
     assert guard.origin(train) == guard.origin(train[::-1][:7]) == guard.origin(train[:1].tolist()) == "train"
     assert guard.origin(X) == guard.origin(X[::-1]) == guard.origin(pd.DataFrame(X)) == "holdout"
-    assert guard.origin(X[:-1]) == guard.origin(np.vstack([train, X[:1]])) == guard.origin(X[:1]) == "mixed"
+    assert guard.origin(X[:-1]) == guard.origin(np.vstack([train, X[:1]])) == guard.origin(X[:1]) == "other"
     assert guard.origin(X + 1) == guard.origin(np.vstack([train, X[:1] + 1])) == guard.origin(X[:0]) == "other"
     y, labels = data(0)[1], data(1)[1]
     assert guard.origin(train, labels) == guard.origin(train[:9], labels[:9]) == "train"
     assert guard.origin(train[:9], 1 - labels[:9]) == guard.origin(train[[0, 0, 1]], labels[[0, 0, 1]]) == "other"
     assert guard.origin(X, y) == guard.origin(X, 1 - y) == "holdout"  # labels of the holdout are not told
-    assert guard.origin(X[:1].astype(np.float32)) == guard.origin(X[:5].astype(object)) == "mixed"
-    assert guard.origin(train[:5].astype(object), labels[:5]) == "train"
+    assert guard.origin(X[:1].astype(np.float32)) == guard.origin(X[:5].astype(object)) == "other"
+    assert guard.origin(X.astype(np.float32)) == guard.origin(X.astype(object)[::-1], y) == "holdout"
+    for copied in (train[:5].astype(object), train[:5].astype(np.float32), train[:5].astype(">f8")):
+        assert guard.origin(copied, labels[:5]) == "train"
     with pytest.raises(InputError, match="no pairs"):  # rows that contain labels would tell them
         Thresholdout(X, queries=5, budget=1).origin(train)
 
@@ -77,7 +79,17 @@ def test_records_of_few_different_rows_are_told_apart_by_labels_and_numbers() ->
     X, y = rng.integers(0, 2, size=(2 * N, 2)), rng.normal(size=2 * N)
     guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=50, budget=3, mechanism="thresholdout")
     assert guard.origin(X[N:], y[N:]) == "train"
-    assert guard.origin(X, y) == guard.origin(X) == "mixed"
+    assert guard.origin(X, y) == guard.origin(X) == "other"
+
+
+def test_training_records_are_known_from_the_training_part_alone() -> None:
+    """Whatever the holdout is, also when it has the very same rows."""
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 2, size=(N, 2)), rng.integers(0, 2, size=N)
+    for held in (X, X[::-1], X[:50], 1 - X, data(0)[0][:, :2]):
+        labels = np.zeros(len(held), dtype=int)
+        guard = Thresholdout((held, labels), train=(X, y), queries=5, budget=1, allow_equal_rows=True)
+        assert guard.origin(X) == guard.origin(X, y) == guard.origin(X[5:], y[5:]) == "train"
 
 
 def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_training_weight() -> None:

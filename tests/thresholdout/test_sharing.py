@@ -406,7 +406,7 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
     score, asked, requests, size, holdout, mixed = in_child(ask)
     assert (-score, asked, size) == (guard.history["value"].iloc[0], 1, 900)
     assert requests == {"sample_weight": "weights"}
-    assert (holdout, mixed) == ("holdout", "mixed")
+    assert (holdout, mixed) == ("holdout", "other")
 
     def exhausted() -> None:
         scorer = guard.scorer()

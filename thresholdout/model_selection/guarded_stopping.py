@@ -16,6 +16,7 @@ from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.remote import known
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
@@ -292,8 +293,7 @@ class GuardedStopping:
         key = None if self._key is None else f"{self._key}/round {look.round}"
         if isinstance(self.metric, Statistic):
             return self.guard.score(model, self.metric, key=key)
-        question = _Question(self.guard, self.metric, model, self._train[0], look.signal)
-        return self.guard.ask(question, bounds=self.metric.bounds, name=self.metric.name, key=key)
+        return self.guard.score(model, known(self.metric, look.signal), cv="known", key=key)
 
     def _stand_in(self, error: BudgetExhausted, signal: float) -> float:
         """Keep to the policy, and return what stands in for the answer."""
@@ -308,31 +308,6 @@ class GuardedStopping:
         if self._policy == "stop":
             self._rule.stopped = True
         return signal if self._policy == "train" else math.nan
-
-
-class _Question:
-    """A model's values on the holdout, with the signal as the training value."""
-
-    def __init__(self, guard: Thresholdout, metric: Metric, model: Any, train: Any, signal: float) -> None:
-        self._guard = guard
-        self._metric = metric
-        self._model = model
-        self._train = train
-        self._signal = signal
-
-    def __call__(self, X: Any, y: Any) -> object:
-        return self._signal if self._is_train(X) else self._metric.of(self._model, X, y)
-
-    def _is_train(self, X: Any) -> bool:
-        """Whether these are the training records; a guard keeps its holdout in memory of its own."""
-        train = self._train
-        if isinstance(X, np.ndarray) and isinstance(train, np.ndarray) and np.may_share_memory(X, train):
-            return True
-        return (train is None or _size(X) == _size(train)) and self._guard.origin(X) == "train"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the records behind: where the guard lives, they are known."""
-        return self.__dict__ | {"_train": None}
 
 
 def _pair(guard: Thresholdout) -> tuple[Any, Any]:

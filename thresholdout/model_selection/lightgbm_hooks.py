@@ -178,9 +178,10 @@ class LightGBMEval:
     -----
     With a custom objective LightGBM passes raw scores. They are refused when they do not look like probabilities.
 
-    A set of one's own that has the labels of the holdout, in whatever order, or that has its records, is refused: its
-    plain metric would be an answer that nobody has charged. A training set whose labels happen to be the same is let
-    through when it still has its data, ``lightgbm.Dataset(..., free_raw_data=False)``.
+    The plain metric of a set with holdout records would be an answer that nobody has charged. So a set of one's own
+    that still has its records, by ``lightgbm.Dataset(..., free_raw_data=False)``, must have training records of the
+    guard. Those of other sets can't be seen; they are not compared with the holdout, neither here nor there, because
+    such a comparison tells which records are in it.
 
     Examples
     --------
@@ -263,8 +264,8 @@ class LightGBMEval:
         Raises
         ------
         InputError
-            When no free set came before the holdout in this round, a set could be the holdout, or the predictions are
-            raw scores.
+            When no free set came before the holdout in this round, a set has other records than training records, or
+            the predictions are raw scores.
         BudgetExhausted
             When the guard answers no more, and ``exhausted="raise"``, or "stop" and there is no answer at all.
         """
@@ -289,29 +290,17 @@ class LightGBMEval:
         return known
 
     def _check_free(self, data: Any, labels: NDArray[Any]) -> None:
-        """Refuse a set that is, or may be, the holdout; once for each set."""
+        """Refuse a set that has its records still, and they are no training records; once for each set."""
         if data in self._free_sets:
             return
         records = data.data if hasattr(data.data, "shape") else None  # None when LightGBM has freed them
         given = labels if self._kind == "probabilities" else None  # others are in single precision here
-        origin = None if records is None else self._guard.origin(records, given)
-        inside = origin in ("holdout", "mixed")
-        if inside or (origin != "train" and self._has_labels_of_the_holdout(labels)):
-            seen = "a set of your own with " + ("records" if inside else "the labels") + " of the holdout"
+        if records is not None and self._guard.origin(records, given) != "train":
+            seen = "a set of your own with records that are not all in the guard's training part"
             raise InputError(
-                "valid_sets",
-                seen,
-                "LightGBMEval.holdout(train) for the holdout; for training records with such labels, "
-                "free_raw_data=False",
+                "valid_sets", seen, "sets of training records, and LightGBMEval.holdout(train) for the holdout"
             )
         self._free_sets.add(data)
-
-    def _has_labels_of_the_holdout(self, labels: NDArray[Any]) -> bool:
-        """Compare them whatever their order; LightGBM keeps numbers in single precision."""
-        expected = np.asarray(self._guard._records.labelled()[1][1])
-        if self._kind == "values":
-            expected = expected.astype(np.float32)
-        return labels.shape == expected.shape and bool(np.array_equal(np.sort(labels), np.sort(expected)))
 
     def _on_holdout(self, model: Any) -> float:
         """Ask in this round, or repeat the last answer."""

@@ -24,8 +24,8 @@ from thresholdout.errors import (
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.model_selection.split import placeholder_size, rows_of
+from thresholdout.records import content_hashes
 from thresholdout.remote import known
-from thresholdout.rows import record_hashes, row_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 
@@ -60,7 +60,8 @@ class GuardScorer(Shared):
       records, in any order: it asks the guard for the estimator's score, one question for each metric;
     - any other training records, as with ``return_train_score=True`` or in an outer cross-validation: it computes the
       plain score on them, which is free;
-    - anything else is refused, above all a part of the holdout, whose score no guard has looked after.
+    - anything else is refused, in the same words for a part of the holdout, whose score no guard has looked after, and
+      for records that nobody knows: a scorer does not tell which rows are in the holdout.
 
     It works in any process: a copy in a worker process asks the guard where the guard lives. Row hashes travel there to
     find out what the records are, and the estimator when it is a question; never the holdout in the other direction.
@@ -407,8 +408,7 @@ def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "h
     InputError
         When they are none of these.
     """
-    hashes = row_hashes(X)
-    records = None if y is None else record_hashes((X, y))
+    hashes, records = content_hashes(X, y)
     size = len(hashes)
     if size > 1 and _alike(hashes) and (records is None or _alike(records)):
         first = guard._origin(hashes[:1], None if records is None else records[:1])
@@ -428,14 +428,10 @@ def stands_for(guard: Thresholdout, X: Any, y: Any) -> Literal["placeholder", "h
             "records",
             f"at least 2; for a halving search, min_resources={enough} or more",
         )
-    if origin == "mixed":
-        raise InputError(
-            "X",
-            f"{size} records, some of the holdout but not exactly the holdout",
-            "cv=guard.split(), which scores on the whole holdout: a guard does not look after a part of it",
-        )
     raise InputError(
-        "X", f"{size} records that are not the training part", "a search with cv=guard.split(), fitted on it"
+        "X",
+        f"{size} records that are neither training records of the guard nor exactly its holdout",
+        "a search with cv=guard.split(), fitted to training records: it scores on the whole holdout",
     )
 
 

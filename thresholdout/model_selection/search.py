@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 
 from thresholdout.cross_validation import KFoldGuard
-from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, OverlapError
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.guard import Thresholdout
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.held_out import HeldOut
@@ -24,6 +24,7 @@ from thresholdout.model_selection.refits import (
     wants_groups,
     with_parameters,
 )
+from thresholdout.model_selection.split import check_training
 from thresholdout.model_selection.training_value import Scoring
 from thresholdout.remote import known
 from thresholdout.statistics import Statistic
@@ -198,10 +199,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        OverlapError
-            When X contains records of the guard's holdout.
         InputError
-            When an argument cannot be used.
+            When an argument cannot be used, or some record is no training record of the guard.
         BudgetExhausted
             By the policy "raise", or when there is no answer at all.
         """
@@ -215,9 +214,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             X, y, groups, fit_params = part.train
         elif not isinstance(self.guard, Thresholdout):
             raise InputTypeError("guard", f"a {type(self.guard).__name__}", "a Thresholdout, a KFoldGuard, or None")
-        elif self.guard.origin(X, y) in ("holdout", "mixed"):
-            expected = "training records only; the guard has the holdout and needs no other copy"
-            raise OverlapError("X", "records of the guard's holdout", expected)
+        else:
+            check_training(self.guard, X, y, self.guard.split().n)
         if groups is not None and wants_groups(self.search):
             fit_params = {**fit_params, "groups": groups}
         search = self.search_ = self._searched(X, y, fit_params, scoring)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from thresholdout.guard import Thresholdout
 
-__all__ = ["TrainSplit", "placeholder_size", "rows_of"]
+__all__ = ["TrainSplit", "check_training", "placeholder_size", "rows_of"]
 
 _MOST: Final = 4096
 """Rows of a placeholder: enough for a halving search to cut it down by a factor of two thousand."""
@@ -63,14 +63,7 @@ class TrainSplit:
         InputError
             When some record of ``(X, y)`` is no training record.
         """
-        origin = self.guard.origin(X, y)
-        if origin != "train":
-            seen = {
-                "holdout": "the holdout's records",
-                "mixed": "rows with holdout records among them",
-                "other": "records that are not all in the guard's training part",
-            }
-            raise InputError("X", seen[origin], f"training records of the guard, which has {self.n}, or part of them")
+        check_training(self.guard, X, y, self.n)
         size = rows_of(X)
         yield np.arange(size), np.full(placeholder_size(size), next(_CALLS) % size, dtype=np.intp)
 
@@ -88,6 +81,23 @@ class TrainSplit:
 
     def __repr__(self) -> str:
         return f"TrainSplit({self.n})"
+
+
+def check_training(guard: Thresholdout, X: Any, y: Any, n: int) -> None:
+    """Refuse records that are not training records of the guard, in the same words whatever they are.
+
+    Raises
+    ------
+    InputError
+        When some record of ``(X, y)`` is no training record, or is there more often than among them.
+    """
+    if guard.origin(X, y) != "train":
+        raise InputError(
+            "X",
+            "records that are not all in the guard's training part",
+            f"training records of the guard, which has {n}, or part of them; what else is to be fitted belongs into "
+            "Thresholdout(..., train=(X, y)), and what changes records into a pipeline",
+        )
 
 
 def placeholder_size(n: int) -> int:

@@ -161,7 +161,7 @@ def test_records_that_are_given() -> None:
     guard = make()
     predefined = guarded(guard, cv=PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)]))
     assert guard.count_queries(predefined, X, Y) == 3
-    with pytest.raises(InputError, match="with holdout records among them"):
+    with pytest.raises(InputError, match="not all in the guard's training part"):
         guard.count_queries(guarded(guard), X, Y)
     assert guard.count_queries(guarded(guard), X[:50], Y[:50]) == 3
 

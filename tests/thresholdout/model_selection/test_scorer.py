@@ -68,11 +68,11 @@ def test_exactly_the_holdout_in_any_order_is_a_question() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (HOLDOUT[0][1:], "896 records, some of the holdout but not exactly the holdout"),
-        (np.concatenate([HOLDOUT[0], TRAIN[0][:1]]), "898 records, some of the holdout"),
-        (np.repeat(HOLDOUT[0][:1], 2, axis=0), "2 records, some of the holdout"),
-        (X + 1.0, "1797 records that are not the training part"),
-        (np.concatenate([TRAIN[0][:5], TRAIN[0][:1] + 1.0]), "6 records that are not the training part"),
+        (HOLDOUT[0][1:], "896 records that are neither training records of the guard nor exactly its holdout"),
+        (np.concatenate([HOLDOUT[0], TRAIN[0][:1]]), "898 records that are neither"),
+        (np.repeat(HOLDOUT[0][:1], 2, axis=0), "2 records that are neither"),
+        (X + 1.0, "1797 records that are neither"),
+        (np.concatenate([TRAIN[0][:5], TRAIN[0][:1] + 1.0]), "6 records that are neither"),
         (TRAIN[0][:1], "1 record, too few to tell the placeholder"),
         (TRAIN[0][:0], "0 records, too few"),
     ],
@@ -99,7 +99,7 @@ def test_records_are_known_by_content_when_parts_share_rows() -> None:
     assert search.score(X[:899], Y[:899]) == search.best_estimator_.score(X[:899], Y[:899])
     assert search.score(X[:2], Y[:2]) == search.best_estimator_.score(X[:2], Y[:2])
     for rows in (X[899:], X[1:900]):
-        with pytest.raises(InputError, match="some of the holdout"):
+        with pytest.raises(InputError, match="neither training records of the guard nor exactly its holdout"):
             search.score(rows, Y[: len(rows)])
     assert len(guard.history) == 3
 

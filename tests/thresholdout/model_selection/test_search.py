@@ -37,7 +37,7 @@ from graphs import Groups
 from tests.estimator_checks import each_check
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.cross_validation import KFoldGuard
-from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError, OverlapError
+from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.ledger import open_ledger
 from thresholdout.metrics import Metric, accuracy, squared_error, zero_one_loss
 from thresholdout.model_selection import GuardedSearchCV
@@ -298,7 +298,7 @@ def test_a_model_that_comes_out_differently_is_another_question() -> None:
 def test_holdout_records_are_refused_before_anything_is_fitted() -> None:
     guard = make()
     for rows in (slice(None), slice(600, None), slice(599, 700)):
-        with pytest.raises(OverlapError, match="training records only"):
+        with pytest.raises(InputError, match="not all in the guard's training part"):
             GuardedSearchCV(grid(), guard).fit(X[rows], Y[rows])
     assert guard.history.empty
     GuardedSearchCV(grid(), guard).fit(X[100:500], Y[100:500])  # a part of the training records
@@ -345,7 +345,7 @@ def test_holdout_records_of_another_type_are_refused(dtype: Any) -> None:
     rows, labels = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
     guard = Thresholdout((rows[200:], labels[200:]), train=(rows[:200], labels[:200]), queries=9, budget=2)
     for part in (slice(None), slice(150, 250)):
-        with pytest.raises(OverlapError, match="training records only"):
+        with pytest.raises(InputError, match="not all in the guard's training part"):
             GuardedSearchCV(grid(), guard).fit(rows[part].astype(dtype), labels[part])
     assert guard.history.empty
     GuardedSearchCV(grid(), guard).fit(rows[:200].astype(dtype), labels[:200])
@@ -358,7 +358,7 @@ def test_few_different_rows_do_not_let_the_holdout_in() -> None:
     parts: dict[str, Any] = {"train": (rows[200:], labels[200:]), "allow_equal_rows": True}
     guard = Thresholdout((rows[:200], labels[:200]), queries=9, budget=2, **parts)
     for part in (slice(None), slice(0, 199)):
-        with pytest.raises(OverlapError, match="training records only"):
+        with pytest.raises(InputError, match="not all in the guard's training part"):
             GuardedSearchCV(grid(), guard).fit(rows[part], labels[part])
     GuardedSearchCV(grid(), guard).fit(rows[200:], labels[200:])
     assert len(guard.history) == 3
@@ -399,7 +399,7 @@ class TestHeldOutByItself:
         assert isinstance(guarded.guard_, Thresholdout)
         assert len(guarded.guard_.train[0]) == 1347
         assert guarded.best_estimator_.tree_.n_node_samples[0] == 1347
-        assert guarded.guard_.origin(X) == "mixed"
+        assert guarded.guard_.origin(X) == "other"
         assert guarded.best_half_width_ < 0.3
         assert guarded.predict(X).shape == (1797,)
 

@@ -33,9 +33,9 @@ def test_a_placeholder_has_at_most_4096_rows() -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (HOLDOUT[0], "the holdout's records; expected: training records of the guard, which has 900"),
-        (HOLDOUT[0][:10], "rows with holdout records among them"),
-        (X, "rows with holdout records among them"),
+        (HOLDOUT[0], "not all in the guard's training part; expected: training records of the guard, which has 900"),
+        (HOLDOUT[0][:10], "records that are not all in the guard's training part"),
+        (X, "records that are not all in the guard's training part"),
         (TRAIN[0] + 1.0, "records that are not all in the guard's training part"),
     ],
     ids=["holdout", "part", "all", "other"],
@@ -91,5 +91,5 @@ def test_few_different_rows_are_told_apart_by_their_labels_and_numbers() -> None
     )
     assert [len(fit) for fit, _ in guard.split().split(rows[250:], labels[250:])] == [150]
     for part in (slice(None), slice(0, 300)):  # every row of the holdout is a row of the training part, too
-        with pytest.raises(InputError, match="holdout records among them"):
+        with pytest.raises(InputError, match="not all in the guard's training part"):
             list(guard.split().split(rows[part], labels[part]))

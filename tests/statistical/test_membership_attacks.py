@@ -1,0 +1,100 @@
+"""Whoever can find out which rows are in the holdout, for nothing, breaks every guard with one charged question.
+
+Records are drawn from a list of codes that everybody knows. The attacker probes every code, takes those that look
+different from a row that nobody has, and asks one question: how frequent are they? At confidence 0.95 a session is
+broken with probability at most 0.05, so more than ``binom.isf(1e-9, SESSIONS, 0.05)`` broken ones reject a guard, a
+valid one with probability at most 1e-9. The same attacker with a membership oracle must be rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
+
+from thresholdout import Thresholdout
+from thresholdout.model_selection import GuardedSearchCV
+from thresholdout.noise import SeededNoise
+from thresholdout.sharing import share
+
+pytestmark = pytest.mark.statistical
+
+CODES, N, SESSIONS, CONFIDENCE = 900, 400, 12, 0.95
+LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
+MODEL = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1.0]], [0, 1])
+
+Probe = Callable[[Any], Hashable]
+
+
+def told(call: Callable[[], Any]) -> Hashable:
+    """Return everything that a call shows, as a result or as an error."""
+    try:
+        return repr(call())
+    except Exception as error:
+        return type(error).__name__, str(error), tuple(map(repr, getattr(error, "args", ())))
+
+
+def elsewhere(guard: Thresholdout) -> Any:
+    return type(guard).elsewhere(share(guard))
+
+
+def searched(guard: Thresholdout, rows: Any) -> Any:
+    search = GridSearchCV(MODEL, {"max_depth": [1]}, cv=2)
+    return GuardedSearchCV(search, guard).fit(rows, np.zeros(len(rows)))
+
+
+ORACLES: dict[str, Callable[[Thresholdout], Probe]] = {
+    "origin": lambda guard: lambda row: told(lambda: guard.origin(row)),
+    "origin with labels": lambda guard: lambda row: told(lambda: [guard.origin(row, [y]) for y in (0, 1)]),
+    "origin in single precision": lambda guard: lambda row: told(lambda: guard.origin(row.astype(np.float32))),
+    "handle": lambda guard: lambda row, there=elsewhere(guard): told(lambda: there.origin(row)),
+    "split": lambda guard: lambda row: told(lambda: list(guard.split().split(row))),
+    "scorer": lambda guard: lambda row: told(lambda: guard.scorer()(MODEL, np.vstack([row, row + CODES]), [0, 0])),
+    "placeholder": lambda guard: lambda row: told(lambda: guard.scorer()(MODEL, np.vstack([row, row]), [0, 0])),
+    "search": lambda guard: lambda row: told(lambda: searched(guard, row)),
+}
+
+
+def broken(seed: int, probing: Callable[[Thresholdout], Probe]) -> bool:
+    """Attack one guard, and say whether its one answer is wrong."""
+    rng = np.random.default_rng(seed)
+    holdout, train = rng.integers(0, CODES, (2, N)).astype(float)[..., None] + 1 / 3
+    labels = rng.integers(0, 2, (2, N))
+    guard = Thresholdout(
+        (holdout, labels[0]),
+        train=(train, labels[1]),
+        queries=20_000,
+        budget=1,
+        threshold=0.05,
+        noise_scale=0.001,
+        noise=SeededNoise(seed),
+        allow_equal_rows=True,
+    )
+    probe = probing(guard)
+    nobody = probe(np.array([[-1.0]]))
+    own = {float(x) for x in train[:, 0]}
+    candidates = [code + 1 / 3 for code in range(CODES) if code + 1 / 3 not in own]
+    found = [code for code in candidates if probe(np.array([[code]])) != nobody]
+    before = len(guard.history)
+    answer = guard.ask(lambda X, y: np.isin(X[:, 0], found))
+    assert len(guard.history) == before + 1
+    return abs(answer.value - len(found) / CODES) > answer.half_width
+
+
+def with_membership(guard: Thresholdout) -> Probe:
+    inside = {float(x) for x in guard._records.holdout[0][:, 0]}
+    return lambda row: float(row[0, 0]) in inside
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_what_is_told_for_nothing_does_not_show_which_rows_are_in_the_holdout(name: str) -> None:
+    assert sum(broken(seed, ORACLES[name]) for seed in range(SESSIONS)) <= LIMIT
+
+
+def test_an_attacker_who_knows_the_rows_of_the_holdout_is_seen() -> None:
+    assert sum(broken(seed, with_membership) for seed in range(SESSIONS)) > LIMIT
