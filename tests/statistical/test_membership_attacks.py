@@ -43,6 +43,10 @@ def elsewhere(guard: Thresholdout) -> Any:
     return type(guard).elsewhere(share(guard))
 
 
+def through_a_handle(there: Any) -> Probe:
+    return lambda row: told(lambda: there.origin(row))
+
+
 def searched(guard: Thresholdout, rows: Any) -> Any:
     search = GridSearchCV(MODEL, {"max_depth": [1]}, cv=2)
     return GuardedSearchCV(search, guard).fit(rows, np.zeros(len(rows)))
@@ -52,7 +56,7 @@ ORACLES: dict[str, Callable[[Thresholdout], Probe]] = {
     "origin": lambda guard: lambda row: told(lambda: guard.origin(row)),
     "origin with labels": lambda guard: lambda row: told(lambda: [guard.origin(row, [y]) for y in (0, 1)]),
     "origin in single precision": lambda guard: lambda row: told(lambda: guard.origin(row.astype(np.float32))),
-    "handle": lambda guard: lambda row, there=elsewhere(guard): told(lambda: there.origin(row)),
+    "handle": lambda guard: through_a_handle(elsewhere(guard)),
     "split": lambda guard: lambda row: told(lambda: list(guard.split().split(row))),
     "scorer": lambda guard: lambda row: told(lambda: guard.scorer()(MODEL, np.vstack([row, row + CODES]), [0, 0])),
     "placeholder": lambda guard: lambda row: told(lambda: guard.scorer()(MODEL, np.vstack([row, row]), [0, 0])),

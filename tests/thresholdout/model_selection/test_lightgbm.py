@@ -51,13 +51,13 @@ def test_a_question_is_about_the_round_that_it_names(monkeypatch: pytest.MonkeyP
     X, y = DIGITS
     guard, fitted, valid, held = make(DIGITS)
     asked: list[Any] = []
-    ask = guard.ask
+    score = guard.score
 
-    def spy(question: Any, **options: Any) -> Any:
-        asked.append(question(X[held], y[held]))
-        return ask(question, **options)
+    def spy(model: Any, metric: Any, **options: Any) -> Any:
+        asked.append(metric.of(model, X[held], y[held]))
+        return score(model, metric, **options)
 
-    monkeypatch.setattr(guard, "ask", spy)
+    monkeypatch.setattr(guard, "score", spy)
     stopping = GuardedStopping(guard, "accuracy", validation=np.arange(len(y))[valid], patience=5)
     fit(DIGITS, fitted, CASES[0][2], callbacks=[LightGBMCallback(stopping)])
     whole = fit(DIGITS, fitted, CASES[0][2], stopping.rounds)
