@@ -26,6 +26,7 @@ from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn
 from thresholdout.model_selection.split import placeholder_size, rows_of
 from thresholdout.records import content_hashes
 from thresholdout.remote import known
+from thresholdout.rows import row_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 
