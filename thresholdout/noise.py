@@ -63,6 +63,9 @@ class NoiseSource(Protocol):
     def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
         """Draw the integer nearest to a normal number of the given mean and standard deviation."""
 
+    def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
+        """Draw uniform integers of so many bits."""
+
 
 class _Coin:
     """A coin whose probability is known to any number of binary digits.
@@ -282,6 +285,19 @@ class _BufferedNoise:
         except IndexError:
             number = self._refill_normals()
         return round_normal(number, centre, scale, self._entropy)
+
+    def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
+        """Draw uniform integers from 0 to ``2**bits - 1``.
+
+        Parameters
+        ----------
+        bits : int
+            From 1 to 64.
+        size : int
+            How many.
+        """
+        words = np.frombuffer(self._entropy(8 * size), dtype=np.uint64)
+        return words >> np.uint64(64 - bits)
 
     def _refill_normals(self) -> NormalDeviate:
         numbers = sample_normals(self._normal_batch, self._entropy)

@@ -22,6 +22,8 @@ from thresholdout.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thresholdout.noise import NoiseSource
+
 __all__ = [
     "BLOCK",
     "WHOLE",
@@ -208,6 +210,24 @@ class UnitRecords:
         """Return the sample variance, divided by n - 1; at least two records."""
         scaled = self._steps * 2.0**-self.bits if self._steps.dtype != np.bool_ else self._steps.astype(np.float64)
         return float(np.var(scaled, ddof=1))
+
+    def ones(self) -> int | None:
+        """Return the number of ones; ``None`` where some value is neither 0 nor 1."""
+        if self._steps.dtype == np.bool_:
+            return int(np.count_nonzero(self._steps))
+        one = 2.0**self.bits
+        count = int(np.count_nonzero(self._steps == one))
+        return count if count + int(np.count_nonzero(self._steps == 0.0)) == len(self) else None
+
+    def tossed(self, noise: NoiseSource) -> ExactMean:
+        """Return the mean of coins, one for each record, with its value as probability; 0 and 1 stay what they are."""
+        one = 1.0 if self._steps.dtype == np.bool_ else 2.0**self.bits
+        between = (self._steps > 0) & (self._steps < one)
+        ones = int(np.count_nonzero(self._steps == one))
+        doubtful = self._steps[between]
+        if doubtful.size:
+            ones += int(np.count_nonzero(noise.uniform(self.bits, doubtful.size) < doubtful.astype(np.uint64)))
+        return ExactMean(ones, len(self), 0)
 
     def part(self, which: slice | NDArray[np.intp] | NDArray[np.bool_]) -> UnitRecords:
         """Return some of the records."""

@@ -83,6 +83,7 @@ class Outcome:
     asked: int
     half_width: float | None = None
     about: Literal["question", "best"] = "question"
+    interval: tuple[float, float] | None = None
 
 
 class Mechanism(ABC, Generic[StateT, ValuesT]):

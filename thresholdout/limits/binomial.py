@@ -1,0 +1,113 @@
+"""Exact limits for the mean of independent records that are 0 or 1, of one law or of different laws.
+
+For one law the number of ones is Bin(n, p), and the one-sided Clopper-Pearson limits are exact. Different laws with
+mean p have smaller tails than Bin(n, p) from ``k >= n p + 1`` on (Hoeffding 1956, Theorem 5) and not before: with two
+records, p = (2p, 0), at least one is 1 with probability 2p, more than 2p - p^2. So a limit is taken from the binomial
+law only where this holds; for ``k = 1`` from the union bound ``P(S >= 1) <= n p``; and from relative entropy elsewhere
+(at levels above a quarter, and below the smallest float). Every limit here is therefore valid for any laws, and for one
+law it is the Clopper-Pearson limit except at ``k = 1``.
+
+A limit is the answer to a question about one fixed k: the largest p at which ``P(S >= k)`` is at most the level for
+every choice of laws with mean at most p. So the best of several bounds may be taken.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from scipy.special import betainc, betaincinv
+
+from thresholdout.limits.entropy import coin_divergence, entropy_lower
+
+__all__ = ["binomial_lower", "binomial_upper", "log_binomial_tail"]
+
+_SMALLEST: Final = -650.0  # logarithm of the smallest level at which the incomplete beta function is used
+_SHRINK: Final = 1.0 - 1e-9  # moves the tail by 1e-9 and more; the incomplete beta function is off by 1e-12
+_SLACK: Final = 1e-10
+
+
+def log_binomial_tail(k: int, n: int, p: float) -> float:
+    """Bound ``ln P(S >= k)`` for n independent records with mean p, of any laws; rounded up.
+
+    Parameters
+    ----------
+    k : int
+        From 0 to n + 1.
+    n : int
+        Number of records.
+    p : float
+        In [0, 1].
+
+    Returns
+    -------
+    float
+        At most 0; ``-inf`` for k = n + 1.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(math.exp(log_binomial_tail(3, 10, 0.1)), 6)  # 1 - 0.9^10 - 10 0.1 0.9^9 - 45 0.01 0.9^8
+    0.070191
+    >>> round(math.exp(log_binomial_tail(1, 10, 0.02)), 6)  # one record may be 1 with probability 0.2
+    0.2
+    """
+    if k <= 0 or p >= 1.0:
+        return 0.0
+    if k > n:
+        return -math.inf
+    if p <= 0.0:
+        return -math.inf
+    mean = n * p
+    if k < mean + 1.0 + 1e-9:
+        union = math.log(mean) + _SLACK if k == 1 else 0.0
+        return min(0.0, union)
+    tail = float(betainc(k, n - k + 1, p))
+    if tail > 1e-280:
+        return min(0.0, math.log(tail) + _SLACK)
+    return min(0.0, -n * coin_divergence(k / n, p) * (1.0 - 1e-9))
+
+
+def binomial_lower(k: int, n: int, log_level: float) -> float:
+    """Return the lower limit for the mean of the records' expectations, given that k of n are 1.
+
+    Parameters
+    ----------
+    k, n : int
+        Ones, and records.
+    log_level : float
+        Natural logarithm of the one-sided probability of failure; at most 0.
+
+    Returns
+    -------
+    float
+        In [0, 1], rounded down.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(binomial_lower(950, 1000, math.log(0.025)), 5)
+    0.93461
+    >>> binomial_lower(0, 1000, -3.0), binomial_lower(1, 1000, math.log(0.01))
+    (0.0, 9.999...e-06)
+    """
+    if k <= 0:
+        return 0.0
+    if log_level >= _SMALLEST:
+        level = math.exp(log_level)
+        p = (level / n if k == 1 else float(betaincinv(k, n - k + 1, level))) * _SHRINK
+        if (k == 1 or k >= n * p + 1.0 + 1e-6) and log_binomial_tail(k, n, p) <= log_level:
+            return max(p, entropy_lower(1.0 / n, n, log_level)) if k == 1 else p
+    return entropy_lower(k / n, n, log_level)
+
+
+def binomial_upper(k: int, n: int, log_level: float) -> float:
+    """Return the upper limit, the mirror of `binomial_lower`.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(binomial_upper(950, 1000, math.log(0.025)), 5)
+    0.96266
+    """
+    return 1.0 if k >= n else math.nextafter(1.0 - binomial_lower(n - k, n, log_level), 2.0)

@@ -1,0 +1,127 @@
+"""Limits from relative entropy: for means of values in [0, 1], whatever their laws.
+
+For q(X), a mean of values in [0, 1] with expectation p, and a number N of *effective records*,
+
+    P(q(X) >= p and N kl(q(X), p) >= a) <= exp(-a),    and the same below,
+
+kl the relative entropy of two coins. N is the number of records when they are independent (Hoeffding 1963, Theorem 1,
+which asks for no common law: the logarithm is concave), and what a dependence model says otherwise
+(`graphs.DependenceModel.effective_records`). A limit is where this probability is the level.
+
+Levels are given by their natural logarithm, so that they may be far below the smallest float. Every limit is rounded
+outwards, by more than the arithmetic can be off.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+__all__ = ["coin_divergence", "entropy_lower", "entropy_upper"]
+
+_SLACK: Final = 1.0 + 1e-9  # of the divergence that is asked for; its own rounding errors are near 1e-15
+_TINY: Final = 1e-300
+
+
+def coin_divergence(x: float, p: float) -> float:
+    """Return the relative entropy of a coin with mean x with respect to one with mean p, nats.
+
+    Parameters
+    ----------
+    x, p : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> round(coin_divergence(0.5, 0.25), 6), coin_divergence(0.0, 1.0), coin_divergence(0.0, 0.0)
+    (0.143841, inf, 0.0)
+    """
+    if x == p:
+        return 0.0
+    if p <= 0.0 or p >= 1.0:
+        return math.inf
+    # x ln(x/p) + (1-x) ln((1-x)/(1-p)), each as x ln1p((x-p)/p): exact differences of near numbers keep their digits
+    d = x - p
+    first = 0.0 if x <= 0.0 else x * (math.log1p(d / p) if abs(d) < 0.5 * p else math.log(x / p))
+    y, q = 1.0 - x, 1.0 - p
+    second = 0.0 if y <= 0.0 else y * (math.log1p(-d / q) if abs(d) < 0.5 * q else math.log(y / q))
+    if abs(d) < 1e-4 * min(p, q):  # both terms nearly cancel: d^2/(2pq) (1 + ...), the series to the fourth power
+        pq = p * q
+        ratio = d / pq
+        total = 0.5 * d * ratio - (q * q - p * p) * d * ratio * ratio / 6.0 + (p**3 + q**3) * d * ratio**3 / 12.0
+        return max(0.0, total)
+    return max(0.0, first + second)
+
+
+def entropy_upper(mean: float, effective: float, log_level: float) -> float:
+    """Return the upper limit for the expectation of a mean, at a one-sided level.
+
+    Parameters
+    ----------
+    mean : float
+        q(X), in [0, 1].
+    effective : float
+        N, positive.
+    log_level : float
+        Natural logarithm of the probability with which the limit may fail, negative.
+
+    Returns
+    -------
+    float
+        In [0, 1], rounded up: the largest p with ``N kl(mean, p) <= -log_level``.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(entropy_upper(0.95, 1000, math.log(0.025)), 5)
+    0.96655
+    >>> entropy_upper(1.0, 1000, -5.0)
+    1.0
+    """
+    if mean >= 1.0:
+        return 1.0
+    needed = -log_level * _SLACK / effective
+    if mean <= 0.0:
+        return min(1.0, -math.expm1(-needed) * _SLACK)
+    low, high = mean, 1.0
+    step = math.sqrt(2.0 * needed * mean * (1.0 - mean)) + 2.0 * needed
+    if mean + step < 1.0 and coin_divergence(mean, mean + step) > needed:
+        high = mean + step
+    while high - low > 1e-12 * (1.0 - low) + _TINY:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if coin_divergence(mean, middle) > needed:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def entropy_lower(mean: float, effective: float, log_level: float) -> float:
+    """Return the lower limit for the expectation of a mean, at a one-sided level; the mirror of `entropy_upper`.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(entropy_lower(0.95, 1000, math.log(0.025)), 5)
+    0.92904
+    """
+    if mean <= 0.0:
+        return 0.0
+    needed = -log_level * _SLACK / effective
+    if mean >= 1.0:
+        return max(0.0, math.exp(-needed) * (2.0 - _SLACK))
+    low, high = 0.0, mean
+    step = math.sqrt(2.0 * needed * mean * (1.0 - mean)) + 2.0 * needed
+    if mean - step > 0.0 and coin_divergence(mean, mean - step) > needed:
+        low = mean - step
+    while high - low > 1e-12 * high + _TINY:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        if coin_divergence(mean, middle) > needed:
+            low = middle
+        else:
+            high = middle
+    return low

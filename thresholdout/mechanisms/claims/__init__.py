@@ -1,0 +1,8 @@
+"""Thresholdout with one number, the risk that is left: `Claims`."""
+
+from thresholdout.mechanisms.claims.mechanism import Claims
+from thresholdout.mechanisms.claims.parameters import ClaimsParameters
+from thresholdout.mechanisms.claims.reading import Known, Reading
+from thresholdout.mechanisms.claims.state import ClaimsState
+
+__all__ = ["Claims", "ClaimsParameters", "ClaimsState", "Known", "Reading"]

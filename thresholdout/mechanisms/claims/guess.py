@@ -1,0 +1,185 @@
+"""Where to put a claim: what the training value and earlier answers say about the holdout's.
+
+Validity does not depend on any of this: a claim may be any function of the public history. It decides how often claims
+are confirmed, and so how wide answers are.
+
+The difference ``h - t`` between a question's holdout value and its training value is modelled as normal: sampling noise
+of both parts, half of whose variance all questions share (models that fail on the same records), and a shift of their
+training values that all questions share too (cross-validated models are fitted to fewer records; resubstitution
+flatters). With v the variance of one record's value, c = 1/n + 1/n_train and b = 0.02 min(t, 1-t),
+
+    h - t = u . F + e,   u = (sqrt(v c / 2), b),   F ~ Normal(0, I_2),   e ~ Normal(0, v c / 2).
+
+So the regression on all earlier answers is one on two common factors, and all that has to be remembered of them is the
+precision and the information of F: five numbers, however many questions have been asked. An answer is an observation of
+h as far as it tells: a normal law that is cut to the cell that was confirmed, by its first two moments. All variances
+are multiplied by kappa^2 >= 1, the mean squared surprise of the last few answers: training values that are no estimates
+of anything (a model's score on the records that it was fitted to) make wide claims instead of many failures.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from scipy.special import ndtr
+
+__all__ = ["Forecast", "Memory", "forecast", "learn"]
+
+_SHIFT: Final = 0.02
+_SHARED: Final = 0.5  # of the sampling variance
+_PRIOR: Final = 4.0  # answers without surprise that the first ones are averaged with
+_FADING: Final = 0.8
+_LARGEST: Final = 1e4
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What earlier answers say.
+
+    Attributes
+    ----------
+    xx, xy, yy, x, y : float
+        Precision and information of the two common factors.
+    surprise, weight : float
+        Squared surprises of the answers in standard deviations, and their number, both with fading weights.
+
+    Examples
+    --------
+    >>> Memory().kappa
+    1.0
+    """
+
+    xx: float = 1.0
+    xy: float = 0.0
+    yy: float = 1.0
+    x: float = 0.0
+    y: float = 0.0
+    surprise: float = 0.0
+    weight: float = 0.0
+
+    @property
+    def kappa(self) -> float:
+        """By how much standard deviations are larger than the model says."""
+        return math.sqrt(max(1.0, (_PRIOR + self.surprise) / (_PRIOR + self.weight)))
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """A normal forecast of a question's holdout value, in units of the range.
+
+    Attributes
+    ----------
+    mean, deviation : float
+        Of the holdout value.
+    loadings : tuple of float
+        u, how the question depends on the common factors.
+    own : float
+        Variance of what it does not share.
+    kappa : float
+        What deviation and own variance have been multiplied with, squared for the latter.
+    train : float
+        The training value that it started from.
+    """
+
+    mean: float
+    deviation: float
+    loadings: tuple[float, float]
+    own: float
+    kappa: float
+    train: float
+
+
+def forecast(memory: Memory, train: float, variance: float, effective: float, effective_train: float) -> Forecast:
+    """Forecast the holdout value of the next question.
+
+    Parameters
+    ----------
+    memory : Memory
+        What earlier answers say.
+    train : float
+        Training value, in [0, 1].
+    variance : float
+        v, of one record's value.
+    effective, effective_train : float
+        Effective numbers of records of the holdout and of the training part.
+
+    Examples
+    --------
+    >>> first = forecast(Memory(), 0.9, 0.09, 1000, 1000)
+    >>> first.mean, round(first.deviation, 5)
+    (0.9, 0.01356)
+    """
+    sampling = variance * (1.0 / effective + 1.0 / effective_train)
+    first, second = math.sqrt(_SHARED * sampling), _SHIFT * min(train, 1.0 - train)
+    own = (1.0 - _SHARED) * sampling
+    m = memory
+    determinant = m.xx * m.yy - m.xy * m.xy
+    shift = (first * (m.yy * m.x - m.xy * m.y) + second * (m.xx * m.y - m.xy * m.x)) / determinant
+    spread = (first * first * m.yy - 2.0 * first * second * m.xy + second * second * m.xx) / determinant
+    deviation = m.kappa * math.sqrt(max(0.0, spread) + own)
+    return Forecast(train + shift, deviation, (first, second), own, m.kappa, train)
+
+
+def learn(memory: Memory, made: Forecast, low: float, high: float) -> Memory:
+    """Remember that the holdout value turned out to be between two numbers.
+
+    Parameters
+    ----------
+    memory : Memory
+        As it was when the forecast was made.
+    made : Forecast
+        Of this question.
+    low, high : float
+        Ends of the cell, low below high.
+
+    Examples
+    --------
+    >>> made = forecast(Memory(), 0.9, 0.09, 1000, 1000)
+    >>> after = learn(Memory(), made, 0.87, 0.88)
+    >>> forecast(after, 0.9, 0.09, 1000, 1000).mean < 0.89
+    True
+    """
+    mean, variance = _cut_normal((low - made.mean) / made.deviation, (high - made.mean) / made.deviation)
+    m = memory
+    surprise = min(_LARGEST, made.kappa**2 * (mean * mean + variance))
+    faded = _FADING * m.surprise + surprise, _FADING * m.weight + 1.0
+    if variance >= 0.999:  # a cell that wide tells nothing
+        return Memory(m.xx, m.xy, m.yy, m.x, m.y, *faded)
+    deviation = made.deviation / made.kappa
+    noise = deviation * deviation * variance / (1.0 - variance)  # of an observation that would leave this variance
+    seen = made.mean + made.deviation * mean / (1.0 - variance) - made.train
+    first, second = made.loadings
+    precision = 1.0 / (made.own + noise)
+    return Memory(
+        m.xx + first * first * precision,
+        m.xy + first * second * precision,
+        m.yy + second * second * precision,
+        m.x + first * seen * precision,
+        m.y + second * seen * precision,
+        *faded,
+    )
+
+
+def _cut_normal(low: float, high: float) -> tuple[float, float]:
+    """Return mean and variance of a standard normal variable that is cut to an interval."""
+    if low > 0.0:  # the left tail is the accurate one
+        mean, variance = _cut_normal(-high, -low)
+        return -mean, variance
+    if high < -6.0 or high - low < 1e-6:  # a cell far out, or a point: near its inner end
+        width = high - low
+        rate = -high + 1.0 / max(1.0, -high)
+        inside = min(0.5 * width, 1.0 / rate)
+        return high - inside, max(1e-9, min(inside * inside, width * width / 12.0))
+    mass = float(ndtr(high) - ndtr(low))
+    at_low, at_high = _density(low), _density(high)
+    mean = (at_low - at_high) / mass
+    variance = (
+        1.0 + (low * at_low if at_low else 0.0) / mass - (high * at_high if at_high else 0.0) / mass - mean * mean
+    )
+    return mean, min(1.0, max(1e-9, variance))
+
+
+def _density(z: float) -> float:
+    return math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) if abs(z) < 38.0 else 0.0

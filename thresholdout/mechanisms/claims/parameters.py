@@ -1,0 +1,77 @@
+"""Public parameters of a guard that makes claims."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.precision import check_count, check_number
+
+__all__ = ["ClaimsParameters"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsParameters:
+    """Public parameters of `Claims`.
+
+    Parameters
+    ----------
+    confidence : float
+        Probability with which no answer is wrong, in (0, 1).
+    queries : int or None
+        Questions in all. Declaring them sharpens answers a little; ``None`` for any number.
+    budget : int or None
+        How many questions may be answered from the holdout; ``None`` for any number.
+    at_most : float or None
+        Largest half-width of an answer, in units of the range: a question is refused, free of charge, when its first
+        claim would be wider. ``None`` for any width.
+    noise : float
+        Scale of the Laplace noise in the edges of a claim, in standard deviations of the holdout's value (rounded down
+        to a power of two of the range; twice that in each test). 0 for none, which is guess and check.
+    effective : float or None
+        N of the kl limits, for records that depend on each other; ``None`` for independent records, whose limits for
+        values that are 0 or 1 are exact binomial ones.
+    inflation : float or None
+        Lambda of a model without N; limits are Hoeffding's then. At most one of both.
+    train_records : float or None
+        Effective number of training records, which says how far holdout and training values are apart; ``None`` for
+        as many as there are in the holdout.
+
+    Examples
+    --------
+    >>> ClaimsParameters(queries=100).noise
+    0.05
+    """
+
+    confidence: float = 0.95
+    queries: int | None = None
+    budget: int | None = None
+    at_most: float | None = None
+    noise: float = 0.05
+    effective: float | None = None
+    inflation: float | None = None
+    train_records: float | None = None
+
+    def __post_init__(self) -> None:
+        def fix(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        below = math.nextafter(1.0, 0.0)
+        fix("confidence", check_number("confidence", self.confidence, 0.0, below, "a number in (0, 1)"))
+        for name in ("queries", "budget"):
+            value = getattr(self, name)
+            fix(name, None if value is None else check_count(name, value))
+        if self.at_most is not None:
+            fix("at_most", check_number("at_most", self.at_most, 0.0, 1.0, "a number in (0, 1]"))
+        zero = -math.ulp(0.0)
+        fix("noise", check_number("noise", self.noise, zero, 16.0, "a number from 0 to 16"))
+        for name in ("effective", "train_records"):
+            value = getattr(self, name)
+            if value is not None:
+                fix(name, check_number(name, value, 0.0, 1e15, "a positive number of records"))
+        if self.inflation is not None:
+            below = math.nextafter(1.0, 0.0)
+            fix("inflation", check_number("inflation", self.inflation, below, 1e15, "a number of at least 1"))
+            if self.effective is not None:
+                raise InputError("inflation", self.inflation, "one of effective= and inflation=, not both")

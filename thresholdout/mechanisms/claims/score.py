@@ -1,0 +1,186 @@
+"""One question about a mean: claims, one after another, until one is confirmed.
+
+The rule of PROOFS.md, "The risk that is left", with the letters *confirmed*, *above*, *below* and *raised*. At a claim
+with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed* leaves
+``w = R (1 - pi - RAISED)``, the level of the claim; RAISED of it is kept for a question that fails on the holdout. What
+is learned from a direction without noise (K is known to be beyond the edge) narrows the range in which K can be; a
+direction that is impossible then keeps nothing, and a claim that covers the whole range needs no test.
+
+After a direction the claims grow until they reach the value, and are then cut into thirds until the answer is about as
+narrow as it would have been.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from scipy.special import ndtr
+
+from thresholdout.mechanisms.claims.interval import Letter, Limits
+
+__all__ = ["RAISED", "Found", "Window", "first_window", "search"]
+
+RAISED: Final = 2.0**-20
+"""Share of the risk that is kept for a question that fails on the holdout."""
+
+_ROUNDING: Final = 1e-12  # taken from the logarithm of every share; sums of shares are then at most 1
+_AGAIN: Final = 0.15  # share of the risk for directions after the first
+_MOST_LETTERS: Final = 48
+_STEP: Final = 1.5  # deviations by which the first claim after a direction reaches beyond it
+_WIDE: Final = 3.0  # deviations to both sides of the middle, from where on a cell is cut into thirds
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The first claim about a question.
+
+    Attributes
+    ----------
+    lo, hi : int
+        Edges, in steps.
+    share : float
+        pi, of the risk, kept for directions.
+    deviation : float
+        Standard deviation of the forecast, in steps.
+    """
+
+    lo: int
+    hi: int
+    share: float
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How a question ended.
+
+    Attributes
+    ----------
+    lo, hi : int
+        Edges of the claim that was confirmed.
+    log_level : float
+        Its level.
+    log_risk : float
+        What is left of the risk.
+    letters : int
+        Directions before it.
+    """
+
+    lo: int
+    hi: int
+    log_level: float
+    log_risk: float
+    letters: int
+
+
+def first_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
+    """Return the first claim: as many deviations to both sides as suit the number of questions that are left.
+
+    Parameters
+    ----------
+    mean, deviation : float
+        Of the forecast of K, in steps.
+    steps : int
+        K is from 0 to this.
+    asked : int
+        Questions before this one.
+    queries : int or None
+        Declared number of questions.
+
+    Examples
+    --------
+    >>> first_window(900.0, 10.0, 1000, 0, 100)
+    Window(lo=872, hi=928, share=0.00475..., deviation=10.0)
+    """
+    left = max(1, queries - asked) if queries is not None else max(20, asked)
+    z = max(0.8, math.sqrt(max(0.0, -2.0 * math.log(min(1.0, 1.5 / left)))))
+    if queries is not None:
+        extra = 0.1 / queries
+    else:
+        number = asked + 20
+        extra = 0.1 / (1.5 * number * math.log(number))
+    share = min(0.5, 2.0 * float(ndtr(-z)) + extra)
+    if left == 1:
+        share = max(share, 0.3)
+    middle = min(max(round(mean), 0), steps)
+    lo = min(math.ceil(mean - z * deviation), middle)
+    hi = max(math.floor(mean + z * deviation), middle)
+    return Window(max(lo, 0), min(hi, steps), share, deviation)
+
+
+def search(
+    window: Window,
+    limits: Limits,
+    log_risk: float,
+    ask: Callable[[int, int], Letter],
+    pad: int | None,
+) -> Found:
+    """Make claims until one is confirmed.
+
+    Parameters
+    ----------
+    window : Window
+        The first claim.
+    limits : Limits
+        How many steps there are.
+    log_risk : float
+        Natural logarithm of R.
+    ask : callable
+        Tests a claim with edges lo and hi.
+    pad : int or None
+        How far noise may have moved an edge, in steps; ``None`` without noise, when directions are exact.
+
+    Returns
+    -------
+    Found
+        With noise, after `_MOST_LETTERS` directions: the whole range, which is no claim.
+    """
+    bottom, top = 0, limits.steps
+    lo, hi, share = window.lo, window.hi, window.share
+    reach = max(1, math.floor(_STEP * window.deviation))
+    wide = max(2, math.ceil(2.0 * _WIDE * window.deviation))
+    risk, letters, exact, cutting = log_risk, 0, pad is None, False
+    while True:
+        covers = lo <= bottom and hi >= top
+        if letters >= _MOST_LETTERS:
+            lo, hi, covers = bottom, top, True
+        if covers and (exact or (lo <= 0 and hi >= limits.steps)):
+            level = risk + math.log1p(-RAISED) - _ROUNDING
+            return Found(lo, hi, level, level, letters)
+        level = risk + math.log1p(-share - RAISED) - _ROUNDING
+        letter = ask(lo, hi)
+        if letter == "confirmed":
+            risk = level
+            if letters == 0 or hi - lo <= wide:
+                return Found(lo, hi, level, risk, letters)
+            bottom, top, cutting = lo, hi, True
+        else:
+            one_way = exact and (lo <= bottom or hi >= top)
+            risk += math.log(share) - (0.0 if one_way else math.log(2.0)) - _ROUNDING
+            letters += 1
+            if letter == "above":
+                bottom = max(bottom, hi + 1 - (pad or 0))
+            else:
+                top = min(top, lo - 1 + (pad or 0))
+            if top < bottom:  # noise has said both
+                bottom, top = 0, limits.steps
+        if cutting:
+            lo, hi, share = _cut(bottom, top, wide)
+        elif letter == "above":
+            lo, hi, share = bottom, min(top, bottom + reach), _AGAIN
+            reach *= 2 if letters > 1 else 1
+        else:
+            lo, hi, share = max(bottom, top - reach), top, _AGAIN
+            reach *= 2 if letters > 1 else 1
+
+
+def _cut(bottom: int, top: int, wide: int) -> tuple[int, int, float]:
+    """Return the next claim about a value between two numbers, and the share of the risk for its directions."""
+    width = top - bottom
+    if width <= wide:
+        return bottom, top, _AGAIN
+    third = max(1, width // 3)
+    return bottom + third, top - third, 2.0 / 3.0

@@ -1,0 +1,78 @@
+"""What a guard that makes claims remembers between two questions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass, field
+
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.claims.guess import Memory
+
+__all__ = ["ClaimsState"]
+
+_FORMAT = "claims/1"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsState:
+    """State of `Claims`. The noise in the edges is secret, and left out of the representation.
+
+    Attributes
+    ----------
+    log_risk : float
+        Natural logarithm of R, the risk that is left.
+    asked : int
+        Questions so far.
+    hits : int
+        Questions whose first claim was not confirmed.
+    letters : int
+        Letters other than *confirmed*, over all questions.
+    exponent : int
+        The edges' noise has the scale ``2**exponent``, in units of the range.
+    edge : int
+        The edges' noise, in units of ``2**-40`` of the range.
+    memory : Memory
+        What the answers say about the next question.
+
+    Examples
+    --------
+    >>> state = ClaimsState(-3.0, 7, 1, 2, -9, 123456, Memory())
+    >>> state
+    ClaimsState(log_risk=-3.0, asked=7, hits=1, letters=2, exponent=-9, memory=Memory(xx=1.0, xy=0.0, yy=1.0, ...))
+    >>> ClaimsState.from_text(state.to_text()) == state
+    True
+    """
+
+    log_risk: float
+    asked: int
+    hits: int
+    letters: int
+    exponent: int
+    edge: int = field(repr=False)
+    memory: Memory
+
+    def to_text(self) -> str:
+        """Return the state as one line of text, for a ledger."""
+        numbers = " ".join(value.hex() for value in (self.log_risk, *astuple(self.memory)))
+        return f"{_FORMAT} {self.asked} {self.hits} {self.letters} {self.exponent} {self.edge} {numbers}"
+
+    @classmethod
+    def from_text(cls, text: str) -> ClaimsState:
+        """Read what `to_text` wrote.
+
+        Raises
+        ------
+        InputError
+            When the text is something else. The message does not show it.
+        """
+        try:
+            tag, *words = text.split(" ")
+            asked, hits, letters, exponent, edge = map(int, words[:5])
+            log_risk, *memory = map(float.fromhex, words[5:])
+            known = Memory(*memory)
+            finite = all(map(math.isfinite, (log_risk, *memory))) and len(memory) == 7
+            if tag != _FORMAT or not (0 <= hits <= asked and hits <= letters and log_risk < 0.0 and finite):
+                raise ValueError
+        except (ValueError, TypeError, OverflowError):
+            raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
+        return cls(log_risk, asked, hits, letters, exponent, edge, known)
