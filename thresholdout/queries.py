@@ -219,6 +219,12 @@ class UnitRecords:
         count = int(np.count_nonzero(self._steps == one))
         return count if count + int(np.count_nonzero(self._steps == 0.0)) == len(self) else None
 
+    def unit(self) -> NDArray[np.float64]:
+        """Return the values as floats in [0, 1]."""
+        if self._steps.dtype == np.bool_:
+            return self._steps.astype(np.float64)
+        return np.multiply(self._steps, 2.0**-self.bits, dtype=np.float64)
+
     def tossed(self, noise: NoiseSource) -> ExactMean:
         """Return the mean of coins, one for each record, with its value as probability; 0 and 1 stay what they are."""
         one = 1.0 if self._steps.dtype == np.bool_ else 2.0**self.bits

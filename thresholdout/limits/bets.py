@@ -1,19 +1,20 @@
 r"""Limits from constant bets: for the mean of independent values in [0, 1] of any laws, sharp where they vary little.
 
-Let the values have expectations p_i with mean p, and l be fixed before the values are looked at, ``0 <= l <= 1/m``. Then
+Let the values have expectations p_i with mean p, and l be fixed before the values are looked at, ``0 <= l <= 1/m``.
+Then
 
     W_l(m) = prod_i (1 + l (x_i - m))
 
-is not negative, and its mean is ``prod (1 + l (p_i - m)) <= (1 + l (p - m))^n``, by the inequality of the arithmetic and
-the geometric mean: at most 1 if p <= m. So ``W_l(m) >= 1/d`` refutes every mean of at most m, with probability of error
-at most d (Markov). A bet that changed along the records would need one conditional expectation for all of them: here the
-expectations may differ. The lower limit of a fixed l is the largest m that is refuted, and W_l falls with m.
+is not negative, and its mean is ``prod (1 + l (p_i - m)) <= (1 + l (p - m))^n``, by the inequality of the arithmetic
+and the geometric mean: at most 1 if p <= m. So ``W_l(m) >= 1/d`` refutes every mean of at most m, with probability of
+error at most d (Markov). A bet that changed along the records would need one conditional expectation for all of them:
+here the expectations may differ. The lower limit of a fixed l is the largest m that is refuted, and W_l falls with m.
 
 A good l is near ``sqrt(2 ln(1/d) / (n v))``, v the variance, which has to come from elsewhere: from the training part.
 A v that is wrong costs width and nothing else.
 
-Upper limits are lower ones of ``1 - x``. Behind a noisy edge the test is ``ln W + l n nu >= ln(1/d) + c``, with nu a sum
-of independent Laplace variables in units of the range: ``E W e^(l n nu) <= E e^(l n nu) = e^c``.
+Upper limits are lower ones of ``1 - x``. Behind a noisy edge the test is ``ln W + l n nu >= ln(1/d) + c``, with nu a
+sum of independent Laplace variables in units of the range: ``E W e^(l n nu) <= E e^(l n nu) = e^c``.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> floa
     >>> values = np.repeat([0.5, 1.0, 0.0], [950, 35, 15])
     >>> limit = bet_lower(values, bet_size(0.5, 0.0125, 1000, -4.38), -4.38)
     >>> round(limit, 4), round(float(values.mean()), 4)
-    (0.4994, 0.51)
+    (0.4997, 0.51)
     """
     if log_wealth(values, bet, 0.0) < -log_level:
         return 0.0
@@ -120,14 +121,15 @@ def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> floa
 def bet_radius(mean: float, variance: float, n: int, log_level: float) -> float:
     """Return how far below `mean` the limit of a good bet is expected for values of this mean and variance.
 
-    To place a claim, not for a guarantee: ``ln(1/d) = n (l r - l^2 (v + r^2)/2 + l^3 s/3)`` solved for r, for values
-    that are near the mean but for a few; a little is added for values that vary more.
+    To place a claim, not for a guarantee: ``ln(1/d) = n (l r - l^2 v/2)`` solved for r, where the variance that is
+    seen exceeds v by two thirds of the standard deviation that it can have, for values near the mean but for a few.
 
     Examples
     --------
     >>> round(bet_radius(0.51, 0.0125, 1000, -4.38), 4)
-    0.0109
+    0.011
     """
-    needed = -log_level / n
     bet = bet_size(mean, variance, n, log_level)
-    return (needed / bet + 0.5 * bet * variance) * 1.03
+    farthest = max(mean, 1.0 - mean)
+    seen = variance * (1.0 + farthest / math.sqrt(n * variance) / 1.5)
+    return -log_level / n / bet + 0.5 * bet * seen

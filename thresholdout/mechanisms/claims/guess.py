@@ -112,7 +112,7 @@ def forecast(memory: Memory, train: float, variance: float, effective: float, ef
     (0.9, 0.01356)
     """
     sampling = variance * (1.0 / effective + 1.0 / effective_train)
-    first, second = math.sqrt(_SHARED * sampling), _SHIFT * min(train, 1.0 - train)
+    first, second = math.sqrt(_SHARED * sampling), _SHIFT * 0.5 * (1.0 - math.sqrt(max(0.0, 1.0 - 4.0 * variance)))
     own = (1.0 - _SHARED) * sampling
     m = memory
     determinant = m.xx * m.yy - m.xy * m.xy

@@ -1,95 +1,208 @@
 """An interval that is claimed about one mean: how it is tested, and what it says when the test passes.
 
-The holdout's value is an integer K from 0 to ``steps``: the number of ones, or a mean rounded to a grid. The claim has
-edges lo and hi; its test has two halves, each with its own noise, on edges that share theirs (delta):
+A claim has edges lo and hi, in steps of a grid from 0 to ``steps`` on which the holdout's value is expected, and stands
+for an interval of truths. Its test has two halves, each with its own noise, and the edges share theirs (delta). For a
+count or a mean K, see `thresholdout.limits.noisy`:
 
     K + gamma > hi + delta:    *above*
     K - gamma' < lo - delta:   *below* (looked at only if not above)
-    otherwise:                 *confirmed*: the truth is between limits(lo) and limits(hi)
+    otherwise:                 *confirmed*
 
-If the truth is above the upper limit, the claim is confirmed only if ``K <= hi + (delta - gamma)``; the limit is such
-that this has at most the probability w (`thresholdout.limits.noisy`), and the same below. A false claim is false on one
-known side, so both limits are one-sided ones at w.
+If the truth is above the interval, the claim is confirmed only if ``K <= hi + (delta - gamma)``; the interval is such
+that this has at most the probability w, and the same below. A false claim is false on one known side, so both sides
+have w. For values of which the variance is small, both halves are bets against the ends of the interval instead, see
+`thresholdout.limits.bets`: with a truth above the upper end, the bet against it has to win 1/w.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from thresholdout.limits.noisy import noisy_binomial_lower, noisy_entropy_lower, noisy_hoeffding_lower
+from thresholdout.limits.bets import bet_radius, bet_size, log_wealth
+from thresholdout.limits.noisy import (
+    log_laplace_moment,
+    noisy_binomial_lower,
+    noisy_entropy_lower,
+    noisy_hoeffding_lower,
+)
 
-__all__ = ["UNITS", "Letter", "Limits", "Noise", "binomial_limits", "entropy_limits", "hoeffding_limits", "test"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "UNITS",
+    "BetTest",
+    "Claim",
+    "Letter",
+    "Limit",
+    "MeanTest",
+    "Noise",
+    "Scales",
+    "entropy",
+    "hoeffding",
+    "ones",
+]
 
 UNITS: Final = 1 << 40
 """Units of noise in the range of a question."""
 
 Letter = Literal["confirmed", "above", "below"]
 
+Noise: TypeAlias = "tuple[int, int, int]"
+"""Noise of a test in units of the range: delta of the edges, gamma of the upper half, gamma' of the lower one."""
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits for the truth from an edge of a claim.
+Scales: TypeAlias = "tuple[float, ...]"
+"""Scales of the noises in one edge, in units of the range; empty without noise."""
+
+Limit: TypeAlias = "Callable[[int, float, Scales], float]"
+"""From a lower edge in steps, the logarithm of a level and the scales of the noise to a lower limit."""
+
+
+class Claim(ABC):
+    """How claims about one question are read and tested.
 
     Attributes
     ----------
     steps : int
-        The range of the holdout's value.
-    lower : callable
-        From a lower edge, the logarithm of the level, and the scales of the noises in steps, to the lower limit.
+        The edges of a claim are from 0 to this.
     """
 
     steps: int
-    lower: Callable[[int, float, tuple[float, ...]], float]
 
-    def interval(self, lo: int, hi: int, log_level: float, scales: tuple[float, ...]) -> tuple[float, float]:
-        """Return the interval that a confirmed claim stands for, in units of the range."""
-        low = 0.0 if lo <= 0 else self.lower(lo, log_level, scales)
-        high = 0.0 if hi >= self.steps else self.lower(self.steps - hi, log_level, scales)
-        return low, 1.0 - high if high == 0.0 else min(1.0, _next(1.0 - high))
+    @abstractmethod
+    def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
+        """Return what a claim stands for, in units of the range: public numbers only."""
 
+    @abstractmethod
+    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+        """Test a claim: secret numbers too."""
 
-def binomial_limits(n: int) -> Limits:
-    """Return the limits for n independent records that are 0 or 1; K is the number of ones."""
-    return Limits(n, lambda lo, level, scales: noisy_binomial_lower(lo, n, level, scales))
-
-
-def entropy_limits(steps: int, effective: float) -> Limits:
-    """Return the limits for a mean with N effective records; K is the mean, rounded to a grid of so many steps."""
-    return Limits(
-        steps,
-        lambda lo, level, scales: noisy_entropy_lower((lo - 0.5) / steps, effective, level, scales, steps),
-    )
+    def wider(self) -> Claim:
+        """Return how claims are read and tested after one that was not confirmed."""
+        return self
 
 
-def hoeffding_limits(steps: int, records: float) -> Limits:
-    """Return the limits for a mean of which a variance inflation is known; K as in `entropy_limits`."""
-    return Limits(
-        steps,
-        lambda lo, level, scales: noisy_hoeffding_lower((lo - 0.5) / steps, records, level, scales, steps),
-    )
+class MeanTest(Claim):
+    """Claims about a count or a mean.
 
-
-Noise: TypeAlias = "tuple[int, int, int]"
-"""Noise of a test in units of the range: delta of the edges, gamma of the upper half, gamma' of the lower one."""
-
-
-def test(value: int, lo: int, hi: int, steps: int, noise: Noise) -> Letter:
-    """Test a claim; exact, in integers.
+    Parameters
+    ----------
+    steps : int
+        Steps in the range.
+    value : int
+        K, in steps. Secret.
+    lower : callable
+        The lower limit of an edge; the upper one is its mirror.
 
     Examples
     --------
-    >>> test(95, 90, 99, 100, (0, 0, 0)), test(95, 90, 94, 100, (0, 0, 0)), test(95, 96, 99, 100, (0, 0, 0))
-    ('confirmed', 'above', 'below')
-    >>> test(95, 90, 94, 100, (UNITS // 50, 0, 0))  # an edge that noise has moved by two steps
+    >>> claim = MeanTest(1000, 950, ones(1000))
+    >>> claim.letter(940, 960, -4.0, (), (0, 0, 0)), claim.letter(900, 949, -4.0, (), (0, 0, 0))
+    ('confirmed', 'above')
+    >>> claim.letter(900, 949, -4.0, (), (UNITS // 500, 0, 0))  # an edge that noise has moved by two steps
     'confirmed'
     """
-    edge, upper, lower = noise
-    if (value - hi) * UNITS > (edge - upper) * steps:
-        return "above"
-    return "below" if (lo - value) * UNITS > (edge - lower) * steps else "confirmed"
+
+    def __init__(self, steps: int, value: int, lower: Limit) -> None:
+        self.steps = steps
+        self._value = value
+        self._lower = lower
+
+    def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
+        """Return the limits of both edges."""
+        low = 0.0 if lo <= 0 else self._lower(lo, log_level, scales)
+        high = 0.0 if hi >= self.steps else self._lower(self.steps - hi, log_level, scales)
+        return low, _mirror(high)
+
+    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+        """Compare K with both edges, exactly, in integers."""
+        edge, upper, lower = noise
+        if (self._value - hi) * UNITS > (edge - upper) * self.steps:
+            return "above"
+        return "below" if (lo - self._value) * UNITS > (edge - lower) * self.steps else "confirmed"
 
 
-def _next(value: float) -> float:
-    return value + 2.0**-53
+class BetTest(Claim):
+    """Claims about a mean of independent values, tested by constant bets against both ends.
+
+    Parameters
+    ----------
+    steps : int
+        Steps in the range.
+    values : ndarray of shape (n,)
+        In [0, 1]. Secret, except for their number.
+    variance : float
+        Expected of a value; public.
+    margin : float
+        By how much intervals are wider than a good bet is expected to need: more after each failure, which may come
+        from a variance that is larger than expected.
+    """
+
+    def __init__(self, steps: int, values: NDArray[np.float64], variance: float, margin: float = 1.02) -> None:
+        self.steps = steps
+        self._values = values
+        self._variance = variance
+        self._margin = margin
+
+    def wider(self) -> BetTest:
+        """Return the same test with a larger margin."""
+        return BetTest(self.steps, self._values, self._variance, 1.2 * self._margin)
+
+    def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
+        """Return the edges, less and plus what a good bet needs."""
+        return self._end(lo, log_level), _mirror(self._end(self.steps - hi, log_level))
+
+    def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
+        """Bet against the upper end, then against the lower one."""
+        edge, upper, lower = noise
+        if not self._wins(1.0 - self._values, self.steps - hi, log_level, scales, edge - upper):
+            return "above"
+        return "confirmed" if self._wins(self._values, lo, log_level, scales, edge - lower) else "below"
+
+    def _end(self, lo: int, log_level: float) -> float:
+        if lo <= 0:
+            return 0.0
+        mean = lo / self.steps
+        end = mean - self._margin * bet_radius(mean, self._variance, self._values.size, log_level)
+        return end if end > 0.0 else 0.0
+
+    def _wins(self, values: NDArray[np.float64], lo: int, log_level: float, scales: Scales, noise: int) -> bool:
+        """Whether a bet against means below the lower end wins one over the level."""
+        end = self._end(lo, log_level)
+        if end <= 0.0:
+            return True  # nothing is claimed
+        bet = bet_size(end, self._variance, values.size, log_level)
+        slope = bet * values.size
+        charge = sum(log_laplace_moment(slope, scale) for scale in scales)
+        if charge == math.inf:
+            return False
+        wealth = log_wealth(values, bet, end) + slope * (noise / UNITS)
+        return wealth >= -log_level + charge + 1e-9 * (1.0 + abs(slope * noise / UNITS))
+
+
+def ones(n: int) -> Limit:
+    """Return the limits for n independent records that are 0 or 1, of any laws; edges are counts."""
+    return lambda lo, level, scales: noisy_binomial_lower(lo, n, level, tuple(n * scale for scale in scales))
+
+
+def entropy(steps: int, effective: float) -> Limit:
+    """Return the limits for a mean with N effective records; edges are of the mean rounded to the grid."""
+    return lambda lo, level, scales: noisy_entropy_lower(
+        (lo - 0.5) / steps, effective, level, tuple(steps * scale for scale in scales), steps
+    )
+
+
+def hoeffding(steps: int, records: float) -> Limit:
+    """Return the limits for a mean of which a variance inflation is known; edges as in `entropy`."""
+    return lambda lo, level, scales: noisy_hoeffding_lower(
+        (lo - 0.5) / steps, records, level, tuple(steps * scale for scale in scales), steps
+    )
+
+
+def _mirror(low: float) -> float:
+    """Return ``1 - low``, rounded up."""
+    return 1.0 if low <= 0.0 else min(1.0, 1.0 - low + 2.0**-53)

@@ -23,12 +23,14 @@ from thresholdout.mechanisms.base import Mechanism, Outcome
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
+    BetTest,
+    Claim,
     Letter,
-    Limits,
-    binomial_limits,
-    entropy_limits,
-    hoeffding_limits,
-    test,
+    MeanTest,
+    Scales,
+    entropy,
+    hoeffding,
+    ones,
 )
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import Known, Reading, grid_steps, grid_value, read_values, variance_of
@@ -104,23 +106,22 @@ class Claims(Mechanism[ClaimsState, Reading]):
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
         made, variance = self._forecast(state, train, holdout.known)
-        limits = self._limits(made, holdout.known)
-        window = self._window(state, made, limits)
+        claim = self._claim(made, variance, holdout, noise)
+        window = self._window(state, made, claim.steps)
         state = self._quieter(state, variance, noise)
-        scales = self._scales(state.exponent, limits.steps)
-        self._check_width(state, window, limits, scales)
-        value = grid_value(holdout.total(noise), limits.steps)
+        scales = self._scales(state.exponent)
+        self._check_width(state, window, claim, scales)
         edge = state.edge
 
-        def ask(lo: int, hi: int) -> Letter:
-            nonlocal edge
-            letter = test(value, lo, hi, limits.steps, (edge, *self._tests(state.exponent, noise)))
-            if letter != "confirmed" and scales:
-                edge = _edge(state.exponent, noise)
+        def ask(lo: int, hi: int, log_level: float) -> Letter:
+            nonlocal claim, edge
+            letter = claim.letter(lo, hi, log_level, scales, (edge, *self._tests(state.exponent, noise)))
+            if letter != "confirmed":
+                edge, claim = _edge(state.exponent, noise), claim.wider()
             return letter
 
-        found = search(window, limits, state.log_risk, ask, _pad(scales))
-        low, high = limits.interval(found.lo, found.hi, found.log_level, scales)
+        found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales))
+        low, high = claim.interval(found.lo, found.hi, found.log_level, scales)
         after = ClaimsState(
             found.log_risk,
             state.asked + 1,
@@ -128,10 +129,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
             state.letters + found.letters,
             state.exponent,
             edge,
-            _learned(state.memory, made, found, limits.steps),
+            _learned(state.memory, made, found, claim.steps),
         )
         return after, Outcome(
-            value=_told(made, found, low, high, limits.steps),
+            value=_told(made, found, low, high, claim.steps),
             source="holdout" if found.letters else "train",
             hits=state.hits,
             asked=after.asked,
@@ -176,25 +177,28 @@ class Claims(Mechanism[ClaimsState, Reading]):
         variance = variance_of(inside, known, self._effective)
         return forecast(state.memory, train, variance, self._effective, self._training), variance
 
-    def _limits(self, made: Forecast, known: Known) -> Limits:
-        if self._plain and known.binary:
-            return binomial_limits(self._n)
+    def _claim(self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource) -> Claim:
+        """Return how claims about this question are tested."""
+        if self._plain and holdout.known.binary:
+            return MeanTest(self._n, holdout.count(noise), ones(self._n))
         steps = grid_steps(made.deviation)
+        if self._plain:
+            return BetTest(steps, holdout.values.unit(), variance)
+        value = grid_value(holdout.values.exact_mean(), steps)
         if self.parameters.inflation is not None:
-            return hoeffding_limits(steps, self._effective)
-        return entropy_limits(steps, self._effective)
+            return MeanTest(steps, value, hoeffding(steps, self._effective))
+        return MeanTest(steps, value, entropy(steps, self._effective))
 
-    def _window(self, state: ClaimsState, made: Forecast, limits: Limits) -> Window:
-        steps = limits.steps
+    def _window(self, state: ClaimsState, made: Forecast, steps: int) -> Window:
         return first_window(made.mean * steps, made.deviation * steps, steps, state.asked, self.parameters.queries)
 
-    def _check_width(self, state: ClaimsState, window: Window, limits: Limits, scales: tuple[float, ...]) -> None:
+    def _check_width(self, state: ClaimsState, window: Window, claim: Claim, scales: Scales) -> None:
         """Refuse a question whose first claim would be wider than declared: public numbers only."""
         most = self.parameters.at_most
         if most is None:
             return
         level = state.log_risk + math.log1p(-window.share - RAISED)
-        low, high = limits.interval(window.lo, window.hi, level, scales)
+        low, high = claim.interval(window.lo, window.hi, level, scales)
         if high - low > 2.0 * most:
             raise BudgetExhausted("width", state.asked, state.asked)
 
@@ -212,9 +216,15 @@ class Claims(Mechanism[ClaimsState, Reading]):
             state.log_risk, state.asked, state.hits, state.letters, exponent, _edge(exponent, noise), state.memory
         )
 
-    def _scales(self, exponent: int, steps: int) -> tuple[float, ...]:
-        """Return the scales of the noises in an edge of a test, in steps."""
-        return () if exponent == _NO_NOISE else (math.ldexp(steps, exponent), math.ldexp(steps, exponent + 1))
+    def _scales(self, exponent: int) -> Scales:
+        """Return the scales of the noises in an edge of a test, in units of the range."""
+        return () if exponent == _NO_NOISE else (math.ldexp(1.0, exponent), math.ldexp(1.0, exponent + 1))
+
+    def _pad(self, claim: Claim, scales: Scales) -> int | None:
+        """Return how far beyond an edge the value may be after all, in steps."""
+        if not scales and isinstance(claim, MeanTest):
+            return None
+        return math.ceil(3.0 * sum(scales) * claim.steps) + 1
 
     def _tests(self, exponent: int, noise: NoiseSource) -> tuple[int, int]:
         """Draw the noise of both halves of a test."""
@@ -230,11 +240,6 @@ def _scale(exponent: int) -> Fraction:
 
 def _edge(exponent: int, noise: NoiseSource) -> int:
     return 0 if exponent == _NO_NOISE else noise.laplace(_scale(exponent))
-
-
-def _pad(scales: tuple[float, ...]) -> int | None:
-    """Return how far an edge may have been moved by noise, in steps."""
-    return None if not scales else math.ceil(3.0 * sum(scales))
 
 
 def _learned(memory: Memory, made: Forecast, found: Found, steps: int) -> Memory:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from thresholdout.noise import NoiseSource
-from thresholdout.queries import ExactMean, UnitRecords, unit_records, unit_total
+from thresholdout.queries import ExactMean, UnitRecords, unit_records
 
 __all__ = ["Known", "Reading", "grid_steps", "grid_value", "read_values", "variance_of"]
 
@@ -41,17 +41,17 @@ class Reading:
 
     Attributes
     ----------
-    values : ExactMean or UnitRecords
-        Their mean as a fraction; the values themselves where they should be 0 or 1 and are not.
+    values : UnitRecords
+        The values, on a grid.
     known : Known
         What was known of them.
     """
 
-    values: ExactMean | UnitRecords = field(repr=False)
+    values: UnitRecords = field(repr=False)
     known: Known
 
-    def total(self, noise: NoiseSource) -> ExactMean:
-        """Return the mean; values that should be 0 or 1 and are not become coins with that expectation.
+    def count(self, noise: NoiseSource) -> int:
+        """Return the number of ones; values that should be 0 or 1 and are not become coins with that expectation.
 
         A coin for each record makes of any values in [0, 1] records that are 0 or 1, independent where they were, with
         the same expectations; so limits for such records stay valid whatever the values are.
@@ -60,19 +60,16 @@ class Reading:
         --------
         >>> from thresholdout.noise import SeededNoise
         >>> reading = read_values([0.0, 1.0, 0.5, 0.5], 4, (0, 1), "values", Known(binary=True))
-        >>> reading.total(SeededNoise(0)).mean() in (0.25, 0.5, 0.75)
+        >>> reading.count(SeededNoise(0)) in (1, 2, 3)
         True
         """
-        return self.values.tossed(noise) if isinstance(self.values, UnitRecords) else self.values
+        count = self.values.ones()
+        return self.values.tossed(noise).total if count is None else count
 
 
 def read_values(values: object, n: int, bounds: tuple[float, float], argument: str, known: Known) -> Reading:
-    """Check per-record values and keep what claims need of them; see `thresholdout.queries.unit_total`."""
-    if known.binary:
-        records = unit_records(values, n, bounds, argument)
-        count = records.ones()
-        return Reading(records if count is None else ExactMean(count, n, 0), known)
-    return Reading(unit_total(values, n, bounds, argument), known)
+    """Check per-record values and keep what claims need of them; see `thresholdout.queries.unit_records`."""
+    return Reading(unit_records(values, n, bounds, argument), known)
 
 
 def grid_value(total: ExactMean, steps: int) -> int:

@@ -19,7 +19,7 @@ from typing import Final
 
 from scipy.special import ndtr
 
-from thresholdout.mechanisms.claims.interval import Letter, Limits
+from thresholdout.mechanisms.claims.interval import Letter
 
 __all__ = ["RAISED", "Found", "Window", "first_window", "search"]
 
@@ -112,11 +112,7 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
 
 
 def search(
-    window: Window,
-    limits: Limits,
-    log_risk: float,
-    ask: Callable[[int, int], Letter],
-    pad: int | None,
+    window: Window, steps: int, log_risk: float, ask: Callable[[int, int, float], Letter], pad: int | None
 ) -> Found:
     """Make claims until one is confirmed.
 
@@ -124,21 +120,21 @@ def search(
     ----------
     window : Window
         The first claim.
-    limits : Limits
-        How many steps there are.
+    steps : int
+        Edges are from 0 to this.
     log_risk : float
         Natural logarithm of R.
     ask : callable
-        Tests a claim with edges lo and hi.
+        Tests a claim with edges lo and hi at the logarithm of a level.
     pad : int or None
-        How far noise may have moved an edge, in steps; ``None`` without noise, when directions are exact.
+        How far beyond an edge the value may be after all, in steps; ``None`` where directions are exact.
 
     Returns
     -------
     Found
-        With noise, after `_MOST_LETTERS` directions: the whole range, which is no claim.
+        After `_MOST_LETTERS` directions: the whole range, which is no claim.
     """
-    bottom, top = 0, limits.steps
+    bottom, top = 0, steps
     lo, hi, share = window.lo, window.hi, window.share
     reach = max(1, math.floor(_STEP * window.deviation))
     wide = max(2, math.ceil(2.0 * _WIDE * window.deviation))
@@ -147,11 +143,11 @@ def search(
         covers = lo <= bottom and hi >= top
         if letters >= _MOST_LETTERS:
             lo, hi, covers = bottom, top, True
-        if covers and (exact or (lo <= 0 and hi >= limits.steps)):
+        if covers and (exact or (lo <= 0 and hi >= steps)):
             level = risk + math.log1p(-RAISED) - _ROUNDING
             return Found(lo, hi, level, level, letters)
         level = risk + math.log1p(-share - RAISED) - _ROUNDING
-        letter = ask(lo, hi)
+        letter = ask(lo, hi, level)
         if letter == "confirmed":
             risk = level
             if letters == 0 or hi - lo <= wide:
@@ -166,7 +162,7 @@ def search(
             else:
                 top = min(top, lo - 1 + (pad or 0))
             if top < bottom:  # noise has said both
-                bottom, top = 0, limits.steps
+                bottom, top = 0, steps
         if cutting:
             lo, hi, share = _cut(bottom, top, wide)
         elif letter == "above":
