@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,9 @@ class Scripted:
     def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
         self.asked.append((centre, scale))
         return (centre + scale * next(self.draws) + Fraction(1, 2)).__floor__()
+
+    def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
+        raise AssertionError("no coins here")
 
 
 class TestSchedules:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,9 @@ def test_a_refusal_draws_nothing_and_shows_nothing(make: Callable[[], AnyMechani
             raise AssertionError("drawn")
 
         def rounded_gaussian(self, centre: object, scale: object) -> int:
+            raise AssertionError("drawn")
+
+        def uniform(self, bits: object, size: object) -> NDArray[np.uint64]:
             raise AssertionError("drawn")
 
     mechanism, noise = make(), SeededNoise(1)

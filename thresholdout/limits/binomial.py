@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from scipy.special import betainc, betaincinv
-
 from thresholdout.limits.entropy import coin_divergence, entropy_lower
 
 __all__ = ["binomial_lower", "binomial_upper", "log_binomial_tail"]
@@ -62,6 +60,8 @@ def log_binomial_tail(k: int, n: int, p: float) -> float:
     if k < mean + 1.0 + 1e-9:
         union = math.log(mean) + _SLACK if k == 1 else 0.0
         return min(0.0, union)
+    from scipy.special import betainc
+
     tail = float(betainc(k, n - k + 1, p))
     if tail > 1e-280:
         return min(0.0, math.log(tail) + _SLACK)
@@ -94,6 +94,8 @@ def binomial_lower(k: int, n: int, log_level: float) -> float:
     if k <= 0:
         return 0.0
     if log_level >= _SMALLEST:
+        from scipy.special import betaincinv
+
         level = math.exp(log_level)
         p = (level / n if k == 1 else float(betaincinv(k, n - k + 1, level))) * _SHRINK
         if (k == 1 or k >= n * p + 1.0 + 1e-6) and log_binomial_tail(k, n, p) <= log_level:

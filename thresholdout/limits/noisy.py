@@ -30,8 +30,6 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from scipy.special import betainc
-
 from thresholdout.limits.binomial import binomial_lower, log_binomial_tail
 from thresholdout.limits.entropy import coin_divergence, entropy_lower
 
@@ -215,4 +213,6 @@ def _largest(bound: Callable[[float], tuple[float, float]], plain: Callable[[flo
 
 def _log_survival(k: int, n: int, p: float) -> float:
     """Return ``ln P(Bin(n, p) >= k)``, rounded up."""
+    from scipy.special import betainc
+
     return 0.0 if k <= 0 else math.log(float(betainc(k, n - k + 1, p))) + _SLACK

@@ -23,12 +23,11 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from scipy.special import ndtr
-
 __all__ = ["Forecast", "Memory", "forecast", "learn"]
 
 _SHIFT: Final = 0.02
 _SHARED: Final = 0.5  # of the sampling variance
+_ROOT: Final = math.sqrt(2.0)
 _PRIOR: Final = 4.0  # answers without surprise that the first ones are averaged with
 _FADING: Final = 0.8
 _LARGEST: Final = 1e4
@@ -172,7 +171,7 @@ def _cut_normal(low: float, high: float) -> tuple[float, float]:
         rate = -high + 1.0 / max(1.0, -high)
         inside = min(0.5 * width, 1.0 / rate)
         return high - inside, max(1e-9, min(inside * inside, width * width / 12.0))
-    mass = float(ndtr(high) - ndtr(low))
+    mass = 0.5 * (math.erfc(-high / _ROOT) - math.erfc(-low / _ROOT))
     at_low, at_high = _density(low), _density(high)
     mean = (at_low - at_high) / mass
     variance = (

@@ -17,8 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from scipy.special import ndtr
-
 from thresholdout.mechanisms.claims.interval import Letter
 
 __all__ = ["RAISED", "Found", "Window", "first_window", "search"]
@@ -102,7 +100,7 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
     else:
         number = asked + 20
         extra = 0.1 / (1.5 * number * math.log(number))
-    share = min(0.5, 2.0 * float(ndtr(-z)) + extra)
+    share = min(0.5, math.erfc(z / math.sqrt(2.0)) + extra)
     if left == 1:
         share = max(share, 0.3)
     middle = min(max(round(mean), 0), steps)
