@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
