@@ -6,6 +6,7 @@ import math
 from dataclasses import astuple, dataclass, field
 
 from thresholdout.errors import InputError
+from thresholdout.mechanisms.base import Past
 from thresholdout.mechanisms.claims.guess import Memory
 
 __all__ = ["ClaimsState"]
@@ -50,6 +51,10 @@ class ClaimsState:
     exponent: int
     edge: int = field(repr=False)
     memory: Memory
+
+    def agrees(self, past: Past) -> bool:
+        """Whether the counts are those of a history; see `MechanismState.agrees`."""
+        return self.asked == past.asked and self.hits == past.charged
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""
