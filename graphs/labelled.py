@@ -13,7 +13,17 @@ from typing import Any
 from graphs.arguments import check_count
 from graphs.errors import ArgumentError
 
-__all__ = ["Listed", "align", "by_label", "has_labels", "in_order", "places_of", "read", "refuse_unordered"]
+__all__ = [
+    "Listed",
+    "align",
+    "by_label",
+    "has_labels",
+    "in_order",
+    "places_of",
+    "read",
+    "refuse_unordered",
+    "with_labels_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +38,14 @@ class Listed:
         The values.
     labels : list of hashable, or None
         A label for each of them, or None.
+    numbered : bool
+        Whether the labels are those of a Series without an index of its own, so that label and order say the same.
     """
 
     argument: str
     items: list[Any]
-    labels: list[Hashable] | None
-
-    @property
-    def numbered(self) -> bool:
-        """Whether the labels are the positions, so that label and order say the same."""
-        return self.labels == list(range(len(self.items)))
+    labels: list[Hashable] | None = None
+    numbered: bool = False
 
     def along(self, labels: Sequence[Hashable]) -> list[Any]:
         """Return the values in the order of these labels, each of which occurs once."""
@@ -124,12 +132,26 @@ def read(argument: str, values: Any, expected: str) -> Listed:
     Examples
     --------
     >>> read("values", {"ann": 3, "bob": 4}, "one value for each record")
-    Listed(argument='values', items=[3, 4], labels=['ann', 'bob'])
+    Listed(argument='values', items=[3, 4], labels=['ann', 'bob'], numbered=False)
+    """
+    items = list(values.values()) if isinstance(values, Mapping) else in_order(argument, values, expected)
+    return with_labels_of(argument, items, values)
+
+
+def with_labels_of(argument: str, items: list[Any], values: Any) -> Listed:
+    """Return items with the labels of the values that they were made of, one for one.
+
+    Examples
+    --------
+    >>> with_labels_of("order", [1, 0], {"ann": "later", "bob": "sooner"}).labels
+    ['ann', 'bob']
     """
     if isinstance(values, Mapping):
-        return Listed(argument, list(values.values()), list(values))
-    items = in_order(argument, values, expected)
-    return Listed(argument, items, values.index.tolist() if has_labels(values) else None)
+        return Listed(argument, items, list(values))
+    if not has_labels(values):
+        return Listed(argument, items)
+    labels = values.index.tolist()
+    return Listed(argument, items, labels, labels == list(range(len(labels))))
 
 
 def by_label(argument: str, values: Any, labels: Sequence[Hashable], expected: str) -> list[Any]:

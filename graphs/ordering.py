@@ -11,7 +11,7 @@ import numpy as np
 
 from graphs.arguments import IntArray
 from graphs.errors import ArgumentError
-from graphs.labelled import Listed, has_labels, refuse_unordered
+from graphs.labelled import Listed, refuse_unordered, with_labels_of
 
 __all__ = ["read_order", "sort_ranks"]
 
@@ -27,10 +27,7 @@ def read_order(argument: str, keys: Any) -> Listed:
     [1, 0]
     """
     values = list(keys.values()) if isinstance(keys, Mapping) else keys
-    labels = None
-    if has_labels(keys):
-        labels = list(keys) if isinstance(keys, Mapping) else keys.index.tolist()
-    return Listed(argument, sort_ranks(argument, values).tolist(), labels)
+    return with_labels_of(argument, sort_ranks(argument, values).tolist(), keys)
 
 
 def sort_ranks(argument: str, keys: Any) -> IntArray:

@@ -140,6 +140,10 @@ def test_labels_that_do_not_match_the_nodes_are_refused(ring: Any) -> None:
         diagnose({key: v for key, v in values.items() if key != "p7"}, graph=ring)
     with pytest.raises(ArgumentError, match="a value for 'nobody', which is no record"):
         diagnose(values | {"nobody": 1.0}, graph=ring)
+    with pytest.raises(ArgumentError, match="nothing for the record"):  # keys 0 to 59 are names, not an order
+        diagnose(dict(enumerate(values.values())), graph=ring)
+    with pytest.raises(ArgumentError, match="nothing for the record"):
+        MarkovField.ising(ring, 0.1, dict.fromkeys(range(60), 0.5))
     with pytest.raises(ArgumentError, match="nothing for the record 'p1'"):
         diagnose(pd.Series(values).rename({"p1": "x"}), graph=ring)
 
