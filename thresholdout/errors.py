@@ -18,6 +18,7 @@
     SearchExhausted (BaseException)     ends a search that swallows errors: .what, .spent, .limit
     SearchFailed (BaseException)        the same, when the guard or its ledger can't be reached: .reason
     GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
+    LedgerPlaceWarning (UserWarning)   a ledger is on a network file system, where locks may not hold
     UnsealedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
 
 Errors about arguments are also ``ValueError`` (or ``TypeError``), so that callers who know nothing of this
@@ -36,6 +37,7 @@ __all__ = [
     "LedgerDamaged",
     "LedgerError",
     "LedgerMismatch",
+    "LedgerPlaceWarning",
     "LedgerRetired",
     "LedgerSealed",
     "LedgerUnusable",
@@ -234,6 +236,10 @@ class LedgerSealed(LedgerError):
 
 class LedgerUnusable(LedgerError):
     """Not a ledger, or one that cannot be read or written."""
+
+
+class LedgerPlaceWarning(UserWarning):
+    """A ledger's file is where the locks of other machines may not hold."""
 
 
 class UnsealedLedgerWarning(UserWarning):

@@ -11,7 +11,7 @@ import click
 
 from graphs.errors import ArgumentError
 from thresholdout.cli.terminal import printable, say
-from thresholdout.errors import BudgetExhausted, ThresholdoutError, UnsealedLedgerWarning
+from thresholdout.errors import BudgetExhausted, LedgerPlaceWarning, ThresholdoutError, UnsealedLedgerWarning
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
@@ -39,7 +39,8 @@ class Commands(click.Group):
         """Run the command, and turn the library's errors and warnings into one line each."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("once", UnsealedLedgerWarning)
+                for note in (LedgerPlaceWarning, UnsealedLedgerWarning):
+                    warnings.simplefilter("once", note)
                 warnings.showwarning = _note
                 return super().invoke(ctx)
         except (ThresholdoutError, ArgumentError) as error:

@@ -25,6 +25,7 @@ from thresholdout.errors import LedgerError, LedgerUnusable
 from thresholdout.ledger import migrations, schema
 from thresholdout.ledger.checks import earlier_format
 from thresholdout.ledger.database import Database
+from thresholdout.ledger.place import check_names, check_place
 
 __all__ = ["SQLiteFile"]
 
@@ -198,6 +199,7 @@ class SQLiteFile(Database):
             now = None
         if now is None or (now.st_dev, now.st_ino) != self._identity:
             raise LedgerUnusable(self.location, "its file was moved, deleted or replaced while in use; open it again")
+        check_names(self.location, now.st_nlink)
 
     def _make(self) -> None:
         """Make the file whole under another name, readable by its owner only, and then give it its name."""
@@ -241,6 +243,7 @@ class SQLiteFile(Database):
             raise LedgerUnusable(self.location, f"it can't be opened: {error.strerror}") from None
         if not stat.S_ISREG(found.st_mode):
             raise LedgerUnusable(self.location, "it is not a file")
+        check_place(self.location, self._path, found)
         try:
             with closing(_connect(self._path, "mode=ro&immutable=1", self._timeout)) as connection:
                 connection.execute("PRAGMA writable_schema = ON")  # a process died in a checkpoint: no damage

@@ -1,0 +1,129 @@
+"""Where a ledger's file is: it has one name only, and a disk whose locks hold.
+
+SQLite's log and its locks go by the file's name. A file that is opened under two names, by hard links or because it is
+mounted as a single file, has two logs, and each spends the whole budget ["How To Corrupt An SQLite Database File",
+2.5]. Symbolic links, and folders that are mounted, do no harm: SQLite follows the former, and in the latter the log is
+the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from thresholdout.errors import LedgerPlaceWarning, LedgerUnusable
+
+__all__ = ["check_names", "check_place"]
+
+MOUNTS: Final = "/proc/self/mountinfo"
+"""Where Linux says what is mounted; other systems mount no single files."""
+
+_NETWORK: Final = frozenset(
+    {
+        *("9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4"),
+        *("ocfs2", "orangefs", "prl_fs", "smb3", "smbfs", "vboxsf", "virtiofs"),
+        *("fuse.ceph", "fuse.glusterfs", "fuse.gcsfuse", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"),
+    }
+)
+_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+
+
+def check_names(location: str, names: int) -> None:
+    """Refuse a file that has another name.
+
+    Parameters
+    ----------
+    location : str
+        The file, for messages.
+    names : int
+        How many hard links it has.
+
+    Raises
+    ------
+    LedgerUnusable
+        It has more than one.
+    """
+    if names > 1:
+        raise LedgerUnusable(
+            location,
+            f"it has {names} names (hard links), and each would spend the whole budget; keep one of them: find the "
+            f"others with find / -xdev -samefile {location}, and delete those; a symbolic link (ln -s) may stand "
+            "in their place",
+        )
+
+
+def check_place(location: str, path: Path, found: os.stat_result) -> None:
+    """Refuse a file that can be opened under two names, and warn where locks may not hold.
+
+    Parameters
+    ----------
+    location : str
+        The file, for messages.
+    path : Path
+        Its path.
+    found : os.stat_result
+        What the system says about it.
+
+    Raises
+    ------
+    LedgerUnusable
+        It has another name, or is mounted as a single file.
+
+    Warns
+    -----
+    LedgerPlaceWarning
+        It is on a network file system.
+    """
+    if found.st_nlink > 1:
+        _finish_making(path, found)
+        check_names(location, os.stat(path).st_nlink)
+    real = os.path.realpath(path)
+    mounts = _mounts()
+    if real in mounts:
+        raise LedgerUnusable(
+            location,
+            "it is mounted as a single file, so it has another name elsewhere, and each would spend the whole "
+            "budget; mount the folder that holds it instead, such as -v /data/ledger:/ledger for a container",
+        )
+    kind = _kind_of(real, mounts)
+    if kind in _NETWORK:
+        warnings.warn(
+            f"ledger {location} is on a network file system ({kind}), where the locks of other machines may not hold "
+            "and a budget may be spent twice; use a local disk, or a server: "
+            "ledger='postgresql://user@host/database'",
+            LedgerPlaceWarning,
+            stacklevel=2,
+        )
+
+
+def _finish_making(path: Path, found: os.stat_result) -> None:
+    """Delete the names under which this file was made, which are there for a moment, or after a crash in it."""
+    for draft in path.parent.glob(f".{path.name}.*"):
+        if re.fullmatch(r"[0-9a-f]{16}", draft.name.rpartition(".")[2]):
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.lstat(draft), found):
+                    draft.unlink()
+
+
+def _mounts() -> dict[str, str]:
+    """Return where something is mounted, and the kind of file system that is seen there, which is the last."""
+    try:
+        with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+            lines = [line.split(" ") for line in file]
+    except OSError:
+        return {}
+    return {
+        _ESCAPED.sub(lambda digits: chr(int(digits[1], 8)), words[4]): words[words.index("-") + 1]
+        for words in lines
+        if len(words) > 6 and "-" in words[6:-1]
+    }
+
+
+def _kind_of(real: str, mounts: dict[str, str]) -> str:
+    """Return the kind of the file system that a path is on."""
+    within = [place for place in mounts if real.startswith(place.rstrip("/") + "/")]
+    return mounts[max(within, key=len)] if within else ""
