@@ -202,6 +202,15 @@ class Server:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
+    def dump(self, database: str) -> str:
+        """Return a database's ledger as SQL that `run` takes."""
+        words = ["pg_dump", "-h", str(self.folder), "-U", USER, "--no-owner", "--no-privileges", "--inserts"]
+        words[0] = str(self._programs / words[0])
+        said = subprocess.run(
+            [*words, "--schema=thresholdout", database], capture_output=True, text=True, check=True
+        ).stdout
+        return "\n".join(line for line in said.splitlines() if not line.startswith(("\\", "--"))) + "\n"
+
 
 def _end_with_parent() -> None:
     """Have the kernel stop the server at once when the tests' process is killed."""

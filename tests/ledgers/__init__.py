@@ -1,0 +1,1 @@
+"""Ledgers of released formats, which every later version has to read; see `make`."""

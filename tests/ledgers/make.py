@@ -1,0 +1,68 @@
+"""Make the ledgers in this folder: ``python -m tests.ledgers.make``.
+
+They were made once, with the first release of their format, and are never made again: they are what users have. A new
+format gets a folder of its own beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from tests.ledgers.guards import FOLDER, GUARDS, answered, opened, written
+from tests.thresholdout.ledger.postgres_server import Server
+from thresholdout.ledger import export_history, move, open_ledger, transfer
+
+
+def make() -> None:
+    """Write the files, and what can be read in them."""
+    if (FOLDER / "format-1").exists():
+        raise SystemExit("they are there already, and are never made again")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        expected: dict[str, Any] = {}
+        for kind, (guard_in, use, ask_next, key) in GUARDS.items():
+            file = folder / f"{kind}.db"
+            with open_ledger(folder / "from.db" if kind == "moved" else file, key=key) as ledger:
+                use(guard_in(ledger))
+                if kind == "moved":
+                    with open_ledger(file) as target, patch.object(transfer, "_place", lambda _: "moved.db"):
+                        (guard,) = ledger.guards()
+                        move(ledger, target, guard)
+            with opened(file, key) as ledger:
+                expected[kind] = written(ledger)
+            copy = folder / "copy.db"
+            shutil.copy(file, copy)
+            with opened(copy, key) as ledger:
+                expected[kind]["next"] = answered(ask_next(guard_in(ledger)))
+            copy.unlink()
+        with opened(folder / "algorithm-1.db", None) as ledger:
+            (guard,) = ledger.guards()
+            export_history(ledger, guard, folder / "exported.jsonl")
+        expected["postgresql"] = dump(folder / "postgresql.sql")
+        (folder / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
+        shutil.copytree(folder, FOLDER / "format-1")
+
+
+def dump(file: Path) -> dict[str, Any]:
+    """Write a server's ledger as SQL, and return what can be read in it."""
+    guard_in, use, ask_next, _ = GUARDS["algorithm-1"]
+    server = Server()
+    try:
+        server.run("CREATE DATABASE kept")
+        with open_ledger(server.address("kept")) as ledger:
+            use(guard_in(ledger))
+            expected = written(ledger)
+            file.write_text(server.dump("kept"))
+            expected["next"] = answered(ask_next(guard_in(ledger)))
+    finally:
+        server.stop()
+    return expected
+
+
+if __name__ == "__main__":
+    make()
