@@ -25,7 +25,7 @@ BUDGETS = (1, 10, 100)
 
 def target(model: DependenceModel, budget: int, quiet_margin: float | None) -> Target:
     """Return the declared use behind a row of the tables."""
-    return Target.checked(model, None, QUERIES, budget, 1 - BETA, None, quiet_margin, 0.1)
+    return Target.checked(model, None, QUERIES, budget, 1 - BETA, None, quiet_margin, 0.1, False)
 
 
 def shown(tolerance: float) -> str:

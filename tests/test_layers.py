@@ -27,6 +27,7 @@ LAYERS = {
     "thresholdout.queries": 2,
     "thresholdout.rows": 2,
     "thresholdout.records": 3,
+    "thresholdout.best_so_far": 4,
     "thresholdout.weights": 4,
     "thresholdout.question": 5,
     "thresholdout.standing": 5,

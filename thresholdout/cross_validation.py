@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 
 from thresholdout.answer import Answer
+from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
 from thresholdout.errors import InputError, InputTypeError, SharingError
 from thresholdout.folds import fold_model, make_folds
 from thresholdout.guard import Thresholdout
 from thresholdout.ledger.checks import fresh_key
-from thresholdout.mechanisms import Ladder
+from thresholdout.mechanisms import Ladder, LadderParameters
 from thresholdout.metrics import Metric
 from thresholdout.question import Question
 from thresholdout.records import content_hashes
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.folds import Fold
     from thresholdout.ledger import Ledger
+    from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.noise import NoiseSource
     from thresholdout.records import Origin
 
@@ -78,8 +80,9 @@ class KFoldGuard(Shared):
         How many answers may be further than the threshold from what was expected.
     confidence : float, default=0.95
         Probability with which all half-widths hold at once.
-    mechanism : {"thresholdout", "ladder"}, default="thresholdout"
-        How questions are answered; "ladder" tells the best score so far only.
+    mechanism : {"thresholdout", "ladder"} or LadderParameters, default="thresholdout"
+        How questions are answered; "ladder" tells the best score so far only, the largest one. For losses
+        ``LadderParameters(direction="minimize", queries=...)``, with a limit of its own.
     ledger, noise
         As in `Thresholdout`. The same records in the same ledger share one budget.
     random_state : int, default=0
@@ -125,7 +128,7 @@ class KFoldGuard(Shared):
     served: ClassVar[frozenset[str]] = frozenset(
         {
             "__repr__", "_origin", "answers", "certificate", "dependence", "exhausted", "folds", "history", "n",
-            "remaining", "score",
+            "parameters", "remaining", "score",
         }
     )  # fmt: skip
     """What other processes may use."""
@@ -141,14 +144,16 @@ class KFoldGuard(Shared):
         queries: int = 100,
         budget: int = 5,
         confidence: float = 0.95,
-        mechanism: Literal["thresholdout", "ladder"] = "thresholdout",
+        mechanism: Literal["thresholdout", "ladder"] | LadderParameters = "thresholdout",
         ledger: str | Path | Ledger | None = None,
         noise: NoiseSource | None = None,
         random_state: int = 0,
         owner: str = "",
     ) -> None:
-        if mechanism not in ("thresholdout", "ladder"):
-            expected = "'thresholdout' or 'ladder'; an out-of-fold average is no mean of independent records"
+        if mechanism not in ("thresholdout", "ladder") and not isinstance(mechanism, LadderParameters):
+            expected = (
+                "'thresholdout', 'ladder' or LadderParameters; an out-of-fold average is no mean of independent records"
+            )
             raise InputError("mechanism", repr(mechanism), expected)
         n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         self._folds = make_folds(n, cv, groups, dependence, random_state)
@@ -209,6 +214,7 @@ class KFoldGuard(Shared):
         chosen = get_score(metric)
         if isinstance(chosen, Statistic):
             raise InputError("metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.metrics)")
+        check_direction(self.parameters, chosen)
         _check_estimator(estimator, chosen.response)
         repeated = None if key is None else self._guard.stored(key, chosen)
         if repeated is not None:
@@ -238,6 +244,11 @@ class KFoldGuard(Shared):
     def certificate(self) -> Certificate:
         """What the answers are worth, and by which route: "transcript" or "ladder"."""
         return self._guard.certificate
+
+    @property
+    def parameters(self) -> Parameters:
+        """The mechanism's public parameters; their class says which mechanism it is."""
+        return self._guard.parameters
 
     @property
     def remaining(self) -> int | None:
@@ -327,6 +338,11 @@ class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
     def certificate(self) -> Certificate:
         """What the answers are worth."""
         return cast(Certificate, self._handle.call("certificate"))
+
+    @property
+    def parameters(self) -> Parameters:
+        """The mechanism's public parameters."""
+        return cast("Parameters", self._handle.call("parameters"))
 
     @property
     def remaining(self) -> int | None:

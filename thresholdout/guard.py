@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 
 from thresholdout.answer import Answer
+from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
@@ -38,6 +39,7 @@ from thresholdout.opening import (
     stored_parameters,
 )
 from thresholdout.planning.choice import MechanismName, check_choice, choose_parameters, record_groups
+from thresholdout.planning.use import check_declaration
 from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
 from thresholdout.records import Origin, Records, content_hashes
@@ -90,12 +92,17 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         Probability with which all half-widths hold at once, in (0, 1).
     mechanism : {"thresholdout", "gaussian", "splitting", "ladder"} or parameters, optional
         How questions are answered. By default what `plan` recommends for the declared use: "thresholdout" while few
-        surprises are declared, "gaussian" (noise on every answer) when many are, "splitting" (a fresh part for each
-        question) for few questions to few records. "ladder" tells only the best score so far, for leaderboards.
-        Parameters of `thresholdout.mechanisms` serve as they are, with their own limits, such as
-        ``GuessAndCheckParameters(tolerance=0.1)``.
+        surprises are declared, "gaussian" (noise on every answer) when many are. "ladder" tells only the best score so
+        far, for leaderboards. "splitting" takes a fresh part of the records for each question; it needs
+        ``identically_distributed=True``. Parameters of `thresholdout.mechanisms` serve as they are, with their own
+        limits, such as ``GuessAndCheckParameters(tolerance=0.1)``.
     threshold, noise_scale, grid : float, optional
         Parameters of Thresholdout by hand, in units of a query's range.
+    identically_distributed : bool, default=False
+        Declares that all records (or groups) have one law, and that every question will be the same function of each
+        record: of what it says, and not of its number, id or place, or of a table of predictions by these. Only then
+        may a part of the records answer for all ("splitting", and guess and check with a guessing part), and only
+        single independent records or `graphs.Groups` of one size.
     ledger : str, path or Ledger, optional
         Where the guard's state lives. A file name makes a SQLite file (or continues it: budget, noisy threshold and
         history go on exactly where they were). In memory by default, gone with the process.
@@ -173,6 +180,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         threshold: float | None = None,
         noise_scale: float | None = None,
         grid: float | None = None,
+        identically_distributed: bool = False,
         ledger: str | Path | Ledger | None = None,
         noise: NoiseSource | None = None,
         allow_equal_rows: bool = False,
@@ -193,6 +201,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             "noise_scale": optional_number("noise_scale", noise_scale),
             "grid": optional_number("grid", grid),
             "mechanism": check_choice(mechanism),
+            "identically_distributed": check_declaration(identically_distributed),
             "dependence": self.dependence.fingerprint(),
             "for_release": self._noise.for_release,
         }
@@ -387,6 +396,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
     ) -> tuple[Metric | Statistic, Weights | None]:
         """Refuse a score that this guard cannot be asked for."""
         chosen = get_score(metric)
+        check_direction(self._parameters, chosen)
         self._records.labelled()
         if isinstance(chosen, Statistic) and not isinstance(self._mechanism, SparseVector):
             seen = f"{chosen.name!r}, which is no mean over records, asked of {self._mechanism.name}"

@@ -9,8 +9,7 @@ import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import CONTENT, Ledger, fresh_key
-from thresholdout.mechanisms import GuessAndCheckParameters, SplittingParameters
-from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json, parameters_to_json
+from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource, SystemNoise
 
@@ -168,7 +167,7 @@ def check_order(
 
     if ledger.document(identity, ORDER) == records.order:
         return
-    in_parts = isinstance(parameters, SplittingParameters | GuessAndCheckParameters)
+    in_parts = answers_from_parts(parameters)
     if in_parts or not isinstance(dependence, Independent):
         why = "its parts are runs of records" if in_parts else "its dependence model counts records in their order"
         raise LedgerMismatch(

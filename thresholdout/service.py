@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from thresholdout.answer import Answer
+from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
 from thresholdout.errors import InputError, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.fingerprint import check_disjoint
 from thresholdout.guard import Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.mechanisms import LadderParameters
-from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json
+from thresholdout.mechanisms import Splitting
+from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
 from thresholdout.metrics import Metric, get_metric
-from thresholdout.planning.choice import MechanismName
+from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
 from thresholdout.tables import (
     check_table,
     id_texts,
@@ -121,7 +122,8 @@ class PredictionGuard:
             that are connected within it form a group. Edges that touch training records are left out: the
             certificate is then about the holdout's expected values given the training records.
         queries, budget, confidence, mechanism, allow_equal_rows, owner
-            As for `Thresholdout`.
+            As for `Thresholdout`. Mechanisms that answer from a part of the records are refused: a table of predictions
+            by id is another function of every record.
 
         Raises
         ------
@@ -132,6 +134,7 @@ class PredictionGuard:
             When the file holds a guard for other data, or it or the server holds one for this holdout that was declared
             otherwise; it is left as it is.
         """
+        _check_mechanism(mechanism)
         needed = [id, label, *([chain] if chain else []), *([groups] if groups else [])]
         train, holdout = check_table(train, "train", needed), check_table(holdout, "holdout", needed)
         if chain is not None:
@@ -279,12 +282,7 @@ class PredictionGuard:
             different = "that are not integers" if labels.dtype.kind == "f" else f"of more than {_MOST_CLASSES} kinds"
             seen = f"{name} of training labels {different}"
             raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
-        parameters = self.guard.parameters
-        if isinstance(parameters, LadderParameters):
-            larger = parameters.direction == "maximize"
-            if metric.greater_is_better != larger:
-                seen = f"{name}, of which {'less' if larger else 'more'} is better, for a ladder of the opposite kind"
-                raise InputError("metric", seen, f"a metric of which {'more' if larger else 'less'} is better")
+        check_direction(self.guard.parameters, metric)
 
     def _in_order(self, predictions: pd.DataFrame) -> pd.DataFrame:
         """Return the predictions in the order of the records, training part first."""
@@ -336,6 +334,16 @@ class PredictionGuard:
         except Exception as error:
             seen = f"{type(error).__name__} from {metric.name} (its message could show labels)"
             raise InputError("metric", seen, "a metric that suits the labels and predictions") from None
+
+
+def _check_mechanism(mechanism: object) -> None:
+    """Refuse to answer about records that are told apart by their ids from a part of these."""
+    chosen = check_choice(mechanism)
+    parameters = parameters_from_json(chosen) if isinstance(chosen, dict) else None
+    if chosen == Splitting.name or (parameters is not None and answers_from_parts(parameters)):
+        name = chosen if isinstance(chosen, str) else type(parameters).__name__
+        seen = f"{name}, which answers from a part of the records, for predictions that come in by id"
+        raise InputError("mechanism", seen, INSTEAD)
 
 
 def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:

@@ -119,7 +119,7 @@ def planned(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]
 
 def by_beliefs(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]:
     """Guard and half-widths by the posterior route."""
-    target = Target.checked(model, None, QUERIES, BUDGET, CONFIDENCE, None, 0.0, 0.1)
+    target = Target.checked(model, None, QUERIES, BUDGET, CONFIDENCE, None, 0.0, 0.1, False)
     best = by_posterior(target.use())
     assert best.threshold is not None
     assert best.noise_scale is not None

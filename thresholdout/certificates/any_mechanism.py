@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
 from thresholdout.certificates.gaussian_route import certify_gaussian
 from thresholdout.certificates.route import ConstantWidth, Route, up
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.certificates.splitting import splitting_routes
+from thresholdout.certificates.splitting import equal_sizes, splitting_routes
+from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     GaussianParameters,
+    GuessAndCheck,
     GuessAndCheckParameters,
+    Ladder,
     LadderParameters,
     SplittingParameters,
     ThresholdoutParameters,
@@ -27,14 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["certify_parameters"]
 
-
-@dataclass(frozen=True, slots=True)
-class _Stated:
-    """Half-widths that come with each answer, because they depend on how the checks went."""
-
-    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
-        """Return ``inf``: the mechanism states a smaller one itself."""
-        return math.inf
+_STATED = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
 
 
 def certify_parameters(model: DependenceModel, parameters: Parameters, confidence: float = 0.95) -> Certificate:
@@ -52,8 +46,8 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
     Returns
     -------
     Certificate
-        For guess and check its tolerance is the declared one; for the Ladder every answer states its own half-width,
-        and the tolerance is infinite.
+        Guess and check, and the Ladder, state a half-width with each answer: the tolerance is the largest that they can
+        state. `Certificate.about` says which truth it is about.
 
     Examples
     --------
@@ -79,7 +73,7 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
         case SplittingParameters():
             return _splitting(model, parameters, check_confidence(confidence))
         case GuessAndCheckParameters() | LadderParameters():
-            return _stated(model, parameters, check_confidence(confidence))
+            return _stated(model, parameters, min(check_confidence(confidence), parameters.confidence))
 
 
 def _splitting(model: DependenceModel, parameters: SplittingParameters, confidence: float) -> Certificate:
@@ -88,19 +82,35 @@ def _splitting(model: DependenceModel, parameters: SplittingParameters, confiden
     if route.applies:
         width = up(route.tolerance + record_rounding(model.n) + 2.0**-52)
         route = dataclasses.replace(route, tolerance=width, guards=True, widths=ConstantWidth(width))
-    return Certificate(confidence, (route, binary), route if route.eligible else None, model.describe())
+    chosen = route if route.eligible else None
+    return Certificate(confidence, (route, binary), chosen, model.describe(), truth_of(model, parameters))
 
 
 def _stated(
     model: DependenceModel, parameters: GuessAndCheckParameters | LadderParameters, confidence: float
 ) -> Certificate:
-    """Certify a mechanism that states the half-width of each answer."""
-    assumes = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
+    """Certify a mechanism that states the half-width of each answer, by its own confidence and inflation."""
     if isinstance(parameters, LadderParameters):
-        why = "each answer states its own half-width, about the best question so far"
-        route = Route("ladder", math.inf, True, assumes, "PROOFS.md, 'Ladder'", why, widths=_Stated())
+        name, source, tolerance = Ladder.name, "PROOFS.md, 'Ladder'", Ladder(parameters, model.n).tolerance()
     else:
-        source = "PROOFS.md, 'Guess and check'"
-        route = Route("guess-and-check", parameters.tolerance, True, assumes, source, widths=_Stated())
-    baselines = splitting_routes(model, parameters.queries, 1.0 - confidence)
-    return Certificate(confidence, (route, *baselines), route, model.describe())
+        name, source, tolerance = GuessAndCheck.name, "PROOFS.md, 'Guess and check'", parameters.tolerance
+    why = _unsuited(model, parameters)
+    route = Route(name, tolerance, True, _STATED, source, widths=ConstantWidth(tolerance))
+    if why:
+        route = Route.missing(name, why, sound=True, assumes=_STATED, source=source)
+    compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
+    chosen = route if route.eligible else None
+    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters))
+
+
+def _unsuited(model: DependenceModel, parameters: GuessAndCheckParameters | LadderParameters) -> str:
+    """Return why a mechanism's own half-widths do not hold for a model; empty when they do."""
+    from graphs import Groups, Independent
+
+    if isinstance(parameters, GuessAndCheckParameters) and parameters.guess != "train":
+        if isinstance(model, Independent) or (isinstance(model, Groups) and equal_sizes(model)):
+            return ""
+        return "parts of the records are samples of them only if these, or groups of one size, are independent"
+    if parameters.inflation < (needed := model.variance_inflation()):
+        return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
+    return ""

@@ -1,7 +1,8 @@
 """How many questions a holdout can answer within a tolerance, by every route for answers that all come from it.
 
 Three views of the same bounds: the number of questions for n and tau, the tolerance for n and k, and the number of
-records for k and tau. `best` picks among the sound ones; splitting is one of them.
+records for k and tau. `best` picks among the sound ones; splitting is one of them where records are declared to be
+identically distributed.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ _PRINTED = (
 _GAUSSIAN_SOURCE = "PROOFS.md, 'Gaussian answers'"
 _SPLITTING_SOURCE = "exact tails for every mean; PROOFS.md, 'Splitting'"
 _DEPENDENT = "the records form no independent groups, declared or latent"
+_NO_PARTS = "the records are not independent, nor in independent groups of one size"
 
 
 def questions_within(
@@ -139,7 +141,7 @@ def questions_within(
             continue
         count = _most_parts(model, tolerance, beta, halves)
         possible = _splits(model, 1, 1.0, beta, halves)
-        reached.append(_reach(name, model, count, tolerance, _SPLITTING_SOURCE, "" if possible else _DEPENDENT))
+        reached.append(_reach(name, model, count, tolerance, _SPLITTING_SOURCE, "" if possible else _NO_PARTS))
     for route in _PRINTED:
         why, count = route.why_not(blocks), 0
         if blocks is not None and not why:
@@ -192,7 +194,7 @@ def tolerances_for(
         if halves and not binary:
             continue
         width = splitting_width(model, questions, beta, binary=halves)
-        why = "" if width < math.inf else f"{_DEPENDENT}, or too few"
+        why = "" if width < math.inf else f"{_NO_PARTS}, or too few"
         reached.append(_reach(name, model, questions, width, _SPLITTING_SOURCE, why))
     for route in _PRINTED:
         why = route.why_not(blocks)
@@ -206,7 +208,14 @@ def tolerances_for(
     return tuple(reached)
 
 
-def fewest_records(questions: int, tolerance: float, confidence: float = 0.95, *, binary: bool = False) -> Reach:
+def fewest_records(
+    questions: int,
+    tolerance: float,
+    confidence: float = 0.95,
+    *,
+    binary: bool = False,
+    identically_distributed: bool = False,
+) -> Reach:
     """Find how few independent records are enough for a number of questions and a tolerance.
 
     Parameters
@@ -219,6 +228,8 @@ def fewest_records(questions: int, tolerance: float, confidence: float = 0.95, *
         1 - beta.
     binary : bool
         Whether values are in {0, 1}.
+    identically_distributed : bool
+        As in `best`.
 
     Returns
     -------
@@ -230,7 +241,7 @@ def fewest_records(questions: int, tolerance: float, confidence: float = 0.95, *
     >>> found = fewest_records(664, 0.1)
     >>> found.route, found.records < 10_000
     ('Gaussian, schedule', True)
-    >>> fewest_records(2, 0.1).route
+    >>> fewest_records(2, 0.1, identically_distributed=True).route
     'splitting'
     """
     from graphs import Independent
@@ -243,23 +254,31 @@ def fewest_records(questions: int, tolerance: float, confidence: float = 0.95, *
     def splits(per_question: int) -> bool:
         return _splits(Independent(per_question * questions), questions, tolerance, beta, binary)
 
-    split = questions * _fewest(splits)
     answered = _fewest(lambda n: is_possible(IndependentBlocks.of_records(n), questions, tolerance, beta))
-    if split <= answered:
+    if identically_distributed and (split := questions * _fewest(splits)) <= answered:
         return _reach(BINARY if binary else SPLITTING, Independent(split), questions, tolerance, _SPLITTING_SOURCE)
     return _reach(SCHEDULE, Independent(answered), questions, tolerance, _GAUSSIAN_SOURCE)
 
 
-def best(reached: Iterable[Reach]) -> Reach:
+def best(reached: Iterable[Reach], *, identically_distributed: bool = False) -> Reach:
     """Return the sound one that answers most questions, at equal numbers within the smallest tolerance.
+
+    Parameters
+    ----------
+    reached : iterable of Reach
+        To pick from.
+    identically_distributed : bool
+        Whether all records have one law, and each question is the same function of each: splitting counts only then.
 
     Examples
     --------
     >>> from graphs import Independent
-    >>> best(questions_within(Independent(1_000), 0.1)).route
-    'splitting'
+    >>> reached = questions_within(Independent(1_000), 0.1)
+    >>> best(reached).route, best(reached, identically_distributed=True).route
+    ('Gaussian, schedule', 'splitting')
     """
-    return max((one for one in reached if one.sound), key=lambda one: (one.questions, -one.tolerance))
+    picked = [one for one in reached if one.sound and (identically_distributed or one.route not in (SPLITTING, BINARY))]
+    return max(picked, key=lambda one: (one.questions, -one.tolerance))
 
 
 def _reach(

@@ -15,6 +15,7 @@ from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, transcript
+from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.certificates.walk import walk
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import NoiseRatios, ThresholdoutParameters
@@ -32,8 +33,7 @@ class Certificate:
     """What the answers of one guard are worth.
 
     With probability at least ``confidence``, over the records, the noise and the analyst, every answer is within its
-    half-width of the truth, for all answers at once: of the mean over the records of what their values are expected to
-    be, given what the analyst knew at the start.
+    half-width of the truth, for all answers at once. `about` says which truth that is.
 
     Attributes
     ----------
@@ -43,8 +43,10 @@ class Certificate:
         Every route, whether it applies or not.
     chosen : Route or None
         The one on which the certificate rests; ``None`` when no route says anything.
-    about : str
-        The records, in words.
+    records : str
+        The records and how they depend on each other, as declared, in words.
+    truth : Truth
+        Which truth the answers are about.
 
     Examples
     --------
@@ -54,12 +56,20 @@ class Certificate:
     ('transcript', 0.05)
     >>> certificate.half_width(1, 0, "train") <= certificate.tolerance
     True
+    >>> certificate.about[:46]
+    'the average over all records of the holdout of'
     """
 
     confidence: float
     compared: tuple[Route, ...]
     chosen: Route | None
-    about: str
+    records: str
+    truth: Truth
+
+    @property
+    def about(self) -> str:
+        """Which truth the answers are about, in words: to be read after "the truth is"."""
+        return self.truth.sentence
 
     @property
     def tolerance(self) -> float:
@@ -93,7 +103,7 @@ class Certificate:
         """The certificate in words."""
         if self.chosen is None:
             reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared if route.guards)
-            return f"Nothing is certified about the answers. {reasons}."
+            return f"Nothing is certified about the answers. {reasons}. Their truth would be {self.about}."
         size = (
             f"at most {self.tolerance:.3g} of the range"
             if self.tolerance < math.inf
@@ -102,8 +112,8 @@ class Certificate:
         trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
         return (
             f"With probability at least {self.confidence:g}, all answers at once are within their half-width of the "
-            f"truth, {size}{trivial}. Declared: {self.about}. Route: {self.route} ({self.chosen.source}). It assumes: "
-            f"{self.chosen.assumes}."
+            f"truth, {size}{trivial}. The truth is {self.about}. Declared: {self.records}. Route: {self.route} "
+            f"({self.chosen.source}). It assumes: {self.chosen.assumes}."
         )
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:
@@ -143,7 +153,10 @@ class Certificate:
         return min(1.0, widths.half_width(query, hits, source)) if spread == 1.0 else math.inf
 
     def __repr__(self) -> str:
-        return f"<Certificate: ± {self.tolerance:.4g} at confidence {self.confidence:g}, route {self.route}>"
+        return (
+            f"<Certificate: ± {self.tolerance:.4g} at confidence {self.confidence:g}, route {self.route}, about "
+            f"{self.truth.short}>"
+        )
 
 
 def certify(
@@ -217,4 +230,4 @@ def certify(
         *splitting_routes(model, setting.queries, setting.beta),
     )
     chosen = min((route for route in compared if route.eligible), key=lambda route: route.tolerance, default=None)
-    return Certificate(setting.confidence, compared, chosen, model.describe())
+    return Certificate(setting.confidence, compared, chosen, model.describe(), truth_of(model, parameters))

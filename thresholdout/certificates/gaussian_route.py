@@ -11,6 +11,7 @@ from thresholdout.certificates.latent_groups import best_blocks
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.certificates.splitting import splitting_routes
+from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def certify_gaussian(model: DependenceModel, parameters: GaussianParameters, con
     beta = 1.0 - check_confidence(confidence)
     route = gaussian_route(model, parameters, beta)
     compared = (route, *splitting_routes(model, parameters.queries, beta))
-    return Certificate(confidence, compared, route if route.eligible else None, model.describe())
+    chosen = route if route.eligible else None
+    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters))
 
 
 def gaussian_route(model: DependenceModel, parameters: GaussianParameters, beta: float) -> Route:

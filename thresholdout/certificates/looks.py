@@ -182,7 +182,7 @@ def with_looks(
             changed = _lost(route, "nothing is proved for this route beside other looks")
         routes.append(changed)
     chosen = next((route for route in routes if route.name == certificate.route and route.eligible), None)
-    return Certificate(certificate.confidence, (*routes, *_baselines(certificate)), chosen, certificate.about)
+    return dataclasses.replace(certificate, compared=(*routes, *_baselines(certificate)), chosen=chosen)
 
 
 def _baselines(certificate: Certificate) -> list[Route]:

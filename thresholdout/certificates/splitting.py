@@ -15,19 +15,23 @@ from numpy.typing import NDArray
 from thresholdout.certificates.route import ConstantWidth, Route, up
 
 if TYPE_CHECKING:
-    from graphs import DependenceModel
+    from graphs import DependenceModel, Groups
 
 __all__ = [
     "bernoulli_holds",
     "bernoulli_width",
     "bounded_width",
+    "equal_sizes",
     "smallest_divergence",
     "splitting_routes",
     "splitting_width",
 ]
 
 SOURCE = "exact tails for every mean; PROOFS.md, 'Splitting'"
-ASSUMES = "independent and identically distributed records, or parts made of whole independent groups"
+ASSUMES = (
+    "independent records of one law, or independent groups of one size and one law; each question is the same function "
+    "of every record, and does not know which record it is (identically_distributed=True)"
+)
 
 Floats = NDArray[np.float64]
 
@@ -224,7 +228,7 @@ def splitting_width(model: DependenceModel, queries: int, beta: float, *, binary
     Parameters
     ----------
     model : graphs.DependenceModel
-        Independent records or independent groups.
+        Independent records, or independent groups of one size.
     queries : int
         k, the number of parts.
     beta : float
@@ -235,12 +239,13 @@ def splitting_width(model: DependenceModel, queries: int, beta: float, *, binary
     Returns
     -------
     float
-        In units of the range; ``inf`` when there are not enough records or groups, or the model has other dependence.
+        In units of the range; ``inf`` when there are not enough records or groups, groups of different sizes, or other
+        dependence.
 
     Notes
     -----
-    Groups go to parts whole. Equal groups count like single records with values in [0, 1]; for unequal ones the largest
-    groups are dealt out in turn, and Hoeffding's inequality is used with the sizes of the worst part.
+    Groups go to parts whole, and count like single records with values in [0, 1]. Unequal groups can't be parted: see
+    `thresholdout.mechanisms.parts.equal_groups`.
 
     Examples
     --------
@@ -248,18 +253,22 @@ def splitting_width(model: DependenceModel, queries: int, beta: float, *, binary
     >>> round(splitting_width(Independent(10_000), 1000, 0.05), 3)
     0.681
     """
-    from graphs import Independent
+    from graphs import Groups, Independent
 
     if isinstance(model, Independent):
         records = model.n // queries
         width = bernoulli_width if binary else bounded_width
         return width(records, beta / queries) if records else math.inf
-    sizes = model.independent_groups()
-    if sizes is None or binary or len(sizes) < queries:
+    if binary or not isinstance(model, Groups) or not equal_sizes(model):
         return math.inf
-    if sizes.min() == sizes.max():
-        return bounded_width(len(sizes) // queries, beta / queries)
-    return min(1.0, up(math.sqrt(_worst_part(sizes, queries) * math.log(2.0 * queries / beta) / 2.0)))
+    groups = len(model.independent_groups())
+    return bounded_width(groups // queries, beta / queries) if groups >= queries else math.inf
+
+
+def equal_sizes(model: Groups) -> bool:
+    """Whether all groups have the same number of records."""
+    sizes = model.independent_groups()
+    return bool(sizes.min() == sizes.max())
 
 
 def splitting_routes(model: DependenceModel, queries: int | None, beta: float) -> tuple[Route, Route]:
@@ -280,19 +289,11 @@ def _baseline(model: DependenceModel, queries: int | None, beta: float, *, binar
         return Route.missing(name, why, sound=True, assumes=ASSUMES, source=SOURCE, guards=False)
     width = splitting_width(model, queries, beta, binary=binary)
     if width == math.inf:
-        why = "the records are not independent, nor in as many independent groups as there are questions"
+        why = "the records are not independent, nor in as many independent groups of one size as there are questions"
         if binary and model.independent_groups() is not None:
             why = "records in groups have means that are not those of independent values 0 or 1"
         return Route.missing(name, why, sound=True, assumes=ASSUMES, source=SOURCE, guards=False)
     return Route(name, width, True, ASSUMES, SOURCE, guards=False, widths=ConstantWidth(width))
-
-
-def _worst_part(sizes: NDArray[np.int64], parts: int) -> float:
-    """Largest ``sum s^2 / (sum s)^2`` of a part, when groups are dealt out by decreasing size."""
-    owner = np.arange(len(sizes)) % parts
-    dealt = np.sort(sizes)[::-1].astype(np.float64)
-    totals = np.bincount(owner, weights=dealt)
-    return float(np.max(np.bincount(owner, weights=dealt**2) / totals**2))
 
 
 def _counts(records: int, low: Floats, high: Floats, width: float) -> tuple[Floats, Floats]:

@@ -33,7 +33,10 @@ __all__ = ["ask", "create", "history", "report", "status"]
 @click.option("--chain", help="Column of the order in which the labels form a Markov chain.")
 @click.option("--edges", "edges_path", type=FILE, help="CSV of pairs of ids that may depend on each other.")
 @click.option(
-    "--mechanism", type=click.Choice(get_args(MechanismName)), help="How questions are answered; left out, the plan's."
+    "--mechanism",
+    type=click.Choice([name for name in get_args(MechanismName) if name != "splitting"]),
+    help="How questions are answered; left out, the plan's. None of them answers from a part of the records, since "
+    "predictions come in by id.",
 )
 @click.option("--allow-equal-rows", is_flag=True, help="Equal rows in both parts are different records.")
 @declared

@@ -33,6 +33,12 @@ __all__ = ["demo", "plan"]
     "--tolerance", type=float, help="Solve for --records; when these are given, for --budget, or with --all --queries."
 )
 @click.option("--all", "answer_all", is_flag=True, help="Answer every question from the holdout.")
+@click.option(
+    "--identically-distributed",
+    is_flag=True,
+    help="All records have one law, and each question is the same function of every record, whatever its number or id; "
+    "then parts of the records may answer. Not so for predictions that are submitted by id.",
+)
 @declared
 @click.pass_context
 def plan(
@@ -42,6 +48,7 @@ def plan(
     window: int | None,
     tolerance: float | None,
     answer_all: bool,
+    identically_distributed: bool,
     queries: int,
     budget: int,
     confidence: float,
@@ -71,6 +78,7 @@ def plan(
         budget="all" if answer_all else solved_budget,
         confidence=confidence,
         tolerance=tolerance,
+        identically_distributed=identically_distributed,
     )
     say(f"{chosen.records:,} records, {chosen.queries:,} questions: {chosen.recommendation}")
     say(f"{_parameters_in_words(chosen)}\n")

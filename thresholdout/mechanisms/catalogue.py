@@ -16,7 +16,14 @@ from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
 from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState
 from thresholdout.mechanisms.thresholdout import NoiseRatios, SparseVector, ThresholdoutParameters, ThresholdoutState
 
-__all__ = ["Parameters", "build_mechanism", "parameters_from_json", "parameters_to_json", "read_state"]
+__all__ = [
+    "Parameters",
+    "answers_from_parts",
+    "build_mechanism",
+    "parameters_from_json",
+    "parameters_to_json",
+    "read_state",
+]
 
 Parameters = (
     ThresholdoutParameters | GaussianParameters | GuessAndCheckParameters | LadderParameters | SplittingParameters
@@ -73,6 +80,21 @@ def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = N
             return Ladder(parameters, n)
         case SplittingParameters():
             return Splitting(parameters, n, labels)
+
+
+def answers_from_parts(parameters: Parameters) -> bool:
+    """Whether answers come from a part of the records, so that they are about that part.
+
+    Examples
+    --------
+    >>> answers_from_parts(SplittingParameters(10)), answers_from_parts(GuessAndCheckParameters(0.1, guess="noisy"))
+    (True, True)
+    >>> answers_from_parts(GuessAndCheckParameters(0.1)), answers_from_parts(LadderParameters())
+    (False, False)
+    """
+    if isinstance(parameters, GuessAndCheckParameters):
+        return parameters.guess != "train"
+    return isinstance(parameters, SplittingParameters)
 
 
 def parameters_to_json(parameters: Parameters) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import Mechanism, Outcome, Past, Source
 from thresholdout.mechanisms.description import FixedQuestion, choice_nats, index_nats
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters
-from thresholdout.mechanisms.parts import group_numbers, shuffled
+from thresholdout.mechanisms.parts import equal_groups, group_numbers, shuffled
 from thresholdout.mechanisms.precision import check_count, check_grid, check_number
 from thresholdout.mechanisms.thresholdout import SparseVector, ThresholdoutParameters
 from thresholdout.noise import NoiseSource
@@ -90,7 +90,7 @@ class GuessAndCheckParameters:
 
     tolerance: float
     confidence: float = 0.95
-    guess: Literal["noisy", "train"] | GaussianParameters | ThresholdoutParameters = "noisy"
+    guess: Literal["noisy", "train"] | GaussianParameters | ThresholdoutParameters = "train"
     share: float = 0.5
     queries: int | None = None
     grid: float | None = None
@@ -235,7 +235,8 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
         self.parameters = parameters
         self._n = check_count("n", n)
         self._guess = _guess_mechanism(parameters)
-        groups = None if labels is None else group_numbers(labels, n)
+        numbered = group_numbers if parameters.guess == "train" else equal_groups
+        groups = None if labels is None else numbered(labels, n)
         inflation = parameters.inflation
         self._guessers: NDArray[np.intp] | None = None
         self._checkers: NDArray[np.intp] | None = None

@@ -218,9 +218,8 @@ class Ladder(Mechanism[LadderState, ExactMean]):
             max(state.widest, radius),
         )
         best = after.best if maximize else self.intervals - after.best
-        half_width = after.widest + max(after.widest, 1.0 / self.intervals) + 2.0 * self._rounding
-        outcome = Outcome(best / self.intervals, "holdout", state.releases, after.asked, min(1.0, half_width), "best")
-        return after, outcome
+        half_width = min(1.0, self._half_width(after.widest))
+        return after, Outcome(best / self.intervals, "holdout", state.releases, after.asked, half_width, "best")
 
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
         """Charge a question that could not be computed; see `Mechanism.fail`."""
@@ -243,6 +242,32 @@ class Ladder(Mechanism[LadderState, ExactMean]):
     def remaining(self, state: LadderState) -> int | None:
         """Return how many questions are left; ``None`` without a limit."""
         return None if self.parameters.queries is None else self.parameters.queries - state.asked
+
+    def tolerance(self) -> float:
+        """Return the largest half-width that any answer can state: at most 1, the range; 1 without limit of questions.
+
+        A score is shown when it is beyond the last one by the radius of its round or more, so there are few rounds that
+        show one. After as many as there can be, the last question has the largest radius.
+
+        Examples
+        --------
+        >>> round(Ladder(LadderParameters(queries=100), n=10_000).tolerance(), 4)
+        0.1231
+        """
+        if self.parameters.queries is None:
+            return 1.0
+        last, widest, releases, climbed = self.parameters.queries - 1, 0.0, 0, 0.0
+        while releases <= last and climbed <= self.intervals:
+            widest = max(widest, self._radius(LadderState(last, releases, 0, 0.0)))
+            releases += 1
+            if releases > 1:  # the earliest that this many can have been shown, where radii are smallest
+                least = self._radius(LadderState(releases - 1, releases - 1, 0, 0.0)) * self.intervals
+                climbed += max(1.0, least - 0.5) * (1.0 - 1e-9)
+        return min(1.0, self._half_width(widest) * (1.0 + 1e-12))
+
+    def _half_width(self, widest: float) -> float:
+        """Return what an answer is worth after questions of at most this radius."""
+        return widest + max(widest, 1.0 / self.intervals) + 2.0 * self._rounding
 
     def _radius(self, state: LadderState) -> float:
         """Radius of the next question, told by its number, the rounds that showed scores, and the set of these."""

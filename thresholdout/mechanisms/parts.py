@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import InputError
 
-__all__ = ["group_numbers", "shuffled"]
+__all__ = ["equal_groups", "group_numbers", "shuffled"]
 
 
 def shuffled(count: int) -> NDArray[np.intp]:
@@ -35,6 +35,36 @@ def shuffled(count: int) -> NDArray[np.intp]:
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.argsort(keys ^ (keys >> np.uint64(31)), kind="stable")
+
+
+def equal_groups(labels: ArrayLike, n: int) -> NDArray[np.intp]:
+    """Return for each record the number of its group, when all groups have the same size.
+
+    Parts of unequal groups are refused: sizes are public, and what is asked may depend on them. Large groups may follow
+    another law than small ones, and no rule puts both into every part in the same proportion as into the whole.
+
+    Raises
+    ------
+    InputError
+        Unless there is one label for each of the n records, and as many records of each label.
+
+    Examples
+    --------
+    >>> equal_groups(["b", "a", "b", "a"], 4).tolist()
+    [0, 1, 0, 1]
+    """
+    groups = group_numbers(labels, n)
+    sizes = np.bincount(groups)
+    if sizes.min() != sizes.max():
+        seen = f"groups of {sizes.min()} to {sizes.max()} records, for a mechanism that answers from a part of them"
+        raise InputError(
+            "labels",
+            seen,
+            "groups of one size: those of one part are no sample of unequal ones, since what is asked may depend on "
+            "sizes. mechanism='thresholdout', or GuessAndCheckParameters(tolerance, guess='train'), answer about all "
+            "records",
+        )
+    return groups
 
 
 def group_numbers(labels: ArrayLike, n: int) -> NDArray[np.intp]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import Mechanism, Outcome, Past
-from thresholdout.mechanisms.parts import group_numbers, shuffled
+from thresholdout.mechanisms.parts import equal_groups, shuffled
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
 from thresholdout.queries import UnitRecords, record_rounding, unit_records
@@ -101,7 +101,8 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
     n : int
         Number of records.
     labels : array-like of shape (n,), optional
-        Groups of the records: arbitrary dependence inside a group, none across. Groups go to parts whole.
+        Groups of the records, all of one size: arbitrary dependence inside a group, none across. Groups go to parts
+        whole.
 
     Attributes
     ----------
@@ -111,17 +112,19 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
     Raises
     ------
     InputError
-        When there are fewer records, or groups, than questions.
+        When there are fewer records, or groups, than questions, or groups of different sizes.
 
     Notes
     -----
     *Guarantee.* Question j is a function of answers about other records, so it is fixed as far as its own part is
     concerned, and the bound for one fixed question with a k-th of the failure probability holds for all:
-    `thresholdout.certificates.splitting.splitting_width`; PROOFS.md, "Splitting". It is about the mean over the part,
-    so records (or groups of them) have to be independent and identically distributed for it to be about the holdout.
+    `thresholdout.certificates.splitting.splitting_width`; PROOFS.md, "Splitting". It is about the mean over the part.
+    It is about the holdout only if all records (or groups) have one law and every question is the same function of
+    each: which records are in which part is public, and a question that knows a record's number can be true of its own
+    part alone.
 
-    Single records: every part has ``floor(n/k)`` of them, in a fixed order that looks random. Groups are sorted by
-    decreasing size and dealt out in turn.
+    Single records: every part has ``floor(n/k)`` of them, in a fixed order that looks random. Groups are dealt out in
+    turn, in such an order.
 
     Examples
     --------
@@ -137,7 +140,7 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
     def __init__(self, parameters: SplittingParameters, n: int, labels: ArrayLike | None = None) -> None:
         self.parameters = parameters
         self._n = check_count("n", n)
-        groups = None if labels is None else group_numbers(labels, n)
+        groups = None if labels is None else equal_groups(labels, n)
         most = n if groups is None else int(groups.max()) + 1
         if parameters.queries > most:
             things = "records" if groups is None else "independent groups"
@@ -198,9 +201,8 @@ def _single(n: int, queries: int) -> list[NDArray[np.intp]]:
 
 
 def _dealt(groups: NDArray[np.intp], queries: int) -> list[NDArray[np.intp]]:
-    """Deal groups out by decreasing size; ties in a fixed order that looks random."""
+    """Deal groups out in turn, in a fixed order that looks random."""
     order = shuffled(int(groups.max()) + 1)
-    order = order[np.argsort(-np.bincount(groups)[order], kind="stable")]
     owner = np.empty(order.size, dtype=np.intp)
     owner[order] = np.arange(order.size) % queries
     owners = owner[groups]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from thresholdout.answer import Answer
+from thresholdout.best_so_far import check_tells_each
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
@@ -57,7 +58,7 @@ class GuardedStopping:
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part.
+        The guard, with its training part. A ladder, which tells the best score so far, is refused.
     metric : str, Metric or Statistic, default="accuracy"
         As in `Thresholdout.score`. A statistic needs ``validation=None``.
     validation : array-like of int or bool, optional
@@ -144,6 +145,7 @@ class GuardedStopping:
         exhausted: Exhausted = "stop",
         key: str | None = None,
     ) -> None:
+        check_tells_each(guard.parameters)
         self.guard = guard
         self.metric = get_score(metric)
         self._sign = 1.0 if self.metric.greater_is_better else -1.0

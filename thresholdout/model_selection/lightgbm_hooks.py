@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from thresholdout.answer import Answer
+from thresholdout.best_so_far import check_tells_each
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
 from thresholdout.fingerprint import handed_out
 from thresholdout.mechanisms.precision import check_count
@@ -150,7 +151,7 @@ class LightGBMEval:
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part, in this process.
+        The guard, with its training part, in this process; no ladder, which tells the best score so far.
     metric : str or Metric, default="accuracy"
         As in `Thresholdout.score`; no statistic.
     every : int, default=10
@@ -214,6 +215,7 @@ class LightGBMEval:
             raise SharingError(
                 "LightGBMEval needs the holdout, which is in another process; LightGBMCallback works here"
             )
+        check_tells_each(guard.parameters)
         self._guard = guard
         train, _ = guard._records.labelled()
         self._kind: Kind = "probabilities" if classifies(self.metric) else "values"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from thresholdout.answer import Answer
+from thresholdout.best_so_far import check_tells_each
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.metrics import Metric
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
@@ -40,8 +41,8 @@ class GuardedObjective:
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part. With several processes on one study, each opens its own guard, on the same
-        records and the same ledger.
+        The guard, with its training part; no ladder, which tells the best score so far. With several processes on one
+        study, each opens its own guard, on the same records and the same ledger.
     build : callable
         ``build(trial)``: suggests parameters and returns an estimator.
     metric : str, Metric, Statistic or sequence of them, default="accuracy"
@@ -119,6 +120,7 @@ class GuardedObjective:
             raise InputError("key", repr(key), "'trial' or 'params'")
         if len(guard.train) != 2:
             raise InputError("guard", "a training part without labels", "Thresholdout((X, y), train=(X, y))")
+        check_tells_each(guard.parameters)
         self.guard = guard
         self._build = build
         self._cv = cv

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self,
 
 import numpy as np
 
+from thresholdout.best_so_far import check_tells_each
 from thresholdout.errors import (
     BudgetExhausted,
     InputError,
@@ -71,7 +72,7 @@ class GuardScorer(Shared):
     Parameters
     ----------
     guard : Thresholdout
-        The guard, with its training part.
+        The guard, with its training part. A ladder, which tells the best score so far, is refused.
     metric : str, Metric, Statistic, or a list or mapping of them
         The score; a loss is negated, so that greater is better. With several the scorer returns a dict, as
         scikit-learn's multimetric scoring takes it.
@@ -117,6 +118,7 @@ class GuardScorer(Shared):
         exhausted: Exhausted = "stop",
     ) -> None:
         self._policy = check_exhausted(exhausted)
+        check_tells_each(guard.parameters)
         metrics = _metrics(metric)
         for chosen in metrics.values():
             guard._checked_score(chosen, sample_weight)

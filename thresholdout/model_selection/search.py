@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 
+from thresholdout.best_so_far import check_tells_each
 from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.guard import Thresholdout
@@ -69,8 +70,9 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     guard : Thresholdout or KFoldGuard, optional
         A `Thresholdout` has the training part beside the holdout, and `fit` gets training records. A `KFoldGuard` gets
         all its records in `fit`; the search's own cross-validation is not run then, because its scores would tell about
-        the records, and every candidate of the grid is one question. By default `fit` holds out a part of its records
-        and makes a guard of it; without a ledger this is a new guard with a new budget each time, so fit once.
+        the records, and every candidate of the grid is one question. A ladder is refused: it tells the best score so
+        far, and not each candidate's. By default `fit` holds out a part of its records and makes a guard of it; without
+        a ledger this is a new guard with a new budget each time, so fit once.
     metric : str, Metric or Statistic, optional
         What the guard is asked for. By default what the search scores by, where a guard knows it; losses without a
         bound need one, such as ``thresholdout.metrics.squared_error(clip=...)``.
@@ -207,6 +209,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_search(self.search, self.candidates)
         policy, scoring = check_exhausted(self.exhausted), Scoring(self.search, self.metric)
         y = _checked_labels(self.search, y)
+        if isinstance(self.guard, Thresholdout | KFoldGuard):
+            check_tells_each(self.guard.parameters)
         if isinstance(self.guard, KFoldGuard):
             return self._fit_folds(self.guard, X, y, groups, fit_params, scoring, policy)
         part = HeldOut(self, X, y, groups, fit_params) if self.guard is None else None

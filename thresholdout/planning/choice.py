@@ -16,14 +16,25 @@ from thresholdout.mechanisms import (
     SplittingParameters,
     ThresholdoutParameters,
 )
-from thresholdout.mechanisms.catalogue import Parameters, parameters_from_json, parameters_to_json
+from thresholdout.mechanisms.catalogue import (
+    Parameters,
+    answers_from_parts,
+    parameters_from_json,
+    parameters_to_json,
+)
+from thresholdout.mechanisms.parts import equal_groups
 from thresholdout.planning.gaussian import gaussian_parameters
 from thresholdout.planning.planner import plan
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["MechanismName", "check_choice", "choose_parameters", "record_groups"]
+__all__ = ["INSTEAD", "MechanismName", "check_choice", "choose_parameters", "record_groups"]
+
+INSTEAD = (
+    "mechanism='thresholdout', or GuessAndCheckParameters(tolerance, guess='train'), which answer from all records"
+)
+"""What serves where a mechanism that answers from a part of the records does not."""
 
 MechanismName: TypeAlias = Literal["thresholdout", "gaussian", "splitting", "ladder"]
 _NAMES = get_args(MechanismName)
@@ -65,8 +76,8 @@ def choose_parameters(model: DependenceModel, declared: Mapping[str, Any]) -> Pa
     model : graphs.DependenceModel
         How the records depend on each other.
     declared : mapping
-        What the guard declares: queries, budget, confidence, threshold, noise_scale, grid, and mechanism as
-        `check_choice` returns it.
+        What the guard declares: queries, budget, confidence, threshold, noise_scale, grid, identically_distributed, and
+        mechanism as `check_choice` returns it.
 
     Raises
     ------
@@ -80,19 +91,25 @@ def choose_parameters(model: DependenceModel, declared: Mapping[str, Any]) -> Pa
     if hand and chosen not in (None, "thresholdout"):
         raise InputError(hand[0], declared[hand[0]], "no parameter of Thresholdout beside another mechanism")
     if isinstance(chosen, dict):
-        return _suited(parameters_from_json(chosen), model, declared["confidence"])
+        return _suited(parameters_from_json(chosen), model, declared)
     if chosen == "ladder":
-        return _suited(LadderParameters(queries=queries), model, declared["confidence"])
+        return _suited(LadderParameters(queries=queries), model, declared)
     if hand:
         return _by_hand(declared)
     if queries is None or (budget is None and chosen in (None, "thresholdout")):
         missing = "queries" if queries is None else "budget"
         raise InputError(missing, "None", "a number, or threshold and noise_scale, or mechanism='ladder'")
     if chosen == "splitting":
-        return _suited(SplittingParameters(queries), model, declared["confidence"])
+        return _suited(SplittingParameters(queries), model, declared)
     if chosen == "gaussian":
         return gaussian_parameters(model, queries, declared["confidence"])
-    planned = plan(model, queries=queries, budget=budget, confidence=declared["confidence"])
+    planned = plan(
+        model,
+        queries=queries,
+        budget=budget,
+        confidence=declared["confidence"],
+        identically_distributed=declared["identically_distributed"],
+    )
     return planned.parameters if chosen is None or planned.thresholdout is None else planned.thresholdout
 
 
@@ -119,18 +136,34 @@ def _by_hand(declared: Mapping[str, Any]) -> ThresholdoutParameters:
     )
 
 
-def _suited(parameters: Parameters, model: DependenceModel, confidence: float) -> Parameters:
+def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
     """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
-    from graphs import Groups, Independent
-
+    confidence = declared["confidence"]
+    if answers_from_parts(parameters):
+        _check_parts(parameters, model, declared["identically_distributed"])
     if isinstance(parameters, LadderParameters):
         return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
     if isinstance(parameters, GuessAndCheckParameters) and parameters.guess == "train":
         return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
-    if isinstance(parameters, (GuessAndCheckParameters, SplittingParameters)):
-        if not isinstance(model, (Groups, Independent)):
-            expected = "independent records or groups, since it parts the records; or 'thresholdout'"
-            raise InputError("mechanism", f"{type(parameters).__name__} for a {type(model).__name__}", expected)
-        if isinstance(parameters, GuessAndCheckParameters):
-            return dataclasses.replace(parameters, confidence=confidence, inflation=1.0)
+    if isinstance(parameters, GuessAndCheckParameters):
+        return dataclasses.replace(parameters, confidence=confidence, inflation=1.0)
     return parameters
+
+
+def _check_parts(parameters: Parameters, model: DependenceModel, identically_distributed: bool) -> None:
+    """Refuse answers from a part of the records where they could not be about all of them."""
+    from graphs import Groups, Independent
+
+    name = type(parameters).__name__
+    if not identically_distributed:
+        raise InputError(
+            "mechanism",
+            f"{name}, which answers from a part of the records, without identically_distributed=True",
+            f"{INSTEAD}; or identically_distributed=True beside it, if all records have one law and each question is "
+            "the same function of every record, whatever its number, id or place",
+        )
+    if not isinstance(model, (Groups, Independent)):
+        expected = f"independent records or groups of one size, since it parts the records; or {INSTEAD}"
+        raise InputError("mechanism", f"{name} for a {type(model).__name__}", expected)
+    if isinstance(model, Groups):
+        equal_groups(model.groups, model.n)

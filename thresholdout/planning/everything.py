@@ -15,8 +15,8 @@ from thresholdout.mechanisms.precision import check_count
 from thresholdout.planning.gaussian import gaussian_parameters, gaussian_tolerance, most_gaussian_answers
 from thresholdout.planning.result import Plan
 from thresholdout.planning.search import fewest_for_gaussian, smallest_at_which
-from thresholdout.planning.use import Alternative, MechanismName, check_fraction, independent
-from thresholdout.planning.words import recommend_all
+from thresholdout.planning.use import Alternative, MechanismName, check_declaration, check_fraction, independent
+from thresholdout.planning.words import parts_would_do, recommend_all
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -34,6 +34,7 @@ class _Target:
     queries: int | None
     confidence: float
     tolerance: float | None
+    identically_distributed: bool
 
     @property
     def beta(self) -> float:
@@ -42,17 +43,25 @@ class _Target:
 
 
 def plan_all(
-    model: DependenceModel | None, n: int | None, queries: int | None, confidence: float, tolerance: float | None
+    model: DependenceModel | None,
+    n: int | None,
+    queries: int | None,
+    confidence: float,
+    tolerance: float | None,
+    identically_distributed: bool = False,
 ) -> Plan:
     """Plan for answering every question from the holdout; arguments as for `plan`."""
-    target = _checked(model, n, queries, confidence, tolerance)
+    target = _checked(model, n, queries, confidence, tolerance, identically_distributed)
     records, asked = _solved(target)
-    options = [gaussian(records, asked, target.beta), splitting(records, asked, target.beta)]
-    best = min(options, key=lambda option: option.tolerance)
+    noisy = gaussian(records, asked, target.beta)
+    split = splitting(records, asked, target.beta, declared=identically_distributed)
+    offered = [option for option in (noisy, split) if option.offered]
+    best = min(offered, key=lambda option: option.tolerance, default=noisy)
     if best.tolerance >= min(1.0, target.tolerance or 1.0) * (1.0 + 1e-6):
         raise PlanError(
             f"{asked} answers from {records.describe()} are within {best.tolerance:.3g} at best; ask fewer questions, "
-            "declare how few will disagree with the training part (budget=), or take more records"
+            f"declare how few will disagree with the training part (budget=), or take more records"
+            f"{parts_would_do(split, target.tolerance)}"
         )
     parameters = answering_all(best.mechanism, records, asked, target.confidence)
     certificate = certify_parameters(records, parameters, target.confidence)
@@ -67,8 +76,8 @@ def plan_all(
         confidence=target.confidence,
         quiet_margin=0.0,
         certificate=certificate,
-        compared=(*options, splitting(records, asked, target.beta, binary=True)),
-        recommendation=recommend_all(records, asked, target.confidence, options),
+        compared=(noisy, split, splitting(records, asked, target.beta, binary=True)),
+        recommendation=recommend_all(best, noisy, split, certificate, asked),
     )
 
 
@@ -82,13 +91,18 @@ def gaussian(model: DependenceModel, queries: int, beta: float) -> Alternative:
     return Alternative("gaussian", "gaussian", tolerance, noise_scale=last, note=note)
 
 
-def splitting(model: DependenceModel, queries: int, beta: float, *, binary: bool = False) -> Alternative:
-    """Return the tolerance with a fresh part of the holdout for each question."""
+def splitting(
+    model: DependenceModel, queries: int, beta: float, *, declared: bool = False, binary: bool = False
+) -> Alternative:
+    """Return the tolerance with a fresh part of the holdout for each question; offered if one law is declared."""
     width = splitting_width(model, queries, beta, binary=binary)
     if binary:
         note = "for values 0 or 1 of independent records only"
         return Alternative("splitting", "splitting, values 0 or 1", width, offered=False, note=note)
-    return Alternative("splitting", "splitting", width, note="a fresh part of the holdout for each question")
+    note = "a fresh part of the holdout for each question" + (
+        "" if declared else "; needs identically_distributed=True"
+    )
+    return Alternative("splitting", "splitting", width, offered=declared, note=note)
 
 
 def answering_all(
@@ -101,7 +115,12 @@ def answering_all(
 
 
 def _checked(
-    model: DependenceModel | None, n: int | None, queries: int | None, confidence: float, tolerance: float | None
+    model: DependenceModel | None,
+    n: int | None,
+    queries: int | None,
+    confidence: float,
+    tolerance: float | None,
+    identically_distributed: bool,
 ) -> _Target:
     if model is not None and n is not None and check_model(model).n != n:
         raise InputError("n", n, f"{model.n}, as the model has; or leave it out")
@@ -115,6 +134,7 @@ def _checked(
         queries=None if queries is None else check_count("queries", queries),
         confidence=check_confidence(confidence),
         tolerance=None if tolerance is None else check_fraction("tolerance", tolerance, "a number in (0, 1)"),
+        identically_distributed=check_declaration(identically_distributed),
     )
 
 
@@ -131,7 +151,7 @@ def _most_queries(model: DependenceModel, target: _Target) -> int:
     noisy = most_gaussian_answers(model, tolerance, target.beta)
 
     def fails(queries: int) -> bool:
-        return splitting_width(model, queries, target.beta) > tolerance
+        return not target.identically_distributed or splitting_width(model, queries, target.beta) > tolerance
 
     first = smallest_at_which(fails, 1, model.n + 1)
     if max(noisy, first - 1) < 1:
@@ -146,8 +166,9 @@ def _fewest_records(target: _Target) -> int:
     def split(records: int) -> bool:
         return splitting_width(independent(records), queries, target.beta) <= tolerance
 
-    most = smallest_at_which(split, 1, _MOST_RECORDS) if split(_MOST_RECORDS) else _MOST_RECORDS
+    parted = target.identically_distributed and split(_MOST_RECORDS)
+    most = smallest_at_which(split, 1, _MOST_RECORDS) if parted else _MOST_RECORDS
     found = fewest_for_gaussian(queries, tolerance, target.beta, most)
-    if found is None and not split(most):
+    if found is None and not parted:
         raise PlanError(f"no number of records up to {_MOST_RECORDS:.0e} reaches a tolerance of {tolerance:g}")
     return most if found is None else found

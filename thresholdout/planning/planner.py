@@ -19,7 +19,7 @@ from thresholdout.planning.everything import answering_all, gaussian, plan_all, 
 from thresholdout.planning.result import Plan
 from thresholdout.planning.search import fewest_records, largest_budget
 from thresholdout.planning.use import Alternative, MechanismName, Target, Use, independent
-from thresholdout.planning.words import recommend
+from thresholdout.planning.words import parts_would_do, recommend
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -37,6 +37,7 @@ def plan(
     tolerance: float | None = None,
     quiet_margin: float | None = None,
     noise_share: float = 0.1,
+    identically_distributed: bool = False,
 ) -> Plan:
     """Choose a mechanism and its parameters, the number of records, of questions, or the budget.
 
@@ -62,6 +63,9 @@ def plan(
         to the holdout and has the right train value does not spend budget; 0 where no useful Lambda is known.
     noise_share : float, default=0.1
         Share of the tolerance that the noise takes where the certificate could do without, in (0, 1).
+    identically_distributed : bool, default=False
+        Whether all records have one law, and each question is the same function of every record, whatever its number,
+        id or place. Splitting is offered only then: its answers are about a part of the records.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def plan(
     balances the two terms of the tolerance. For the transcript route the answer grid balances rounding against the
     number of possible transcripts, and the noise takes its share. *Gaussian.* Every answer comes from the holdout,
     early ones with more noise; the schedule gives all answers the same half-width. *Splitting.* A fresh part of the
-    holdout answers each question.
+    holdout answers each question; offered for declared records only.
 
     Examples
     --------
@@ -94,12 +98,14 @@ def plan(
     43350
     >>> plan(n=100_000, tolerance=0.1, budget="all").queries > 73_964
     True
-    >>> plan(n=1000, queries=2, budget=2).recommendation[:54]
+    >>> plan(n=1000, queries=2, budget=2, identically_distributed=True).recommendation[:54]
     'Split the holdout: with a fresh part of 500 records fo'
     """
     if budget == "all":
-        return plan_all(model, n, queries, confidence, tolerance)
-    target = Target.checked(model, n, queries, budget, confidence, tolerance, quiet_margin, noise_share)
+        return plan_all(model, n, queries, confidence, tolerance, identically_distributed)
+    target = Target.checked(
+        model, n, queries, budget, confidence, tolerance, quiet_margin, noise_share, identically_distributed
+    )
     if target.model is None:
         use = target.use(model=independent(fewest_records(target)))
     else:
@@ -107,10 +113,13 @@ def plan(
     options = [option for option in (by_transcript(use), by_posterior(use)) if option.noise_scale is not None]
     guards = [_certified(use, option) for option in options]
     parameters, certificate = best = min(guards, key=lambda pair: pair[1].tolerance)
-    noisy, split = gaussian(use.model, use.queries, use.beta), splitting(use.model, use.queries, use.beta)
-    offered = {"thresholdout": certificate.tolerance, "gaussian": noisy.tolerance, "splitting": split.tolerance}
+    noisy = gaussian(use.model, use.queries, use.beta)
+    split = splitting(use.model, use.queries, use.beta, declared=use.identically_distributed)
+    offered = {"thresholdout": certificate.tolerance} | {
+        option.mechanism: option.tolerance for option in (noisy, split) if option.offered
+    }
     mechanism = min(offered, key=lambda name: offered[name])
-    _check_reached(use, offered[mechanism])
+    _check_reached(use, offered[mechanism], split)
     name = cast(MechanismName, mechanism)
     chosen = parameters if name == "thresholdout" else answering_all(name, use.model, use.queries, use.confidence)
     if chosen is not parameters:
@@ -134,7 +143,7 @@ def plan(
             split,
             splitting(use.model, use.queries, use.beta, binary=True),
         ),
-        recommendation=recommend(use, name, best[1], noisy.tolerance, split.tolerance),
+        recommendation=recommend(use, name, best[1], certificate, noisy.tolerance, split.tolerance),
     )
 
 
@@ -160,18 +169,19 @@ def _for_comparison(use: Use) -> list[Alternative]:
     return found
 
 
-def _check_reached(use: Use, tolerance: float) -> None:
+def _check_reached(use: Use, tolerance: float, split: Alternative) -> None:
     """Refuse a plan that misses its target, or that promises nothing."""
     target = use.target
     if target.tolerance is not None and tolerance > target.tolerance:
         raise PlanError(
             f"{use.n} records, {use.queries} questions and a budget of {target.budget} reach a tolerance of "
             f"{tolerance:.3g}, not {target.tolerance:g}. Leave out budget= or n= to solve for it, ask fewer questions, "
-            f"or lower the confidence or the quiet margin ({use.margin:.3g})"
+            f"or lower the confidence or the quiet margin ({use.margin:.3g}){parts_would_do(split, target.tolerance)}"
         )
     if tolerance >= 1.0:
         raise PlanError(
             f"nothing can be certified about {use.queries} questions with a budget of {target.budget} on "
             f"{use.model.describe()}: the best tolerance is {tolerance:.3g} of the range. Take more records, ask fewer "
             f"questions, or lower the budget, the confidence or the quiet margin ({use.margin:.3g})"
+            f"{parts_would_do(split, target.tolerance)}"
         )

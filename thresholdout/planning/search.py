@@ -28,7 +28,7 @@ def fewest_records(target: Target) -> int:
         return lambda records: option(target.use(model=independent(records))) <= limit
 
     limit = _limit(target)
-    options = [transcript_tolerance, _splitting, _posterior]
+    options = [transcript_tolerance, *([_splitting] if target.identically_distributed else []), _posterior]
     found = _earliest([reaches(option) for option in options], _MOST_RECORDS)
     noisy = fewest_for_gaussian(target.queries, limit, 1.0 - target.confidence, found or _MOST_RECORDS)
     found = noisy if noisy is not None else found
@@ -94,7 +94,7 @@ def largest_budget(target: Target) -> int:
     if spare is not None:
         return queries - spare
     use = target.use(budget=1)
-    if _splitting(use) > limit:
+    if not target.identically_distributed or _splitting(use) > limit:
         reached = min(transcript_tolerance(use), _posterior(use))
         raise PlanError(
             f"{use.n} records allow no answer from the holdout within {target.tolerance:g}: a budget of 1 has the "

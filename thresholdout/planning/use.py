@@ -19,7 +19,7 @@ from thresholdout.planning.quiet import quiet_law
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["Alternative", "MechanismName", "Target", "Use", "check_fraction", "independent"]
+__all__ = ["Alternative", "MechanismName", "Target", "Use", "check_declaration", "check_fraction", "independent"]
 
 MechanismName: TypeAlias = Literal["thresholdout", "gaussian", "splitting"]
 
@@ -39,7 +39,8 @@ class Alternative:
     threshold, noise_scale, grid : float or None
         The guard's parameters; of a Gaussian guard, ``noise_scale`` is the standard deviation of the last answer.
     offered : bool
-        Whether the planner may recommend it. Published formulas and guards without noise are for comparison.
+        Whether the planner may recommend it. Published formulas, guards without noise, and splitting of records that
+        are not declared to have one law, are for comparison.
     note : str
         What to know about it.
     """
@@ -74,6 +75,8 @@ class Target:
         c; ``None`` for the default.
     noise_share : float
         Share of the tolerance that the noise takes.
+    identically_distributed : bool
+        Whether answers from a part of the records may be offered.
     """
 
     model: DependenceModel | None
@@ -83,6 +86,7 @@ class Target:
     tolerance: float | None
     quiet_margin: float | None
     noise_share: float
+    identically_distributed: bool
 
     @classmethod
     def checked(
@@ -95,6 +99,7 @@ class Target:
         tolerance: float | None,
         quiet_margin: float | None,
         noise_share: float,
+        identically_distributed: bool,
     ) -> Target:
         """Check the arguments, and that at most one thing is left to solve for."""
         if queries is None:
@@ -122,6 +127,7 @@ class Target:
             if quiet_margin is None
             else check_fraction("quiet_margin", quiet_margin, "in [0, 1)", zero=True),
             noise_share=check_fraction("noise_share", noise_share, "a share in (0, 1); noise is never planned away"),
+            identically_distributed=check_declaration(identically_distributed),
         )
 
     def use(self, *, model: DependenceModel | None = None, budget: int | None = None) -> Use:
@@ -151,6 +157,7 @@ class Use:
         self.n = model.n
         self.hits = hits
         self.queries = target.queries
+        self.identically_distributed = target.identically_distributed
         self.confidence = target.confidence
         self.beta = 1.0 - target.confidence
 
@@ -196,6 +203,15 @@ def independent(n: int) -> DependenceModel:
     from graphs import Independent
 
     return Independent(n)
+
+
+def check_declaration(identically_distributed: object) -> bool:
+    """Return whether all records are declared to have one law; InputTypeError for anything but true or false."""
+    if isinstance(identically_distributed, bool):
+        return identically_distributed
+    seen = f"a {type(identically_distributed).__name__}"
+    expected = "True if all records have one law and each question is the same function of every record, else False"
+    raise InputTypeError("identically_distributed", seen, expected)
 
 
 def check_fraction(argument: str, value: object, expected: str, *, zero: bool = False) -> float:

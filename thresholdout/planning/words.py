@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from thresholdout.certificates import Certificate
 from thresholdout.planning.candidates import transcript_tolerance
 from thresholdout.planning.use import Alternative, MechanismName, Use
 
-if TYPE_CHECKING:
-    from graphs import DependenceModel
-
-__all__ = ["recommend", "recommend_all"]
+__all__ = ["parts_would_do", "recommend", "recommend_all"]
 
 
-def recommend(use: Use, mechanism: MechanismName, guard: Certificate, noisy: float, split: float) -> str:
+def recommend(
+    use: Use, mechanism: MechanismName, guard: Certificate, chosen: Certificate, noisy: float, split: float
+) -> str:
     """Say what to do, and why.
 
     Parameters
@@ -25,66 +22,89 @@ def recommend(use: Use, mechanism: MechanismName, guard: Certificate, noisy: flo
         What was declared.
     mechanism : str
         What is recommended.
-    guard : Certificate
-        Of the best Thresholdout.
+    guard, chosen : Certificate
+        Of the best Thresholdout, and of what is recommended.
     noisy, split : float
         Tolerances of a Gaussian guard and of splitting.
     """
+    other = _splitting(use.queries, split, use.identically_distributed)
     if mechanism == "splitting":
-        return (
+        words = [
             f"Split the holdout: with a fresh part of {use.n // use.queries} records for each of the {use.queries} "
             f"questions every answer is within {split:.3g}, and no noise is needed; a guard's tolerance would be "
             f"{min(noisy, guard.tolerance):.3g}."
-        )
-    if mechanism == "gaussian":
-        return (
+        ]
+    elif mechanism == "gaussian":
+        words = [
             f"Answer every question from the holdout with Gaussian noise: all {use.queries} answers are within "
             f"{noisy:.3g} at confidence {use.confidence:g}, however many disagree with the training part. Thresholdout "
-            f"with {use.target.budget} surprises would reach {guard.tolerance:.3g}{_splitting(use.queries, split)}."
-        )
-    words = [
-        f"Guard the holdout: all {use.queries} answers, up to {use.target.budget} of them from the holdout, are within "
-        f"{guard.tolerance:.3g} at confidence {use.confidence:g} ({guard.route} route)."
-    ]
-    if noisy < math.inf:
-        words.append(
-            f"Gaussian answers from the holdout to all of them would reach {noisy:.3g}{_splitting(use.queries, split)}."
-        )
-    elif split < math.inf:
-        words.append(f"Splitting it into {use.queries} parts would reach {split:.3g}.")
-    if guard.route == "transcript":
-        bare = transcript_tolerance(use, 0.0)
-        share = use.target.noise_share
-        words.append(f"The noise takes {share:.0%} of the tolerance; with next to none it would be {bare:.3g}.")
-    words.append(_margin_in_words(use))
-    return " ".join(words)
+            f"with {use.target.budget} surprises would reach {guard.tolerance:.3g}{other}."
+        ]
+    else:
+        words = [
+            f"Guard the holdout: all {use.queries} answers, up to {use.target.budget} of them from the holdout, are "
+            f"within {guard.tolerance:.3g} at confidence {use.confidence:g} ({guard.route} route)."
+        ]
+        if noisy < math.inf:
+            words.append(f"Gaussian answers from the holdout to all of them would reach {noisy:.3g}{other}.")
+        elif other:
+            words.append(f"{other[2:].capitalize()}.")
+        if guard.route == "transcript":
+            bare = transcript_tolerance(use, 0.0)
+            share = use.target.noise_share
+            words.append(f"The noise takes {share:.0%} of the tolerance; with next to none it would be {bare:.3g}.")
+        words.append(_margin_in_words(use))
+    return " ".join([*words, _truth_in_words(chosen)])
 
 
-def recommend_all(model: DependenceModel, queries: int, confidence: float, options: Sequence[Alternative]) -> str:
+def recommend_all(
+    best: Alternative, noisy: Alternative, split: Alternative, certificate: Certificate, queries: int
+) -> str:
     """Say how to answer all questions from the holdout.
 
     Parameters
     ----------
-    model, queries, confidence
-        What was declared or solved for.
-    options : sequence of Alternative
-        The Gaussian guard and splitting.
+    best, noisy, split : Alternative
+        What is recommended; the Gaussian guard, and splitting.
+    certificate : Certificate
+        Of what is recommended.
+    queries : int
+        How many questions.
     """
-    noisy, split = (option.tolerance for option in options)
-    if split <= noisy:
-        other = f"; Gaussian answers would reach {noisy:.3g}" if noisy < math.inf else ""
-        return (
-            f"Split the holdout: with a fresh part of {model.n // queries} records for each of the {queries} questions "
-            f"every answer is within {split:.3g}, and no noise is needed{other}."
+    if best is split:
+        other = f"; Gaussian answers would reach {noisy.tolerance:.3g}" if noisy.tolerance < math.inf else ""
+        words = (
+            f"Split the holdout: with a fresh part for each of the {queries} questions every answer is within "
+            f"{split.tolerance:.3g}, and no noise is needed{other}."
         )
+    else:
+        words = (
+            f"Answer every question from the holdout with Gaussian noise: all {queries} answers are within "
+            f"{noisy.tolerance:.3g} at confidence {certificate.confidence:g}"
+            f"{_splitting(queries, split.tolerance, split.offered)}."
+        )
+    return f"{words} {_truth_in_words(certificate)}"
+
+
+def parts_would_do(split: Alternative, tolerance: float | None) -> str:
+    """Say, at the end of a refusal, that parts would serve if one law were declared; empty if they would not."""
+    if split.offered or split.tolerance > (tolerance or 1.0) or split.tolerance >= 1.0:
+        return ""
     return (
-        f"Answer every question from the holdout with Gaussian noise: all {queries} answers are within {noisy:.3g} at "
-        f"confidence {confidence:g}{_splitting(queries, split)}."
+        f"; if all records have one law and each question is the same function of every record, say so by "
+        f"identically_distributed=True: parts of the records then reach {split.tolerance:.3g}"
     )
 
 
-def _splitting(queries: int, split: float) -> str:
-    return f"; splitting it into {queries} parts would reach {split:.3g}" if split < math.inf else ""
+def _splitting(queries: int, split: float, declared: bool) -> str:
+    if split == math.inf:
+        return ""
+    law = "" if declared else ", if all records have one law (identically_distributed=True)"
+    return f"; splitting it into {queries} parts would reach {split:.3g}{law}"
+
+
+def _truth_in_words(certificate: Certificate) -> str:
+    return f"The truth of a question is {certificate.about}."
 
 
 def _margin_in_words(use: Use) -> str:

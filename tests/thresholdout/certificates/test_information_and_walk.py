@@ -201,6 +201,6 @@ def test_routes_are_monotone() -> None:
 )
 def test_walk_orders_of_magnitude(n: int, budget: int, expected: float) -> None:
     """Worked tolerances rest on the cruder law of the largest error, without which they are up to a fifth smaller."""
-    target = Target.checked(Independent(n), None, 1000, budget, 0.95, None, 0.0, 0.1)
+    target = Target.checked(Independent(n), None, 1000, budget, 0.95, None, 0.0, 0.1, False)
     best = min(walk(target.use().setting(scale, None)).tolerance for scale in np.geomspace(1e-3, 3e-3, 9))
     assert 0.8 * expected < best < expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -50,7 +51,7 @@ def test_the_posterior_route_adds_epsilons() -> None:
     parameters = ThresholdoutParameters(0.15, 0.01, budget=1, queries=10)
     certificate = before(model, parameters)
     posterior = {route.name: route for route in certificate.compared}["posterior"]
-    chosen = Certificate(certificate.confidence, certificate.compared, posterior, certificate.about)
+    chosen = replace(certificate, chosen=posterior)
     after = with_looks(chosen, model, parameters, BlackBox(0.05))
     assert after.route == "posterior"
     assert after.tolerance > posterior.tolerance

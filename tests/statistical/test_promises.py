@@ -1,0 +1,153 @@
+"""Promises kept: the strongest attacks against every mechanism.
+
+At confidence 0.9 a session has an answer that is off by more than its half-width with probability at most 0.1. More
+than ``binom.isf(1e-9, sessions, 0.1)`` broken sessions reject a mechanism, a valid one with probability at most 1e-9.
+Mechanisms that an attacker would break are refused, with a message that names what serves; a guard that forgets that
+questions depend on answers, and answers from parts of records that are falsely declared to have one law, are rejected.
+"""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from scipy.stats import binom
+
+from graphs import DependenceModel
+from tests.statistical.attackers import ATTACKERS, CONFIDENCE, Unaccounted
+from thresholdout import InputError, SeededNoise, Thresholdout
+from thresholdout.ledger import MemoryLedger
+from thresholdout.mechanisms import GuessAndCheckParameters, SplittingParameters
+from thresholdout.service import PredictionGuard
+
+pytestmark = pytest.mark.statistical
+
+SESSIONS = 40
+LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
+
+WHOLE: dict[str, Any] = {
+    "default": None,
+    "thresholdout": "thresholdout",
+    "gaussian": "gaussian",
+    "guess and check": GuessAndCheckParameters(0.25),
+    "ladder": "ladder",
+}
+PARTS: dict[str, Any] = {
+    "splitting": "splitting",
+    "splitting by parameters": SplittingParameters(2),
+    "guess and check, a part guesses": GuessAndCheckParameters(0.35, guess="noisy"),
+}
+REFUSED = {("searched candidates", "ladder")}
+SERVED = [(a, m) for a in ATTACKERS for m in WHOLE if (a, m) not in REFUSED]
+ABOUT_ANSWERS = ("lucky answers", "harvested failures")
+
+
+class Opened:
+    """Opens guards with one mechanism; what is planned is planned once."""
+
+    def __init__(self, mechanism: Any, identically_distributed: bool = False) -> None:
+        self._mechanism = mechanism
+        self._declared = identically_distributed
+        self._planned: dict[tuple[int, int], Any] = {}
+
+    def __call__(
+        self,
+        holdout: Any,
+        *,
+        queries: int,
+        seed: int,
+        train: Any = None,
+        dependence: DependenceModel | None = None,
+    ) -> Thresholdout:
+        """Open one."""
+        use = (len(holdout), queries)
+        guard = Thresholdout(
+            holdout,
+            train=train,
+            dependence=dependence,
+            queries=queries,
+            budget=min(queries, 8),
+            confidence=CONFIDENCE,
+            mechanism=self._planned.get(use, self._mechanism),
+            identically_distributed=self._declared,
+            noise=SeededNoise(seed),
+        )
+        self._planned[use] = guard.parameters
+        return guard
+
+    def serve(self, train: pd.DataFrame, holdout: pd.DataFrame, *, queries: int) -> PredictionGuard:
+        """Open one that is asked by id; a service takes no declaration."""
+        use = (len(holdout), queries)
+        service = PredictionGuard.create(
+            MemoryLedger(),
+            train,
+            holdout,
+            label="y",
+            queries=queries,
+            budget=min(queries, 8),
+            confidence=CONFIDENCE,
+            mechanism=self._planned.get(use, self._mechanism),
+        )
+        self._planned[use] = service.guard.parameters
+        return service
+
+
+class Careless:
+    """Opens guards that forget that questions depend on answers."""
+
+    def __call__(
+        self,
+        holdout: Any,
+        *,
+        queries: int,
+        seed: int,
+        train: Any = None,
+        dependence: DependenceModel | None = None,
+    ) -> Unaccounted:
+        """Open one."""
+        return Unaccounted(len(holdout), queries)
+
+    def serve(self, train: pd.DataFrame, holdout: pd.DataFrame, *, queries: int) -> PredictionGuard:
+        """Refuse: it is attacked through its answers only."""
+        raise NotImplementedError
+
+
+def broken(attacker: str, opened: Any) -> int:
+    """Count the broken sessions, all of which got answers."""
+    sessions = [ATTACKERS[attacker](opened, seed) for seed in range(SESSIONS)]
+    assert min(session.answers for session in sessions) >= 1
+    return sum(session.broken for session in sessions)
+
+
+@pytest.mark.parametrize(("attacker", "mechanism"), SERVED)
+def test_every_mechanism_survives(attacker: str, mechanism: str) -> None:
+    assert broken(attacker, Opened(WHOLE[mechanism])) <= LIMIT
+
+
+@pytest.mark.parametrize("mechanism", PARTS)
+@pytest.mark.parametrize("attacker", ATTACKERS)
+def test_answers_from_a_part_are_refused_without_the_declaration(attacker: str, mechanism: str) -> None:
+    with pytest.raises(InputError, match=r"mechanism='thresholdout', or GuessAndCheckParameters\(tolerance, guess="):
+        ATTACKERS[attacker](Opened(PARTS[mechanism]), 0)
+
+
+@pytest.mark.parametrize("mechanism", PARTS)
+def test_they_are_refused_by_id_and_for_unequal_groups_whatever_is_declared(mechanism: str) -> None:
+    for attacker in ("submitted predictions", "group sizes"):
+        with pytest.raises(InputError, match=r"predictions that come in by id|groups of 20 to 79 records"):
+            ATTACKERS[attacker](Opened(PARTS[mechanism], identically_distributed=True), 0)
+
+
+def test_a_ladder_is_refused_by_searches() -> None:
+    for attacker, mechanism in REFUSED:
+        with pytest.raises(InputError, match=r"guard: a ladder.*mechanism='thresholdout'"):
+            ATTACKERS[attacker](Opened(WHOLE[mechanism]), 0)
+
+
+@pytest.mark.parametrize("mechanism", PARTS)
+def test_a_false_declaration_is_rejected(mechanism: str) -> None:
+    assert broken("record numbers", Opened(PARTS[mechanism], identically_distributed=True)) > LIMIT
+
+
+@pytest.mark.parametrize("attacker", ABOUT_ANSWERS)
+def test_a_guard_that_forgets_adaptivity_is_rejected(attacker: str) -> None:
+    assert broken(attacker, Careless()) > LIMIT

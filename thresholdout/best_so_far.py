@@ -1,0 +1,59 @@
+"""What a ladder does not serve: metrics of the other direction, and tools that need every candidate's own score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from thresholdout.errors import InputError
+from thresholdout.mechanisms import LadderParameters
+
+if TYPE_CHECKING:
+    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.metrics import Metric
+    from thresholdout.statistics import Statistic
+
+__all__ = ["check_direction", "check_tells_each"]
+
+
+def check_direction(parameters: Parameters, metric: Metric | Statistic) -> None:
+    """Refuse a loss where the largest value is the best, and a score where the smallest is.
+
+    Raises
+    ------
+    InputError
+        When the mechanism is a ladder of the other direction.
+
+    Examples
+    --------
+    >>> from thresholdout.metrics import get_metric
+    >>> check_direction(LadderParameters(direction="minimize"), get_metric("zero_one_loss"))
+    """
+    if not isinstance(parameters, LadderParameters):
+        return
+    needed = "maximize" if metric.greater_is_better else "minimize"
+    if parameters.direction != needed:
+        more = "more" if metric.greater_is_better else "less"
+        seen = f"{metric.name}, of which {more} is better, asked of a ladder that keeps to {parameters.direction!r}"
+        limit = "" if parameters.queries is None else f", queries={parameters.queries}"
+        raise InputError("metric", seen, f"a guard with mechanism=LadderParameters(direction={needed!r}{limit})")
+
+
+def check_tells_each(parameters: Parameters) -> None:
+    """Refuse a guard that tells the best score so far, for a tool that takes answers for scores of single candidates.
+
+    Raises
+    ------
+    InputError
+        When the mechanism is a ladder.
+
+    Examples
+    --------
+    >>> check_tells_each(LadderParameters())
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: guard: a ladder, which tells the best score so far and not each candidate's...
+    """
+    if isinstance(parameters, LadderParameters):
+        seen = "a ladder, which tells the best score so far and not each candidate's"
+        raise InputError(
+            "guard", seen, "a guard with mechanism='thresholdout'; or guard.score(model, metric) candidate by candidate"
+        )

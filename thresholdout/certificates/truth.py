@@ -1,0 +1,86 @@
+"""Which truth answers are about: said by every certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from thresholdout.mechanisms import GuessAndCheckParameters, LadderParameters, SplittingParameters
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+    from thresholdout.mechanisms.catalogue import Parameters
+
+__all__ = ["Truth", "truth_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What the truth of a question is.
+
+    Attributes
+    ----------
+    short : str
+        In a few words.
+    sentence : str
+        In full, to be read after "the truth is".
+    """
+
+    short: str
+    sentence: str
+
+
+_EXPECTED = "of what a question's values are expected to be, given what was known before the first question"
+_ALL = Truth(
+    "the average over all records",
+    f"the average over all records of the holdout {_EXPECTED}; the mean of the population, if all records have one law",
+)
+_FOLDS = Truth(
+    "the average over all records of the models that were fitted",
+    "the average over all records of what each one's value is expected to be under the model that was fitted without "
+    "its fold, given the other folds; it is about these models, and not about one that is fitted to all records",
+)
+_DECLARED = "that of all records, only as far as they have one law, and each question is the same function of each"
+_SPLIT = Truth(
+    "the average over the part that answers",
+    f"the average over the part of the records that answers the question, {_EXPECTED}; {_DECLARED}",
+)
+_CHECKED = Truth(
+    "the average over the part that checks",
+    f"the average over the part of the records that checks the guesses, {_EXPECTED}; {_DECLARED}",
+)
+
+
+def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
+    """Say which truth the answers of a mechanism are about.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    parameters
+        Public parameters of a mechanism.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> truth_of(Independent(100), SplittingParameters(2)).short
+    'the average over the part that answers'
+    >>> truth_of(Independent(100), LadderParameters()).short
+    'the best truth so far, the average over all records'
+    """
+    from graphs.out_of_fold import OutOfFold
+
+    if isinstance(parameters, SplittingParameters):
+        return _SPLIT
+    if isinstance(parameters, GuessAndCheckParameters) and parameters.guess != "train":
+        return _CHECKED
+    plain = _FOLDS if isinstance(model, OutOfFold) else _ALL
+    if not isinstance(parameters, LadderParameters):
+        return plain
+    best = "largest" if parameters.direction == "maximize" else "smallest"
+    return Truth(
+        f"the best truth so far, {plain.short}",
+        f"the {best} one of all questions until then, and not that of the question just asked; for one question it is "
+        f"{plain.sentence}",
+    )
