@@ -29,7 +29,7 @@ MECHANISMS: tuple[Any, ...] = (
     "gaussian",
     "splitting",
     "ladder",
-    GuessAndCheckParameters(0.25),
+    GuessAndCheckParameters(0.25, guess="noisy"),
     GuessAndCheckParameters(0.25, guess="train"),
 )
 
@@ -110,6 +110,7 @@ def runs(
             budget=BUDGET,
             confidence=CONFIDENCE,
             mechanism=mechanism,
+            identically_distributed=True,
             noise=SeededNoise(seed),
         )
         mechanism = guard.parameters  # planned once

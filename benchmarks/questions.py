@@ -76,7 +76,7 @@ def print_inverses() -> None:
     print("| questions | records | route | records per question |")
     print("|---|---|---|---|")
     for questions in (1, 10, 100, 1_000, 10_000, 100_000):
-        found = fewest_records(questions, 0.1, CONFIDENCE, binary=True)
+        found = fewest_records(questions, 0.1, CONFIDENCE, binary=True, identically_distributed=True)
         print(f"| {questions:,} | {found.records:,} | {found.route} | {found.records / questions:.2f} |")
     start = time.perf_counter()
     schedule = tightest_schedule(IndependentBlocks.of_records(123_456), 100_000, 1 - CONFIDENCE)

@@ -129,7 +129,7 @@ def guard(name: str) -> SimulatedGuard:
     elif name == "Ladder":
         parameters = LadderParameters(CONFIDENCE, queries=QUESTIONS)
     else:
-        parameters = GuessAndCheckParameters(0.2, CONFIDENCE)
+        parameters = GuessAndCheckParameters(0.2, CONFIDENCE, "noisy")
     return SimulatedGuard(parameters, Independent(RECORDS), SeededNoise(0), CONFIDENCE)
 
 

@@ -224,7 +224,7 @@ class TestGaussianGuard:
 @pytest.mark.parametrize(("records", "published"), [(5_000, 42), (20_000, 1569)])
 def test_guess_and_check_answers_what_was_published(records: int, published: int) -> None:
     """The quadratic-adaptive analyst of Rogers et al. (2020), tolerance 0.1, half the records to check."""
-    mechanism = GuessAndCheck(GuessAndCheckParameters(0.1), records)
+    mechanism = GuessAndCheck(GuessAndCheckParameters(0.1, guess="noisy"), records)
     result = interact(mechanism, records, seed=0, limit=published)
     assert result.answered == published
     assert result.largest_error < 0.1

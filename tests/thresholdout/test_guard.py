@@ -132,7 +132,7 @@ def test_an_error_on_the_holdout_does_not_show_it() -> None:
 )
 def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer(mechanism: object) -> None:
     """Otherwise crashes would tell about the holdout for free."""
-    guard = make(mechanism=mechanism, queries=4, budget=3)
+    guard = make(mechanism=mechanism, queries=4, budget=3, identically_distributed=True)
     first = data(0)[0][0, 0]
 
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -186,7 +186,7 @@ def test_values_computed_on_the_holdout_are_clipped_to_the_range() -> None:
         return values
 
     answer = guard.ask(query)
-    exact = make(mechanism="splitting", queries=1).ask(query)
+    exact = make(mechanism="splitting", queries=1, identically_distributed=True).ask(query)
     assert exact.value == pytest.approx(expected, abs=1e-6)
     assert abs(answer.value - expected) <= answer.half_width
 
@@ -350,7 +350,7 @@ MECHANISMS = [
     "gaussian",
     "splitting",
     "ladder",
-    GuessAndCheckParameters(0.2, queries=12),
+    GuessAndCheckParameters(0.25, guess="noisy", queries=12),
     GuessAndCheckParameters(0.2, guess="train"),
     GaussianParameters(0.05, queries=12, threshold=0.1),
     SplittingParameters(12),
@@ -363,7 +363,13 @@ def test_every_mechanism_answers_within_its_half_width_and_goes_on(
     tmp_path: Path, mechanism: object, dependence: Groups | None
 ) -> None:
     def reopened() -> Thresholdout:
-        return make(queries=12, mechanism=mechanism, dependence=dependence, ledger=tmp_path / "guard.db")
+        return make(
+            queries=12,
+            mechanism=mechanism,
+            dependence=dependence,
+            identically_distributed=True,
+            ledger=tmp_path / "guard.db",
+        )
 
     guard, best = reopened(), 0.0
     for k in range(1, 7):

@@ -13,12 +13,16 @@ from thresholdout import Answer, Thresholdout, certify, plan
 from thresholdout.errors import (
     InputError,
     InputTypeError,
+    LedgerMismatch,
     OverlapError,
     PlanError,
 )
 from thresholdout.mechanisms import (
+    GuessAndCheckParameters,
+    SplittingParameters,
     ThresholdoutParameters,
 )
+from thresholdout.mechanisms.catalogue import answers_from_parts
 
 
 def test_parameters_by_hand() -> None:
@@ -77,7 +81,27 @@ def test_defaults_are_planned() -> None:
         ({"mechanism": "guess-and-check"}, InputError, "GuessAndCheckParameters"),
         ({"mechanism": 3}, InputTypeError, "mechanism"),
         ({"mechanism": "gaussian", "threshold": 0.1, "noise_scale": 0.1}, InputError, "beside another mechanism"),
-        ({"mechanism": "splitting", "dependence": MovingWindow(N, 2)}, InputError, "mechanism"),
+        (
+            {"mechanism": "splitting"},
+            InputError,
+            "mechanism: SplittingParameters.*without identically_distributed=True",
+        ),
+        ({"identically_distributed": 1}, InputTypeError, "identically_distributed: a int"),
+        (
+            {"mechanism": "splitting", "dependence": MovingWindow(N, 2), "identically_distributed": True},
+            InputError,
+            "mechanism: SplittingParameters for a MovingWindow",
+        ),
+        (
+            {
+                "mechanism": "splitting",
+                "dependence": Groups(np.repeat([0, 1, 2], [N // 2, N // 4, N // 4])),
+                "identically_distributed": True,
+                "queries": 2,
+            },
+            InputError,
+            "groups of 500 to 1000 records",
+        ),
         ({"mechanism": "gaussian", "dependence": MovingWindow(N, 2)}, PlanError, "independent groups"),
         ({"mechanism": "gaussian", "queries": None}, InputError, "queries"),
         ({"dependence": "groups"}, InputTypeError, "dependence"),
@@ -139,3 +163,32 @@ def test_numbers_of_numpy_are_numbers() -> None:
     guard = make()
     for number in (np.float32(0.5), np.int64(0), np.float64(0.25)):
         assert guard.ask(number, np.full(N, float(number))).value == float(number)
+
+
+def test_what_a_refusal_of_parts_names_works() -> None:
+    with pytest.raises(
+        InputError, match=r"mechanism='thresholdout', or GuessAndCheckParameters\(tolerance, guess='tra"
+    ):
+        make(mechanism=SplittingParameters(2))
+    for instead in ("thresholdout", GuessAndCheckParameters(0.3, guess="train")):
+        assert "over all records" in make(mechanism=instead).certificate.about
+    declared = make(mechanism=SplittingParameters(2), identically_distributed=True)
+    assert "the part of the records that answers" in declared.certificate.about
+
+
+def test_the_default_never_answers_from_a_part_though_that_would_be_narrower() -> None:
+    """300 records, 2 questions: what was planned once."""
+    X, y = data(0)
+    for queries, budget in ((1, 1), (2, 2), (3, 1)):
+        guard = Thresholdout((X[:300], y[:300]), queries=queries, budget=budget)
+        assert not answers_from_parts(guard.parameters)
+        assert guard.certificate.splitting < guard.certificate.tolerance
+
+
+def test_a_declaration_belongs_to_the_guard(tmp_path: Path) -> None:
+    declared = {"mechanism": "splitting", "queries": 2, "identically_distributed": True}
+    make(ledger=tmp_path / "one.db", **declared)
+    assert make(ledger=tmp_path / "one.db", **declared).parameters == SplittingParameters(2)
+    make(ledger=tmp_path / "two.db")
+    with pytest.raises(LedgerMismatch, match="identically_distributed = False, not True"):
+        make(ledger=tmp_path / "two.db", identically_distributed=True)

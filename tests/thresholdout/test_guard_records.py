@@ -44,7 +44,11 @@ def test_the_same_records_in_another_order_and_another_container_share_the_budge
 
 
 @pytest.mark.parametrize(
-    "changes", [{"dependence": Groups(np.arange(N) // 4)}, {"mechanism": "splitting", "queries": 9}]
+    "changes",
+    [
+        {"dependence": Groups(np.arange(N) // 4)},
+        {"mechanism": "splitting", "queries": 9, "identically_distributed": True},
+    ],
 )
 def test_another_order_is_refused_where_the_order_matters(tmp_path: Path, changes: dict[str, object]) -> None:
     (X, y), file = data(0), tmp_path / "guard.db"
@@ -96,14 +100,14 @@ def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_traini
     rng = np.random.default_rng(3)
     weights = rng.uniform(0.5, 2.0, size=N), rng.uniform(0.5, 3.0, size=N)
     model = LogisticRegression().fit(*data(1))
-    guard = make(mechanism="splitting", queries=1)
+    guard = make(mechanism="splitting", queries=1, identically_distributed=True)
     answer = guard.score(model, "accuracy", sample_weight=weights)
     correct = model.predict(data(0)[0]) == data(0)[1]
     most = weights[0].max()
     assert answer.value == pytest.approx((np.minimum(weights[1], most) * correct).mean() / weights[0].mean(), abs=1e-6)
     assert answer.lower == 0.0
     assert answer.upper == pytest.approx(most / weights[0].mean())
-    plain = make(mechanism="splitting", queries=1).score(model, "accuracy")
+    plain = make(mechanism="splitting", queries=1, identically_distributed=True).score(model, "accuracy")
     assert answer.half_width == pytest.approx(plain.half_width * answer.upper)
     on_train = make().score(model, "accuracy", sample_weight=(weights[0], rng.uniform(0.5, 2.0, size=N)))
     trained = np.average(model.predict(data(1)[0]) == data(1)[1], weights=weights[0])
@@ -204,7 +208,7 @@ def test_failures_widen_the_half_widths_that_follow() -> None:
 @pytest.mark.parametrize("mechanism", ["gaussian", "splitting", "ladder"])
 def test_bits_that_failures_tell_are_not_certified(mechanism: str) -> None:
     """Questions that fail where a label is 1 spell the labels; a table of them has a truth of one half."""
-    guard = make(mechanism=mechanism, queries=60)
+    guard = make(mechanism=mechanism, queries=60, identically_distributed=True)
     (X, y), known = data(0), {}
     for i in range(40):
         key = X[i, 0]

@@ -31,7 +31,7 @@ ALL: list[tuple[Parameters, type]] = [
     (SPARSE, SparseVector),
     (SCHEDULE, GaussianGuard),
     (GaussianParameters(0.1), GaussianGuard),
-    (GuessAndCheckParameters(0.3, 0.9), GuessAndCheck),
+    (GuessAndCheckParameters(0.3, 0.9, "noisy"), GuessAndCheck),
     (GuessAndCheckParameters(0.3, guess="train", inflation=1.5), GuessAndCheck),
     (GuessAndCheckParameters(0.3, guess=SPARSE, share=1 / 3), GuessAndCheck),
     (GuessAndCheckParameters(0.3, guess=SCHEDULE, queries=7), GuessAndCheck),

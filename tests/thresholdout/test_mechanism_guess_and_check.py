@@ -25,7 +25,8 @@ GUESSES = ["noisy", "train", GaussianParameters(0.05), ThresholdoutParameters(0.
 
 
 def made(n: int = 1000, labels: Any = None, **changes: Any) -> GuessAndCheck:
-    return GuessAndCheck(GuessAndCheckParameters(**({"tolerance": 0.2} | changes)), n, labels)
+    chosen: dict[str, Any] = {"tolerance": 0.2, "guess": "noisy"} | changes
+    return GuessAndCheck(GuessAndCheckParameters(**chosen), n, labels)
 
 
 class TestParameters:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphs import Independent
+from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Ladder, LadderParameters, LadderState, Outcome
 from thresholdout.noise import SeededNoise
@@ -120,3 +122,43 @@ def test_limits_and_lengths() -> None:
         mechanism.step(state, 0.5, values, noise)
     with pytest.raises(InputError, match="records"):
         mechanism.step(mechanism.start(noise), 0.5, mechanism.read(np.zeros(5), 5, (0.0, 1.0), "v"), noise)
+
+
+def _widest(mechanism: Ladder, queries: int) -> float:
+    """Return the largest half-width of any session, by trying every score in every round."""
+    n, noise = mechanism._n, SeededNoise(0)
+    states, widest = {mechanism.start(noise)}, 0.0
+    for _ in range(queries):
+        steps = [
+            mechanism.step(state, 0.5, mechanism.read(np.arange(n) < right, n, (0.0, 1.0), "v"), noise)
+            for state in states
+            for right in range(n + 1)
+        ]
+        widest = max(widest, *(outcome.half_width or 0.0 for _, outcome in steps))
+        states = {after for after, _ in steps}
+    return widest
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize(("n", "queries", "confidence"), [(60, 6, 0.5), (60, 1, 0.95), (150, 3, 0.9), (30, 9, 0.05)])
+def test_the_tolerance_is_the_largest_half_width_of_any_session(
+    n: int, queries: int, confidence: float, direction: Literal["maximize", "minimize"]
+) -> None:
+    parameters = LadderParameters(confidence, direction, queries)
+    found = _widest(Ladder(parameters, n), queries)
+    tolerance = certify_parameters(Independent(n), parameters, confidence).tolerance
+    assert found <= tolerance <= min(1.0, found * 1.12)
+
+
+@pytest.mark.parametrize("queries", [1, 10, 1000, 10**6, None])
+def test_the_tolerance_is_finite_and_grows_with_the_questions(queries: int | None) -> None:
+    parameters = LadderParameters(queries=queries)
+    certificate = certify_parameters(Independent(10_000), parameters)
+    assert certificate.route == "ladder"
+    assert 0.0 < certificate.tolerance <= 1.0
+    assert certificate.half_width(1, 0, "holdout") == certificate.tolerance
+    if queries is not None:
+        more = certify_parameters(Independent(10_000), LadderParameters(queries=2 * queries)).tolerance
+        assert certificate.tolerance < more < 1.0
+    else:
+        assert certificate.tolerance == 1.0  # half-widths grow with the questions, up to the whole range

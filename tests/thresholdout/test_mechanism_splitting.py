@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs import Groups
-from thresholdout.certificates.splitting import splitting_width
+from thresholdout.certificates.splitting import bounded_width, splitting_width
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms import Splitting, SplittingParameters, SplittingState
+from thresholdout.mechanisms import (
+    GuessAndCheck,
+    GuessAndCheckParameters,
+    Splitting,
+    SplittingParameters,
+    SplittingState,
+)
 from thresholdout.noise import SeededNoise
 
 
@@ -25,29 +33,38 @@ def test_parts_of_single_records(n: int, data: st.DataObject) -> None:
     assert together.max() < n
 
 
-@given(st.lists(st.integers(0, 20), min_size=1, max_size=200), st.data())
-def test_parts_of_groups(labels: list[int], data: st.DataObject) -> None:
-    groups = len(set(labels))
+@given(st.integers(1, 40), st.integers(1, 6), st.data())
+def test_parts_of_groups(groups: int, size: int, data: st.DataObject) -> None:
+    labels = data.draw(st.permutations([group for group in range(groups) for _ in range(size)]))
     queries = data.draw(st.integers(1, groups))
     parts = Splitting(SplittingParameters(queries), len(labels), labels)._parts
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(labels)))
     owners = [{labels[record] for record in part} for part in parts]
     assert sum(map(len, owners)) == groups
-    # Dealt out in turn by decreasing size, as the certificate counts them.
-    sizes = np.sort(np.unique(labels, return_counts=True)[1])[::-1]
-    totals = np.bincount(np.arange(groups) % queries, weights=sizes)
-    assert [part.size for part in parts] == totals.tolist()
+    assert min(map(len, owners)) == groups // queries  # as many as the certificate counts
 
 
 def test_the_certificate_is_about_these_parts() -> None:
-    """Hoeffding's inequality for the worst part, from the parts themselves."""
-    labels = np.repeat(np.arange(60), np.arange(60) % 7 + 1)
-    mechanism = Splitting(SplittingParameters(4), labels.size, labels)
-    worst = 0.0
-    for part in mechanism._parts:
-        sizes = np.unique(labels[part], return_counts=True)[1]
-        worst = max(worst, float((sizes**2).sum() / sizes.sum() ** 2))
-    assert splitting_width(Groups(labels.tolist()), 4, 0.05) == pytest.approx(np.sqrt(worst * np.log(8 / 0.05) / 2))
+    """The bound of the smallest part, from the parts themselves."""
+    labels = np.repeat(np.arange(62), 5)
+    parts = Splitting(SplittingParameters(4), labels.size, labels)._parts
+    smallest = min(np.unique(labels[part]).size for part in parts)
+    assert splitting_width(Groups(labels.tolist()), 4, 0.05) == bounded_width(smallest, 0.05 / 4)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n, labels: Splitting(SplittingParameters(2), n, labels),
+        lambda n, labels: GuessAndCheck(GuessAndCheckParameters(0.5, guess="noisy"), n, labels),
+    ],
+)
+def test_unequal_groups_are_refused(made: Callable[[int, list[int]], object]) -> None:
+    """By decreasing size in turn, groups of 20, ..., 79 records put all odd sizes into one part."""
+    labels = np.repeat(np.arange(60), np.arange(20, 80)).tolist()
+    with pytest.raises(InputError, match=r"groups of 20 to 79 records.*guess='train'"):
+        made(len(labels), labels)
+    assert GuessAndCheck(GuessAndCheckParameters(0.5, guess="train"), len(labels), labels).checking == len(labels)
 
 
 def test_every_question_has_its_own_part() -> None:

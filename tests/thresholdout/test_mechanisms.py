@@ -34,7 +34,7 @@ MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
     "sparse vector": lambda: SparseVector(ThresholdoutParameters(0.1, 0.01, budget=3, queries=12)),
     "gaussian": lambda: GaussianGuard(GaussianParameters([0.2, 0.1, 0.1, 0.05, 0.05, 0.02])),
     "gaussian with threshold": lambda: GaussianGuard(GaussianParameters(0.05, 9, threshold=0.1, grid=0.01)),
-    "noisy guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.4, queries=15), N),
+    "noisy guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.4, guess="noisy", queries=15), N),
     "gaussian guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.4, guess=GaussianParameters(0.05, 9)), N),
     "thresholdout guess": lambda: GuessAndCheck(
         GuessAndCheckParameters(0.4, guess=ThresholdoutParameters(0.1, 0.01, 4, 30)), N

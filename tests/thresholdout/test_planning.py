@@ -4,11 +4,12 @@ import math
 import time
 from typing import Any
 
+import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphs import Groups, Independent, MarkovChain, MovingWindow
+from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
 from thresholdout import InputError, InputTypeError, PlanError, certify, plan
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.splitting import bounded_width
@@ -75,7 +76,7 @@ def test_fewest_records() -> None:
     planned = plan(queries=1000, budget=10, tolerance=0.05)
     assert planned.certificate.tolerance <= 0.05
     assert plan(n=planned.records - 1, queries=1000, budget=10).tolerance > 0.05
-    few = plan(queries=2, budget=1, tolerance=0.1)
+    few = plan(queries=2, budget=1, tolerance=0.1, identically_distributed=True)
     assert few.mechanism == "splitting"
     assert bounded_width(few.records // 2, 0.025) <= 0.1 < bounded_width((few.records - 1) // 2, 0.025)
 
@@ -107,16 +108,48 @@ def test_largest_budget_without_concentration() -> None:
 
 
 def test_splitting_is_said_plainly() -> None:
-    planned = plan(n=1000, queries=2, budget=2)
+    planned = plan(n=1000, queries=2, budget=2, identically_distributed=True)
     assert planned.mechanism == "splitting"
     assert planned.tolerance == planned.certificate.tolerance == pytest.approx(bounded_width(500, 0.025), rel=1e-9)
-    assert planned.tolerance < plan(n=1000, queries=2, budget=2).compared[0].tolerance
+    assert planned.tolerance < plan(n=1000, queries=2, budget=2).tolerance
     assert planned.recommendation.startswith("Split the holdout")
     assert "500 records" in planned.recommendation
     assert planned.threshold is planned.noise_scale is planned.grid is None
     assert planned.thresholdout is not None
-    only = plan(n=500, queries=2, tolerance=0.1)
+    only = plan(n=500, queries=2, tolerance=0.1, identically_distributed=True)
     assert (only.mechanism, only.budget) == ("splitting", 1)
+
+
+def test_splitting_is_never_planned_without_the_declaration() -> None:
+    """Where it would be the best: few questions to few records, in each direction of planning."""
+    for n, queries, budget in ((300, 2, 2), (1000, 2, 2), (300, 1, 1), (1000, 3, "all")):
+        declared = plan(n=n, queries=queries, budget=budget, identically_distributed=True)  # type: ignore[arg-type]
+        assert declared.mechanism == "splitting"
+        planned = plan(n=n, queries=queries, budget=budget)  # type: ignore[arg-type]
+        assert planned.mechanism != "splitting"
+        table = planned.alternatives.set_index("route")
+        assert not table["offered"]["splitting"]
+        assert "identically_distributed=True" in table["note"]["splitting"]
+        assert planned.certificate.about in planned.recommendation
+        assert "average over all records" in planned.certificate.about
+        assert "the part of the records that answers" in declared.certificate.about
+        assert declared.certificate.about in declared.recommendation
+    assert plan(queries=2, budget=1, tolerance=0.1).mechanism != "splitting"
+    assert plan(queries=2, budget="all", tolerance=0.1).mechanism != "splitting"
+    assert plan(n=1000, tolerance=0.1, budget="all").mechanism != "splitting"
+
+
+def test_a_plan_that_only_parts_would_keep_says_so() -> None:
+    for arguments in ({"budget": 1}, {"budget": "all"}, {}):
+        with pytest.raises(PlanError, match=r"identically_distributed=True: parts of the records then reach 0\.09"):
+            plan(n=500, queries=2, tolerance=0.1, **arguments)
+        assert plan(n=500, queries=2, tolerance=0.1, identically_distributed=True, **arguments).tolerance <= 0.1
+
+
+def test_components_of_other_models_are_not_parted() -> None:
+    pairs = MarkovField.ising(nx.from_edgelist([(2 * k, 2 * k + 1) for k in range(200)]), 0.1)
+    planned = plan(pairs, queries=2, budget=2, identically_distributed=True)
+    assert planned.mechanism != "splitting"
 
 
 def test_the_recommendation_is_the_best_that_is_offered() -> None:
@@ -242,7 +275,7 @@ def test_every_question_from_the_holdout() -> None:
     assert planned.tolerance <= 0.1
     assert plan(n=10_000, queries=planned.queries, budget="all").tolerance == pytest.approx(planned.tolerance, rel=1e-3)
     assert plan(n=10_000, queries=planned.queries + 20, budget="all").tolerance > 0.1
-    few = plan(n=1000, tolerance=0.1, budget="all")
+    few = plan(n=1000, tolerance=0.1, budget="all", identically_distributed=True)
     assert (few.mechanism, few.queries) == ("splitting", 3)  # values in [0, 1]
     records = plan(queries=730, tolerance=0.1, budget="all").records
     assert 9_900 < records <= 10_000

@@ -11,7 +11,7 @@ import pytest
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import CONTENT, MemoryLedger
-from thresholdout.mechanisms import SplittingParameters
+from thresholdout.mechanisms import GuessAndCheckParameters, LadderParameters, SplittingParameters
 from thresholdout.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
 from thresholdout.opening import ORDER
 from thresholdout.service import PredictionGuard, read_table
@@ -303,8 +303,31 @@ def test_an_existing_guard_must_be_the_same(tmp_path: Path) -> None:
 
 def test_parameters_are_found_again(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
-    PredictionGuard.create(path, *tables([0, 1], [0, 1]), label="y", queries=4, mechanism=SplittingParameters(4))
-    assert PredictionGuard.open(path).guard.parameters == SplittingParameters(4)
+    ladder = LadderParameters(direction="minimize", queries=4)
+    PredictionGuard.create(path, *tables([0, 1], [0, 1]), label="y", queries=4, mechanism=ladder)
+    assert PredictionGuard.open(path).guard.parameters == ladder
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["splitting", SplittingParameters(4), GuessAndCheckParameters(0.4, guess="noisy", queries=4)], ids=str
+)
+def test_a_part_of_the_records_answers_no_predictions_by_id(tmp_path: Path, mechanism: Any) -> None:
+    """A good model on one part and turned round on the other is true of the part only; see the attackers."""
+    path = tmp_path / "guard.db"
+    parts = tables([0, 1], [0, 1])
+    with pytest.raises(InputError, match=r"predictions that come in by id; expected: mechanism='thresholdout', or Gu"):
+        PredictionGuard.create(path, *parts, label="y", queries=4, mechanism=mechanism)
+    assert not path.exists()
+    served = GuessAndCheckParameters(0.4, guess="train", queries=4)  # what the message names
+    instead: Any
+    for number, instead in enumerate(("thresholdout", served)):
+        PredictionGuard.create(tmp_path / f"{number}.db", *parts, label="y", queries=4, budget=1, mechanism=instead)
+
+
+def test_a_ladder_names_the_ladder_of_the_other_direction(tmp_path: Path) -> None:
+    service = made(tmp_path, [0, 1], [0, 1], mechanism="ladder")
+    with pytest.raises(InputError, match=r"mechanism=LadderParameters\(direction='minimize', queries=20\)"):
+        service.ask(predicted([0, 1]), "zero_one_loss")
 
 
 # Tables

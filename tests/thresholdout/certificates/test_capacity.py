@@ -25,7 +25,8 @@ def test_certified_counts(n: int, tau: float, least: int) -> None:
 def test_never_below_splitting(n: int, tau: float) -> None:
     reached = questions_within(Independent(n), tau, binary=True)
     counts = {reach.route: reach.questions for reach in reached if reach.sound}
-    assert best(reached).questions == max(counts.values())
+    assert best(reached, identically_distributed=True).questions == max(counts.values())
+    assert best(reached).questions == max(counts[route] for route in counts if not route.startswith("splitting"))
     assert counts["splitting, values 0 or 1"] >= counts["splitting"]
     assert counts["Gaussian, schedule"] >= counts["Gaussian, one scale"] * 0.99 - 1
 
@@ -43,10 +44,16 @@ def test_questions_and_tolerances_are_inverse() -> None:
 
 @pytest.mark.parametrize(("questions", "tau"), [(1, 0.1), (5, 0.1), (30, 0.05), (1000, 0.1), (73_964, 0.1)])
 def test_records_and_questions_are_inverse(questions: int, tau: float) -> None:
-    found = fewest_records(questions, tau, binary=True)
-    assert best(questions_within(Independent(math.ceil(found.records * 1.01)), tau, binary=True)).questions >= questions
-    fewer = int(found.records * 0.98) - 2
-    assert best(questions_within(Independent(fewer), tau, binary=True)).questions < questions
+    for declared in (False, True):
+
+        def most(n: int, declared: bool = declared) -> int:
+            reached = questions_within(Independent(n), tau, binary=True)
+            return best(reached, identically_distributed=declared).questions
+
+        found = fewest_records(questions, tau, binary=True, identically_distributed=declared)
+        assert found.route != "splitting, values 0 or 1" or declared
+        assert most(math.ceil(found.records * 1.01)) >= questions
+        assert most(int(found.records * 0.98) - 2) < questions
 
 
 def test_records_are_monotone() -> None:
@@ -60,7 +67,7 @@ def test_dependent_records() -> None:
     reached = {reach.route: reach for reach in questions_within(chain, 0.1)}
     assert reached["Gaussian, schedule"].questions >= 2464
     assert reached["splitting"].questions == 0
-    assert "no independent groups" in reached["splitting"].why_not
+    assert "nor in independent groups of one size" in reached["splitting"].why_not
     assert "neither independent" in reached["mutual information"].why_not
     assert best(tolerances_for(MovingWindow(100, 2), 5)).tolerance == math.inf
     unequal = {reach.route: reach for reach in questions_within(Groups([0, 0, 0, *range(1, 5000)]), 0.1)}

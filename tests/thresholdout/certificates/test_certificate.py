@@ -3,6 +3,7 @@
 import math
 import pickle
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,12 @@ from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain
 from thresholdout import Certificate, InputError, InputTypeError, certify
+from thresholdout.accounting import BlackBox
+from thresholdout.certificates import any_mechanism, certificate, gaussian_route
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.looks import with_looks
+from thresholdout.certificates.route import ConstantWidth, Route
+from thresholdout.mechanisms import GaussianParameters, SplittingParameters, ThresholdoutParameters
 
 GUARD = {"threshold": 0.03, "noise_scale": 2e-4, "budget": 10, "queries": 1000, "grid": 1 / 32}
 
@@ -172,3 +179,55 @@ def test_monotone(n: int, m: int, b: int, confidence: float, scale: float, bits:
             assert tolerance <= other[name] * (1 + 1e-3)
     louder = tolerances(noise_scale=scale * factor)
     assert here["transcript"] <= louder["transcript"] * (1 + 1e-3)
+
+
+MADE = Route("made", 1e-6, True, "nothing", "nowhere", widths=ConstantWidth(1e-6))
+"""It would be the smallest tolerance of all."""
+
+INELIGIBLE = [
+    replace(MADE, sound=False),
+    replace(MADE, guards=False),
+    replace(MADE, widths=None),
+]
+
+
+@pytest.mark.parametrize("route", INELIGIBLE)
+def test_what_is_not_proved_or_about_another_guard_is_never_chosen(
+    route: Route, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A route made to win by its tolerance; the same one is chosen as soon as nothing speaks against it."""
+    model = Independent(10_000)
+    guard = ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
+    before = certify_parameters(model, guard)
+
+    def certified(made: Route) -> Certificate:
+        monkeypatch.setattr(certificate, "published", lambda setting: made)
+        return certify_parameters(model, guard)
+
+    after = certified(route)
+    assert "made" in after.routes.index
+    assert route.tolerance < after.tolerance == before.tolerance
+    assert (after.route, after.half_width(1, 0, "train")) == (before.route, before.half_width(1, 0, "train"))
+    assert not after.routes.loc["made", "chosen"]
+    assert (certified(MADE).route, certified(MADE).half_width(1, 0, "train")) == ("made", 1e-6)
+
+
+@pytest.mark.parametrize("route", INELIGIBLE)
+def test_no_mechanism_rests_on_what_is_not_proved(route: Route, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a mechanism has one route only, nothing is certified rather than that."""
+    model = Independent(10_000)
+    monkeypatch.setattr(gaussian_route, "gaussian_route", lambda *arguments: route)
+    monkeypatch.setattr(any_mechanism, "splitting_routes", lambda *arguments: (replace(route, guards=True), route))
+    gaussian = certify_parameters(model, GaussianParameters(0.02, queries=10))
+    assert (gaussian.chosen, gaussian.tolerance, gaussian.route) == (None, math.inf, "none")
+    if route.guards:  # of splitting the baseline is the guard itself
+        split = certify_parameters(model, SplittingParameters(10))
+        assert (split.chosen, split.tolerance, split.half_width(1, 0, "holdout")) == (None, math.inf, math.inf)
+
+
+def test_other_looks_never_make_an_unproved_route_the_certificate() -> None:
+    model, guard = Independent(10_000), ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
+    before = certify_parameters(model, guard)
+    for route in INELIGIBLE:
+        forged = replace(before, compared=(route, *before.compared), chosen=route)
+        assert with_looks(forged, model, guard, BlackBox(0.01)).chosen is None

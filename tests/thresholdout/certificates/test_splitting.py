@@ -2,13 +2,14 @@
 
 import math
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from graphs import Groups, Independent, MarkovChain
+from graphs import Groups, Independent, MarkovChain, MarkovField
 from thresholdout.certificates.splitting import (
     bernoulli_holds,
     bernoulli_width,
@@ -108,9 +109,15 @@ def test_groups() -> None:
     assert splitting_width(equal, 5, 0.05) == bounded_width(20, 0.01)
     assert splitting_width(equal, 101, 0.05) == math.inf
     assert splitting_width(equal, 5, 0.05, binary=True) == math.inf
-    unequal = Groups([0, 0, 0, 1, 1, 2, 2, 3])  # dealt out: sizes 3 and 2 to the first part, 2 and 1 to the second
-    worst = max((9 + 4) / 25, (4 + 1) / 9)
-    assert splitting_width(unequal, 2, 0.5) == pytest.approx(min(1.0, math.sqrt(worst * math.log(8) / 2)))
+    assert splitting_width(Groups([0, 0, 0, 1, 1, 2, 2, 3]), 2, 0.5) == math.inf  # no part is a sample of these
+    assert splitting_width(Groups([0, 0, 1, 1]), 2, 0.5) < 1.0
+
+
+def test_components_of_other_models_are_no_parts() -> None:
+    """The mechanism knows groups only: it would part the records of a component."""
+    pairs = MarkovField.ising(nx.from_edgelist([(2 * k, 2 * k + 1) for k in range(50)]), 0.5)
+    assert pairs.independent_groups() is not None
+    assert splitting_width(pairs, 2, 0.05) == math.inf
 
 
 def test_no_splitting_of_a_chain_or_of_too_few_records() -> None:

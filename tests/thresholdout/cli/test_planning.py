@@ -14,8 +14,10 @@ def test_plan_in_each_direction() -> None:
     assert "thresholdout: threshold 0." in by_records
     many = run("plan", "--records", "10000", "--queries", "1000", "--budget", "200").output
     assert "gaussian: standard deviation of the last answer 0." in many
-    few = run("plan", "--records", "1000", "--queries", "2", "--budget", "2").output
-    assert "splitting: 500 records for each question" in few
+    few = ("plan", "--records", "1000", "--queries", "2", "--budget", "2")
+    assert "splitting: 500 records for each question" in run(*few, "--identically-distributed").output
+    assert "Guard the holdout" in (plain := run(*few).output)
+    assert "The truth of a question is the average over all records of the holdout" in plain
     run("plan", "--records", "10000", "--window", "3")
     run("plan", "--tolerance", "0.1", "--budget", "1")
     run("plan", "--records", "100000", "--tolerance", "0.1")

@@ -192,12 +192,13 @@ def test_every_mechanism_has_a_page(mechanism: str) -> None:
     rng = np.random.default_rng(0)
     holdout = rng.random(4000)
     options = {"queries": 20, "mechanism": LadderParameters() if mechanism == "ladder" else mechanism}
-    guard = Thresholdout(holdout, **options)  # type: ignore[arg-type]
+    guard = Thresholdout(holdout, identically_distributed=True, **options)  # type: ignore[arg-type]
     for k in range(3):
         guard.ask(0.5, holdout > k / 4)
     report = guard.report()
     text = " ".join(read(report).text)
     assert "No question" not in text
+    assert f"The truth is {guard.certificate.about}" in text
     assert report.questions == 3
     assert "packed" not in text
     noise = re.search(r"noise of standard deviation (0\.\d+) on answer 1, (0\.\d+) on answer 20", text)

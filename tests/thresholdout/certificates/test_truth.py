@@ -1,0 +1,83 @@
+"""Every certificate says which truth it is about."""
+
+from typing import Any
+
+import pytest
+
+from graphs import DependenceModel, Groups, Independent, MarkovChain
+from graphs.out_of_fold import OutOfFold
+from thresholdout.accounting import BlackBox
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.looks import with_looks
+from thresholdout.certificates.truth import truth_of
+from thresholdout.mechanisms import (
+    GaussianParameters,
+    GuessAndCheckParameters,
+    LadderParameters,
+    SplittingParameters,
+    ThresholdoutParameters,
+)
+
+N = 2000
+GUARD = ThresholdoutParameters(0.1, 0.001, 2, 20)
+INDEPENDENT, PAIRS = Independent(N), Groups([k // 2 for k in range(N)])
+CHAIN, FOLDS = MarkovChain([[0.8, 0.2], [0.2, 0.8]], n=N), OutOfFold([k % 5 for k in range(N)])
+ALL = "the average over all records of the holdout of what a question's values are expected to be"
+POPULATION = "the mean of the population, if all records have one law"
+PART = "the average over the part of the records that "
+CASES: list[tuple[DependenceModel, Any, list[str]]] = [
+    (INDEPENDENT, GUARD, [ALL, POPULATION]),
+    (PAIRS, GaussianParameters(0.05, queries=20), [ALL, POPULATION]),
+    (CHAIN, GUARD, [ALL, "given what was known before the first question"]),
+    (INDEPENDENT, GuessAndCheckParameters(0.3), [ALL, POPULATION]),
+    (INDEPENDENT, GuessAndCheckParameters(0.3, guess="noisy"), [f"{PART}checks", "only as far as they have one law"]),
+    (PAIRS, GuessAndCheckParameters(0.4, guess=GUARD), [f"{PART}checks", "the same function of each"]),
+    (PAIRS, SplittingParameters(3), [f"{PART}answers", "only as far as they have one law"]),
+    (INDEPENDENT, LadderParameters(), ["the largest one of all questions until then", "not that of the question", ALL]),
+    (INDEPENDENT, LadderParameters(direction="minimize"), ["the smallest one of all questions until then", ALL]),
+    (FOLDS, GUARD, ["under the model that was fitted without its fold", "not about one that is fitted to all records"]),
+    (FOLDS, LadderParameters(inflation=5.0), ["the largest one of all questions", "fitted without its fold"]),
+]
+
+
+@pytest.mark.parametrize(("model", "parameters", "said"), CASES, ids=str)
+def test_each_mechanism_and_mode(model: DependenceModel, parameters: Any, said: list[str]) -> None:
+    certificate = certify_parameters(model, parameters)
+    for words in said:
+        assert words in certificate.about
+    assert f"The truth is {certificate.about}." in certificate.statement or certificate.chosen is None
+    assert certificate.about in certificate.statement
+    assert certificate.truth.short in repr(certificate)
+    if ALL not in said:
+        assert POPULATION not in certificate.about
+
+
+def test_a_part_is_never_called_all_records() -> None:
+    for parameters in (SplittingParameters(3), GuessAndCheckParameters(0.3, guess="noisy")):
+        truth = truth_of(INDEPENDENT, parameters)
+        assert "over all records" not in truth.short
+        assert "over all records" not in truth.sentence
+
+
+def test_it_stays_when_nothing_is_certified_and_after_other_looks() -> None:
+    nothing = certify_parameters(Groups([0] * N), GaussianParameters(0.05, queries=2000))
+    assert nothing.chosen is None
+    assert f"Their truth would be {nothing.about}." in nothing.statement
+    before = certify_parameters(INDEPENDENT, GUARD)
+    assert with_looks(before, INDEPENDENT, GUARD, BlackBox(0.001)).about == before.about
+
+
+def test_half_widths_that_a_mechanism_states_hold_for_its_own_inflation_and_confidence_only() -> None:
+    for parameters in (LadderParameters(queries=10), GuessAndCheckParameters(0.3, queries=10)):
+        assert certify_parameters(INDEPENDENT, parameters).tolerance < 1.0
+        dependent = certify_parameters(CHAIN, parameters)  # it was not told of the chain
+        assert (dependent.chosen, dependent.half_width(1, 0, "holdout")) == (None, float("inf"))
+        assert "was given the inflation 1, and the model has" in dependent.statement
+    assert certify_parameters(INDEPENDENT, LadderParameters(0.5), 0.99).confidence == 0.5
+
+
+def test_a_guessing_part_of_unequal_groups_is_certified_for_nothing() -> None:
+    unequal = Groups([0, 0, 0, *range(1, 1000)])
+    certificate = certify_parameters(unequal, GuessAndCheckParameters(0.4, guess="noisy"))
+    assert certificate.chosen is None
+    assert "groups of one size" in certificate.statement
