@@ -325,7 +325,9 @@ def test_a_part_of_the_records_answers_no_predictions_by_id(tmp_path: Path, mech
 
 
 def test_a_ladder_names_the_ladder_of_the_other_direction(tmp_path: Path) -> None:
-    service = made(tmp_path, [0, 1], [0, 1], mechanism="ladder")
+    service = PredictionGuard.create(
+        tmp_path / "guard.db", *tables([0, 1], [0, 1]), label="y", queries=20, mechanism="ladder"
+    )
     with pytest.raises(InputError, match=r"mechanism=LadderParameters\(direction='minimize', queries=20\)"):
         service.ask(predicted([0, 1]), "zero_one_loss")
 

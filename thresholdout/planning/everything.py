@@ -21,7 +21,7 @@ from thresholdout.planning.words import parts_would_do, recommend_all
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["answering_all", "gaussian", "plan_all", "splitting"]
+__all__ = ["answering_all", "gaussian", "plan_all", "splitting", "unless_declared"]
 
 _MOST_RECORDS = 10**12
 
@@ -61,7 +61,7 @@ def plan_all(
         raise PlanError(
             f"{asked} answers from {records.describe()} are within {best.tolerance:.3g} at best; ask fewer questions, "
             f"declare how few will disagree with the training part (budget=), or take more records"
-            f"{parts_would_do(split, target.tolerance)}"
+            f"{unless_declared(split, target.tolerance)}"
         )
     parameters = answering_all(best.mechanism, records, asked, target.confidence)
     certificate = certify_parameters(records, parameters, target.confidence)
@@ -103,6 +103,13 @@ def splitting(
         "" if declared else "; needs identically_distributed=True"
     )
     return Alternative("splitting", "splitting", width, offered=declared, note=note)
+
+
+def unless_declared(split: Alternative, tolerance: float | None) -> str:
+    """Return what to add to a refusal where splitting would serve, if it were only offered; empty if it would not."""
+    if split.offered or split.tolerance > (tolerance or 1.0) or split.tolerance >= 1.0:
+        return ""
+    return parts_would_do(split.tolerance)
 
 
 def answering_all(

@@ -15,11 +15,11 @@ from thresholdout.certificates.published import theorem_2_tolerance
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.planning.candidates import by_posterior, by_transcript, guard_of
-from thresholdout.planning.everything import answering_all, gaussian, plan_all, splitting
+from thresholdout.planning.everything import answering_all, gaussian, plan_all, splitting, unless_declared
 from thresholdout.planning.result import Plan
 from thresholdout.planning.search import fewest_records, largest_budget
 from thresholdout.planning.use import Alternative, MechanismName, Target, Use, independent
-from thresholdout.planning.words import parts_would_do, recommend
+from thresholdout.planning.words import recommend
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -176,12 +176,12 @@ def _check_reached(use: Use, tolerance: float, split: Alternative) -> None:
         raise PlanError(
             f"{use.n} records, {use.queries} questions and a budget of {target.budget} reach a tolerance of "
             f"{tolerance:.3g}, not {target.tolerance:g}. Leave out budget= or n= to solve for it, ask fewer questions, "
-            f"or lower the confidence or the quiet margin ({use.margin:.3g}){parts_would_do(split, target.tolerance)}"
+            f"or lower the confidence or the quiet margin ({use.margin:.3g}){unless_declared(split, target.tolerance)}"
         )
     if tolerance >= 1.0:
         raise PlanError(
             f"nothing can be certified about {use.queries} questions with a budget of {target.budget} on "
             f"{use.model.describe()}: the best tolerance is {tolerance:.3g} of the range. Take more records, ask fewer "
             f"questions, or lower the budget, the confidence or the quiet margin ({use.margin:.3g})"
-            f"{parts_would_do(split, target.tolerance)}"
+            f"{unless_declared(split, target.tolerance)}"
         )

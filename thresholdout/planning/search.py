@@ -9,6 +9,7 @@ from thresholdout.errors import PlanError
 from thresholdout.planning.candidates import by_posterior, transcript_tolerance
 from thresholdout.planning.gaussian import gaussian_tolerance, one_scale_tolerance
 from thresholdout.planning.use import Target, Use, independent
+from thresholdout.planning.words import parts_would_do
 
 __all__ = ["fewest_for_gaussian", "fewest_records", "largest_budget", "smallest_at_which"]
 
@@ -99,9 +100,14 @@ def largest_budget(target: Target) -> int:
         raise PlanError(
             f"{use.n} records allow no answer from the holdout within {target.tolerance:g}: a budget of 1 has the "
             f"tolerance {reached:.3g}. Ask fewer questions, lower the confidence or the quiet margin "
-            f"({use.margin:.3g}), or take more records"
+            f"({use.margin:.3g}), or take more records{_parts(use, limit)}"
         )
     return 1
+
+
+def _parts(use: Use, limit: float) -> str:
+    width = _splitting(use)
+    return "" if use.identically_distributed or width > limit else parts_would_do(width)
 
 
 def _limit(target: Target) -> float:

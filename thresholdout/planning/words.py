@@ -86,13 +86,11 @@ def recommend_all(
     return f"{words} {_truth_in_words(certificate)}"
 
 
-def parts_would_do(split: Alternative, tolerance: float | None) -> str:
-    """Say, at the end of a refusal, that parts would serve if one law were declared; empty if they would not."""
-    if split.offered or split.tolerance > (tolerance or 1.0) or split.tolerance >= 1.0:
-        return ""
+def parts_would_do(width: float) -> str:
+    """Say, at the end of a refusal, within what parts would answer if one law were declared."""
     return (
-        f"; if all records have one law and each question is the same function of every record, say so by "
-        f"identically_distributed=True: parts of the records then reach {split.tolerance:.3g}"
+        "; if all records have one law and each question is the same function of every record, say so by "
+        f"identically_distributed=True: parts of the records then reach {width:.3g}"
     )
 
 

@@ -16,7 +16,7 @@ def test_plan_in_each_direction() -> None:
     assert "gaussian: standard deviation of the last answer 0." in many
     few = ("plan", "--records", "1000", "--queries", "2", "--budget", "2")
     assert "splitting: 500 records for each question" in run(*few, "--identically-distributed").output
-    assert "Guard the holdout" in (plain := run(*few).output)
+    assert "Answer every question from the holdout" in (plain := run(*few).output)
     assert "The truth of a question is the average over all records of the holdout" in plain
     run("plan", "--records", "10000", "--window", "3")
     run("plan", "--tolerance", "0.1", "--budget", "1")
