@@ -18,9 +18,7 @@ from thresholdout.errors import InputError
 from thresholdout.fingerprint import Part, handed_out
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
-from thresholdout.mechanisms import (
-    SparseVector,
-)
+from thresholdout.mechanisms import SparseVector
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
@@ -93,16 +91,13 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
     mechanism : {"thresholdout", "gaussian", "splitting", "ladder"} or parameters, optional
         How questions are answered. By default what `plan` recommends for the declared use: "thresholdout" while few
         surprises are declared, "gaussian" (noise on every answer) when many are. "ladder" tells only the best score so
-        far, for leaderboards. "splitting" takes a fresh part of the records for each question; it needs
-        ``identically_distributed=True``. Parameters of `thresholdout.mechanisms` serve as they are, with their own
-        limits, such as ``GuessAndCheckParameters(tolerance=0.1)``.
+        far; "splitting" takes a fresh part for each question (see `identically_distributed`). Parameters of
+        `thresholdout.mechanisms` serve as they are, with their own limits: ``GuessAndCheckParameters(tolerance=0.1)``.
     threshold, noise_scale, grid : float, optional
         Parameters of Thresholdout by hand, in units of a query's range.
     identically_distributed : bool, default=False
-        Declares that all records (or groups) have one law, and that every question will be the same function of each
-        record: of what it says, and not of its number, id or place, or of a table of predictions by these. Only then
-        may a part of the records answer for all ("splitting", and guess and check with a guessing part), and only
-        single independent records or `graphs.Groups` of one size.
+        Declares that all records (or groups, of one size) have one law, and that every question will be the same
+        function of each record, whatever its number, id or place. Only then may a part of them answer for all.
     ledger : str, path or Ledger, optional
         Where the guard's state lives. A file name makes a SQLite file (or continues it: budget, noisy threshold and
         history go on exactly where they were). In memory by default, gone with the process.
@@ -141,9 +136,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
     Notes
     -----
     Thresholdout is Algorithm 1 of Zhao (2017) (the sparse vector technique), with exact discrete noise; all mechanisms
-    are in `thresholdout.mechanisms`, all proofs in ``thresholdout/PROOFS.md``. Code that
-    runs in this process can read the holdout from
-    memory: the guard protects an honest analyst from adapting to the holdout, not a secret from a dishonest one.
+    are in `thresholdout.mechanisms`, all proofs in ``thresholdout/PROOFS.md``. Code in this process can read the
+    holdout from memory: the guard keeps an honest analyst from adapting to it, not a secret from a dishonest one.
 
     Examples
     --------

@@ -9,7 +9,7 @@ A new mechanism is attacked by adding it to a table; a new attack, by adding it 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -123,8 +123,11 @@ class Unaccounted:
         """Answer."""
         mean, self._asked = float(np.mean(holdout_values)), self._asked + 1
         if abs(mean - train_values) <= self._threshold:
-            return Answer(train_values, self._threshold + self._radius, "train", self._asked, None)
-        return Answer(mean, self._radius, "holdout", self._asked, None)
+            return self._answer(train_values, self._threshold + self._radius, "train")
+        return self._answer(mean, self._radius, "holdout")
+
+    def _answer(self, value: float, half_width: float, source: Literal["train", "holdout"]) -> Answer:
+        return Answer(value, (value - half_width, value + half_width), source, self._asked, None)
 
 
 def record_numbers(open_guard: Open, seed: int) -> Session:
