@@ -305,3 +305,26 @@ def test_what_is_said_about_the_installation(monkeypatch: pytest.MonkeyPatch, tm
         monkeypatch.setattr(module, "works", lambda words, seconds: False)
     assert postgres_server.install(1) == ("no PostgreSQL and no way to install it here: its tests will be skipped")
     assert "make postgres" in (postgres_server.missing() or "")
+
+
+def test_tables_of_an_earlier_format_take_the_same_steps(
+    address: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.thresholdout.ledger.test_migrations import made_up_step
+
+    monkeypatch.setattr("thresholdout.ledger.schema.FORMAT", 2)
+    monkeypatch.setattr("thresholdout.ledger.migrations.STEPS", [made_up_step])
+    for _ in range(2):
+        with SQLLedger(address) as ledger:
+            assert ledger.verify(GUARD) == 1
+            assert_consistent(ledger)
+        settings = dict(server.run("SELECT name, value FROM thresholdout.settings", "emptied"))
+        assert (settings["format"], settings["made up"]) == ("2", "step")
+
+
+def test_tables_of_before_the_first_release_are_refused(empty: str, server: Server) -> None:
+    server.run("CREATE SCHEMA thresholdout", "emptied")
+    server.run("CREATE TABLE thresholdout.settings (name text, value text)", "emptied")
+    server.run("INSERT INTO thresholdout.settings VALUES ('version', '2')", "emptied")
+    with pytest.raises(LedgerUnusable, match="made before the first release, in a format that is not read any more"):
+        SQLLedger(empty)

@@ -1,0 +1,217 @@
+"""What a guard is called says nothing about its records; whose it is decides who finds it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from thresholdout import KFoldGuard, Thresholdout
+from thresholdout.cli import main
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
+from thresholdout.fingerprint import identity, order
+from thresholdout.ledger import (
+    CONTENT,
+    Ledger,
+    MemoryLedger,
+    SQLLedger,
+    export_history,
+    make_key_file,
+    move,
+    rekey,
+    seal,
+)
+from thresholdout.mechanisms import GaussianParameters
+from thresholdout.opening import ORDER
+from thresholdout.report import report_of
+
+N = 400
+X = np.arange(N)
+
+
+def labels(last: int) -> np.ndarray:
+    return np.append(X[:-1] % 2, last)
+
+
+def make(ledger: Ledger | Path, last: int = 1, owner: str = "", queries: int = 20) -> Thresholdout:
+    mechanism = GaussianParameters(0.05, queries=queries)
+    return Thresholdout((X, labels(last)), mechanism=mechanism, ledger=ledger, owner=owner)
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
+    with MemoryLedger() if request.param == "memory" else SQLLedger(tmp_path / "guard.db") as made:
+        yield made
+
+
+def guesses() -> list[str]:
+    """What an attacker can compute who knows everything but one label."""
+    return [digest((X, labels(last))) for last in (0, 1) for digest in (identity, order)]
+
+
+def test_the_same_records_are_called_otherwise_each_time() -> None:
+    names = [make(MemoryLedger())._id for _ in range(20)]
+    assert len(set(names)) == 20
+    assert {len(name) for name in names} == {32}
+    assert all(int(name, 16) >> 128 == 0 for name in names)
+
+
+def test_nothing_public_settles_the_last_unknown_label(tmp_path: Path) -> None:
+    file, key = tmp_path / "guard.db", tmp_path / "key"
+    make_key_file(key)
+    with SQLLedger(file, key_file=key) as ledger:
+        make(ledger).ask(0.5, labels(1))
+        (guard,) = ledger.guards()
+        export_history(ledger, guard, tmp_path / "history.jsonl")
+        shown = [guard, str(ledger.parameters(guard)), report_of(ledger, guard).html, ledger.head(guard)]
+        shown.append(repr(ledger.entries(guard)))
+    shown.append((tmp_path / "history.jsonl").read_text())
+    shown.append(CliRunner(env={"THRESHOLDOUT_KEY_FILE": str(key)}).invoke(main, ["status", str(file)]).output)
+    shown.append(file.read_bytes().decode("latin-1"))  # nor does the sealed file itself
+    assert guard[:12] in shown[-2]
+    for text in shown:
+        for guess in guesses():
+            assert guess not in text
+            assert guess[:12] not in text
+
+
+def test_two_ledgers_keep_digests_that_have_nothing_in_common(tmp_path: Path) -> None:
+    digests = []
+    for name in ("a.db", "b.db"):
+        make(tmp_path / name)
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            digests += [digest for (digest,) in connection.execute("SELECT content FROM guards")]
+    assert len(set(digests)) == 2
+    assert not set(digests) & set(guesses())
+
+
+def test_the_same_records_of_the_same_owner_are_the_same_guard(ledger: Ledger) -> None:
+    for owner in ("", "ann"):
+        make(ledger, owner=owner).ask(0.5, labels(1))
+        assert make(ledger, owner=owner).remaining == 19
+        assert len(ledger.guards(owner)) == 1
+        with pytest.raises(LedgerMismatch, match="declared with mechanism"):
+            make(ledger, owner=owner, queries=30)
+        turned = (X[::-1], labels(1)[::-1])
+        mechanism = GaussianParameters(0.05, queries=20)
+        assert Thresholdout(turned, mechanism=mechanism, ledger=ledger, owner=owner).remaining == 19
+
+
+def test_another_owner_learns_nothing_about_the_guards_of_others(ledger: Ledger) -> None:
+    make(ledger, owner="ann").ask(0.5, labels(1))
+    same, other = (make(ledger, last, owner="bob", queries=30) for last in (1, 0))
+    assert repr(same) == repr(other)
+    assert (same.remaining, other.remaining) == (30, 30)
+    assert len(ledger.guards("bob")) == 2
+    for guard in (same, other):
+        assert ledger.parameters(guard._id) == ledger.parameters(other._id)
+        assert ledger.documents(guard._id) == [CONTENT, ORDER]
+    assert make(ledger, owner="ann").remaining == 19
+
+
+def test_what_an_owner_is_refused_says_the_same_whatever_others_have(tmp_path: Path) -> None:
+    """A file named by its path is for one holdout of each owner."""
+    file = tmp_path / "guard.db"
+    make(file, owner="ann")
+    make(file, 0, owner="bob")
+    said = []
+    for records in (labels(1), labels(1)[::-1]):  # ann has a guard for the first ones
+        with pytest.raises(LedgerMismatch) as caught:
+            Thresholdout((X, records), mechanism=GaussianParameters(0.05, queries=20), ledger=file, owner="bob")
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_owners_of_folds_and_tables_too(ledger: Ledger) -> None:
+    for owner in ("ann", "bob"):
+        KFoldGuard(X.reshape(-1, 1), labels(1), cv=2, queries=20, mechanism="ladder", ledger=ledger, owner=owner)
+    assert [len(ledger.guards(owner)) for owner in ("ann", "bob", "")] == [1, 1, 0]
+    with pytest.raises(InputTypeError, match=r"^owner: "):
+        make(ledger, owner=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [CONTENT, ORDER])
+def test_documents_that_the_guard_keeps_itself_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="other names"):
+        Thresholdout((X, labels(1)), queries=20, mechanism="gaussian", documents={name: "text"})
+    Thresholdout((X, labels(1)), queries=20, mechanism="gaussian", documents={"mine": "text"})
+
+
+def test_a_guard_that_moves_is_found_by_the_other_ledgers_secret(tmp_path: Path) -> None:
+    with SQLLedger(tmp_path / "a.db") as old, SQLLedger(tmp_path / "b.db") as new:
+        make(old, owner="ann").ask(0.5, labels(1))
+        (guard,) = old.guards()
+        move(old, new, guard)
+        assert make(new, owner="ann").remaining == 19
+        assert (new.guards(), new.owner(guard)) == ([guard], "ann")
+        digests = []
+        for ledger in (old, new):
+            with ledger._database.reading() as cursor:
+                digests += cursor.execute("SELECT content FROM guards").fetchall()
+        assert len(set(digests)) == 2
+
+
+def test_a_guard_does_not_move_beside_another_for_the_same_records(tmp_path: Path) -> None:
+    with SQLLedger(tmp_path / "a.db") as old, SQLLedger(tmp_path / "b.db") as new:
+        make(old)
+        make(new)
+        (guard,) = old.guards()
+        with pytest.raises(LedgerMismatch, match=r"of the same owner for the same records.*in another ledger"):
+            move(old, new, guard)
+        assert old.retired(guard) is None
+        with SQLLedger(tmp_path / "c.db") as third:
+            move(old, third, guard)
+            assert third.guards() == [guard]
+
+
+def test_sealing_and_new_keys_keep_what_guards_are_found_by(tmp_path: Path) -> None:
+    file, one, two = tmp_path / "guard.db", tmp_path / "one", tmp_path / "two"
+    make_key_file(one)
+    make_key_file(two)
+    make(file).ask(0.5, labels(1))
+    with closing(sqlite3.connect(file)) as connection:
+        ((secret,),) = connection.execute("SELECT value FROM settings WHERE name = 'secret'").fetchall()
+    for key in (one, two):
+        if key is one:
+            seal(file, key_file=one)
+        else:
+            rekey(file, new_key_file=two, key_file=one)
+        with SQLLedger(file, key_file=key) as ledger:
+            assert make(ledger).remaining == 19
+        stored = file.read_bytes()
+        for plain in (secret, *guesses()):
+            assert plain.encode() not in stored
+
+
+def test_the_order_is_compared_by_who_comes_second(monkeypatch: pytest.MonkeyPatch, ledger: Ledger) -> None:
+    """Two processes that make a guard at once: the second finds the first one's, and its order."""
+    from graphs import MovingWindow
+
+    def turned() -> Thresholdout:
+        mechanism = GaussianParameters(0.05, queries=20)
+        records, model = (X[::-1], labels(1)[::-1]), MovingWindow(N, 2)
+        return Thresholdout(records, mechanism=mechanism, dependence=model, ledger=ledger)
+
+    first = Thresholdout(
+        (X, labels(1)), mechanism=GaussianParameters(0.05, queries=20), dependence=MovingWindow(N, 2), ledger=ledger
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("thresholdout.guard.known_as", lambda *_: None)
+        with pytest.raises(LedgerMismatch, match="in another order"):
+            turned()
+    with pytest.raises(LedgerMismatch, match="in another order"):
+        turned()
+    assert ledger.guards() == [first._id]
+
+
+def test_rules_that_this_program_does_not_know_are_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("thresholdout.opening.RULES", 2)
+        assert ledger.parameters(make(ledger)._id)["rules"] == 2
+    with pytest.raises(LedgerUnusable, match="keeps the rules 2, this program knows 1; use the program that made it"):
+        make(ledger)
