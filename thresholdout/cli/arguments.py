@@ -23,7 +23,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 LEDGER = click.argument("ledger")
 """A file's name or an address, as `thresholdout.ledger.open_ledger` takes it."""
 
-GUARD = click.option("--guard", help="First characters of a guard's fingerprint, when there are several.")
+GUARD = click.option("--guard", help="First characters of what a guard is called, when there are several.")
 
 
 class _Exhausted(click.ClickException):
@@ -72,7 +72,7 @@ def in_folder(path: Path) -> Path:
 
 
 def choose(ledger: Ledger, start: str | None) -> str:
-    """Return the one guard of a ledger whose fingerprint starts so."""
+    """Return the one guard of a ledger whose name starts so."""
     found = [identity for identity in ledger.guards() if identity.startswith(start or "")]
     if len(found) == 1:
         return found[0]

@@ -21,10 +21,10 @@ public, would tell it to anybody who tries all the states there can be.
 Examples
 --------
 >>> from thresholdout.ledger.entry import Entry
->>> start = first_digest("fingerprint", "{}")
+>>> start = first_digest("guard", "{}")
 >>> entry = Entry(1, "first", "accuracy", 0.8, 0.79, 0.74, 0.84, "holdout", 9, 0.0, 1.0)
->>> next_digest(start, "fingerprint", entry)[:16]
-'a394a32a7be685ef'
+>>> next_digest(start, "guard", entry)[:16]
+'54550e8215c29795'
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
     Returns
     -------
     str
-        The guard's fingerprint.
+        What the ledger calls the guard.
 
     Raises
     ------
