@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -102,7 +102,7 @@ class Groups(DependenceModel):
     """
 
     def __init__(self, labels: Iterable[Any]) -> None:
-        self._index = _group_index(labels)
+        self._index, self._names = _group_index(labels)
         super().__init__(len(self._index))
         self._sizes: IntArray = np.bincount(self._index).astype(np.int64)
 
@@ -116,6 +116,17 @@ class Groups(DependenceModel):
         array([0, 1, 0])
         """
         return self._index.copy()
+
+    @property
+    def names(self) -> tuple[Hashable, ...]:
+        """Names of the groups, in the order in which they first occur.
+
+        Examples
+        --------
+        >>> Groups(["b", "a", "b"]).names
+        ('b', 'a')
+        """
+        return self._names
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         if isinstance(epsilon, float):
@@ -265,8 +276,8 @@ def _window_sums(epsilon: FloatArray, reach: int) -> FloatArray:
     return up(window * unit, 1) if reach else epsilon.copy()
 
 
-def _group_index(labels: Iterable[Any]) -> IntArray:
-    """Return the number of each record's group, in order of first appearance."""
+def _group_index(labels: Iterable[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
+    """Return the number of each record's group, in order of first appearance, and the names of the groups."""
     expected = "one group label for each record"
     items = in_order("labels", labels, expected)
     if not items:
@@ -281,4 +292,4 @@ def _group_index(labels: Iterable[Any]) -> IntArray:
             raise ArgumentError("labels", found, "labels that can be hashed (a vector, not a table)") from None
         if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
             raise ArgumentError("labels", f"record {record} has no label ({label!r})", expected)
-    return index
+    return index, tuple(seen)

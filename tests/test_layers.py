@@ -26,6 +26,8 @@ LAYERS = {
     "thresholdout.noise": 2,
     "thresholdout.queries": 2,
     "thresholdout.rows": 2,
+    "thresholdout.record_labels": 2,
+    "thresholdout.overlap": 3,
     "thresholdout.records": 3,
     "thresholdout.best_so_far": 4,
     "thresholdout.weights": 4,

@@ -1,4 +1,4 @@
-"""Which data these are: a holdout's identity, and whether two parts share records."""
+"""Which data these are: parts of a data set, and who a holdout is."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.errors import InputError, InputTypeError, OverlapError
-from thresholdout.rows import membership_keys, record_hashes
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.rows import record_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
     "Part",
-    "check_disjoint",
     "check_labels",
     "handed_out",
     "identity",
@@ -142,27 +141,6 @@ def table_digest(hashes: NDArray[np.uint64]) -> str:
 def order(data: Part) -> str:
     """Return a digest of a data set's records in their order: 64 hexadecimal digits."""
     return _digest(b"thresholdout order", len(data), record_hashes(data))
-
-
-def check_disjoint(train: Part, holdout: Part) -> None:
-    """Refuse two parts that share records: equal in every column of every piece.
-
-    Raises
-    ------
-    OverlapError
-        When some row of the training part equals a row of the holdout.
-    """
-    if len(train) != len(holdout):
-        return
-    right = membership_keys(record_hashes(holdout))
-    shared = int(np.isin(right, membership_keys(record_hashes(train))).sum())
-    if shared:
-        raise OverlapError(
-            "train",
-            f"{shared} of {right.size} holdout records occur in the training part too",
-            "parts without common records; drop them from one part, or pass allow_equal_rows=True if equal "
-            "rows are different records here",
-        )
 
 
 def _sorted(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:

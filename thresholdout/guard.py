@@ -79,6 +79,9 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
     dependence : graphs.DependenceModel, optional
         How the holdout's records depend on each other; independent records by default. The certificate holds under this
         model, so it is the one assumption to think about.
+    train_groups : array-like of hashable, optional
+        Group of each training record, such as the patient, beside ``dependence=Groups(patients)`` for the holdout.
+        Groups in both parts are refused; without it nobody notices them, and half-widths are wrong then.
     queries : int or None, default=1000
         How many questions may be asked. ``None`` for any number; half-widths then grow slowly with each question, and
         ``threshold`` and ``noise_scale`` have to be given.
@@ -167,6 +170,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         *,
         train: object | None = None,
         dependence: DependenceModel | None = None,
+        train_groups: object | None = None,
         queries: int | None = 1000,
         budget: int | None = 10,
         confidence: float = 0.95,
@@ -184,6 +188,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         self._records = Records(holdout, train, allow_equal_rows)
         self.n = self._records.n
         self.dependence = check_dependence(dependence, self.n)
+        self._records.check_groups(train_groups, self.dependence)
         self._noise: NoiseSource = check_noise(noise)
         documents = check_documents(documents)
         owner = check_owner(owner)
@@ -251,7 +256,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         train_values : array-like of shape (n_train,), float or callable
             The question's value for each training record. A number stands for their mean, wherever it comes from (a
             cross-validation estimate, say). A callable is applied to both parts, ``train_values(X, y)``, and returns
-            per-record values.
+            per-record values. A series is taken by its index, where the records have one.
         holdout_values : array-like of shape (n,), optional
             The value for each holdout record; left out when the question is a callable.
         bounds : tuple of float, default=(0, 1)
@@ -288,6 +293,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
             question = Question(self._records.train_mean(train_values, limits), limits, name, key)
+            holdout_values = self._records.ordered(holdout_values, "holdout_values")
             read = self._steps.read(holdout_values, self.n, limits, "holdout_values")
             return self._steps.answer(question, read, self._worth())
         if holdout_values is not None:
@@ -305,7 +311,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         """
 
         def read() -> Any:
-            values = on_holdout()
+            values = self._records.ordered(on_holdout(), argument)
             try:
                 return self._steps.read(values, self.n, question.limits, argument)
             except InputError:
@@ -494,9 +500,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
 
         Notes
         -----
-        A part of the holdout is "other", like rows that nobody has: whoever could find out which rows are in the
-        holdout would break the guard with one question. So training records are known from the training part alone,
-        the holdout by one digest of all its rows, and its labels are not looked at.
+        A part of the holdout is "other", like rows that nobody has: who knows which rows are in it breaks a guard with
+        one question. Training records are known from the training part alone, the holdout by one digest of its rows.
 
         Raises
         ------

@@ -12,7 +12,6 @@ import numpy as np
 from thresholdout.errors import InputError
 from thresholdout.fingerprint import (
     Part,
-    check_disjoint,
     check_labels,
     handed_out,
     identity,
@@ -21,11 +20,15 @@ from thresholdout.fingerprint import (
     part,
     table_digest,
 )
+from thresholdout.overlap import check_disjoint, check_groups
 from thresholdout.queries import unit_mean
+from thresholdout.record_labels import aligned, record_labels
 from thresholdout.rows import membership_keys, record_hashes, row_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from graphs import DependenceModel
 
 __all__ = ["Origin", "Records", "content_hashes"]
 
@@ -51,11 +54,13 @@ class Records:
         Number of holdout records.
     holdout : tuple
         A copy that nobody else can change. Secret.
+    labels, train_labels : pandas.Index or None
+        Of the records of each part, where a piece of it has an index.
 
     Raises
     ------
     InputError
-        When the parts are not alike, or empty.
+        When the parts are not alike, or empty, or pieces of one part have different labels.
     OverlapError
         When they share records.
     """
@@ -63,14 +68,22 @@ class Records:
     def __init__(self, holdout: object, train: object | None, allow_equal_rows: bool) -> None:
         given = part(holdout, "holdout")
         check_labels(given, "holdout")
+        self.labels = record_labels(given, "holdout")
+        self.train_labels = None
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
             check_labels(self._train, "train")
+            self.train_labels = record_labels(self._train, "train")
             _check_parts(self._train, given)
             if not allow_equal_rows:
                 check_disjoint(self._train, given)
         self.n = _length(given)
         self.holdout = kept(given)
+
+    def check_groups(self, train_groups: object | None, dependence: DependenceModel) -> None:
+        """Refuse groups of training records that the holdout has, too; see `thresholdout.overlap.check_groups`."""
+        if train_groups is not None:
+            check_groups(train_groups, dependence, self.train_size, self.train_labels)
 
     @cached_property
     def identity(self) -> str:
@@ -120,7 +133,13 @@ class Records:
         """Return the mean of training values in units of the range; a number stands for itself."""
         if isinstance(values, (int, float, np.number)) and not isinstance(values, bool):
             return unit_mean([values], 1, bounds, "train_values")
+        if self._train is not None:
+            values = aligned(values, self.train_labels, "train_values")
         return unit_mean(values, self.train_size, bounds, "train_values")
+
+    def ordered(self, values: object, argument: str) -> object:
+        """Return per-record values of the holdout in its order; see `thresholdout.record_labels.aligned`."""
+        return aligned(values, self.labels, argument)
 
     def origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         """Say where records come from, by their content.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from datetime import datetime
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -23,15 +24,16 @@ _BLOCK: Final = 1 << 16
 """Numbers that are hashed at a time, so that the temporary arrays stay in the cache."""
 
 
-def row_hashes(piece: Any, precision: Precision = np.float64) -> NDArray[np.uint64]:
+def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float64) -> NDArray[np.uint64]:
     """Hash every record of a container to 128 bits.
 
     Parameters
     ----------
     piece : array, data frame, sparse matrix or sequence
         The first axis counts records.
-    precision : numpy.float64, numpy.float32 or numpy.float16
-        To what numbers are rounded first; records that were stored so have the hashes of their originals.
+    precision : numpy.float64, numpy.float32 or numpy.float16, or one of them for each column
+        To what numbers are rounded first; records that were stored so have the hashes of their originals. A sparse
+        matrix takes one.
 
     Returns
     -------
@@ -54,26 +56,31 @@ def row_hashes(piece: Any, precision: Precision = np.float64) -> NDArray[np.uint
     True
     """
     if hasattr(piece, "tocsr"):
-        return _finished(_sparse(piece, precision), piece.shape[1])
+        one = precision[0] if isinstance(precision, Sequence) else precision
+        return _finished(_sparse(piece, one), piece.shape[1])
     columns = columns_of(piece)
+    precisions = precision if isinstance(precision, Sequence) else [precision] * len(columns)
     n = len(columns[0]) if columns else len(piece)
     sums = np.zeros((n, 2), dtype=np.uint64)
     for j, column in enumerate(columns):
         keys = _column_keys(j)
         if column.dtype != np.float64:
-            sums += _object_hashes(column, keys, precision)
+            sums += _object_hashes(column, keys, precisions[j])
             continue
         for start in range(0, n, _BLOCK):
             part = np.ascontiguousarray(column[start : start + _BLOCK])
-            sums[start : start + _BLOCK] += _number_hashes(rounded(part, precision), keys)
+            sums[start : start + _BLOCK] += _number_hashes(rounded(part, precisions[j]), keys)
     return _finished(sums, len(columns))
 
 
-def record_hashes(pieces: tuple[Any, ...], precision: Precision = np.float64) -> NDArray[np.uint64]:
+def record_hashes(
+    pieces: tuple[Any, ...], precision: Precision | tuple[Precision | Sequence[Precision], ...] = np.float64
+) -> NDArray[np.uint64]:
     """Hash every record of a part made of several containers, such as ``(X, y)``; see `row_hashes`."""
-    total = row_hashes(pieces[0], precision)
-    for piece in pieces[1:]:
-        total = _mix(total * np.uint64(_LANES[0]) + row_hashes(piece, precision))
+    precisions = precision if isinstance(precision, tuple) else (precision,) * len(pieces)
+    total = row_hashes(pieces[0], precisions[0])
+    for piece, one in zip(pieces[1:], precisions[1:], strict=True):
+        total = _mix(total * np.uint64(_LANES[0]) + row_hashes(piece, one))
     return total
 
 

@@ -17,12 +17,12 @@ from thresholdout.answer import Answer
 from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
 from thresholdout.errors import InputError, LedgerMismatch, LedgerUnusable, ThresholdoutError
-from thresholdout.fingerprint import check_disjoint
 from thresholdout.guard import Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
 from thresholdout.metrics import Metric, get_metric
+from thresholdout.overlap import check_disjoint
 from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
 from thresholdout.tables import (
     check_table,

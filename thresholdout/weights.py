@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.record_labels import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +44,9 @@ class Weights:
     def __init__(self, weights: object, records: Records) -> None:
         if not isinstance(weights, tuple) or len(weights) != 2:
             raise InputTypeError("sample_weight", f"a {type(weights).__name__}", "(train weights, holdout weights)")
-        self._train = _checked(weights[0], records.train_size, "training")
-        holdout = _checked(weights[1], records.n, "holdout")
+        own = aligned(weights[0], records.train_labels, "sample_weight")
+        self._train = _checked(own, records.train_size, "training")
+        holdout = _checked(records.ordered(weights[1], "sample_weight"), records.n, "holdout")
         with np.errstate(over="ignore"):
             self._centre = float(self._train.mean())
         if self._centre <= 0.0:

@@ -1,0 +1,176 @@
+"""Records and groups that are in both parts are found, whatever they went through; others are not."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.model_selection import GroupShuffleSplit
+
+from graphs import Communities, Groups, MovingWindow
+from thresholdout import Thresholdout
+from thresholdout.errors import InputError, OverlapError
+from thresholdout.overlap import check_disjoint
+
+RNG = np.random.default_rng(11)
+N = 400
+X, Y = RNG.normal(size=(2 * N, 3)), RNG.integers(0, 2, 2 * N)
+OTHER = slice(0, N - 10)  # 10 records of the first N are in the second part too
+BOTH = slice(N - 10, 2 * N)
+
+STORED: dict[str, Any] = {
+    "single": lambda X: X.astype(np.float32),
+    "half": lambda X: X.astype(np.float16),
+    "single and back": lambda X: X.astype(np.float32).astype(np.float64),
+    "half as single": lambda X: X.astype(np.float16).astype(np.float32),
+    "other byte order": lambda X: X.astype(">f8"),
+    "single in the other byte order": lambda X: X.astype(">f4"),
+    "objects": lambda X: X.astype(object),
+    "lists of single": lambda X: X.astype(np.float32).tolist(),
+    "frame": lambda X: pd.DataFrame(X),
+    "frame of single": lambda X: pd.DataFrame(X.astype(np.float32), columns=list("abc")),
+    "frame with one column of single": lambda X: pd.DataFrame(X).astype({1: np.float32}),
+    "nullable": lambda X: pd.DataFrame(X).astype("Float32"),
+    "sparse": lambda X: csr_matrix(X.astype(np.float32)),
+    "columns in memory": lambda X: np.asfortranarray(X.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+@pytest.mark.parametrize("turned", [False, True], ids=["train stored", "holdout stored"])
+def test_copies_are_found_whatever_they_were_stored_in(kind: str, turned: bool) -> None:
+    parts = (STORED[kind](X[:N]), Y[:N]), (X[BOTH], Y[BOTH])
+    with pytest.raises(OverlapError, match=rf"^train: 10 of {N if turned else N + 10} holdout records occur"):
+        check_disjoint(*(parts[::-1] if turned else parts))
+    apart = (STORED[kind](X[OTHER]), Y[OTHER]), (X[BOTH], Y[BOTH])
+    check_disjoint(*(apart[::-1] if turned else apart))
+
+
+def test_a_guard_refuses_copies_and_names_what_works() -> None:
+    settings: dict[str, Any] = {"queries": 5, "budget": 1, "mechanism": "thresholdout"}
+    with pytest.raises(OverlapError, match=r"rounded to single precision; expected: .* pass allow_equal_rows=True"):
+        Thresholdout((X[BOTH], Y[BOTH]), train=(X[:N].astype(np.float32), Y[:N]), **settings)
+    for train, more in (((X[OTHER].astype(np.float32), Y[OTHER]), {}), ((X[:N], Y[:N]), {"allow_equal_rows": True})):
+        assert Thresholdout((X[BOTH], Y[BOTH]), train=train, **settings, **more).remaining == 1  # type: ignore[arg-type]
+
+
+def test_one_copy_among_originals_is_found() -> None:
+    train = np.vstack([X[OTHER], X[-1:].astype(np.float32)])
+    with pytest.raises(OverlapError, match="1 of 410 holdout records"):
+        check_disjoint((train, np.r_[Y[OTHER], Y[-1:]]), (X[BOTH], Y[BOTH]))
+    check_disjoint((train, np.r_[Y[OTHER], 1 - Y[-1:]]), (X[BOTH], Y[BOTH]))  # another label, another record
+
+
+def test_labels_that_are_numbers_may_be_rounded_or_not() -> None:
+    y = RNG.normal(size=2 * N)
+    for labels in (y[:N], y[:N].astype(np.float32)):
+        with pytest.raises(OverlapError, match="10 of 410"):
+            check_disjoint((X[:N].astype(np.float32), labels), (X[BOTH], y[BOTH]))
+
+
+def test_numbers_and_their_types_are_told_by_value() -> None:
+    counts = RNG.integers(0, 10**6, (2 * N, 2))
+    for stored in (counts[:N].astype(np.float64), counts[:N].astype(np.int32), counts[:N].astype(object)):
+        with pytest.raises(OverlapError, match="10 of 410"):
+            check_disjoint((stored, Y[:N]), (counts[BOTH], Y[BOTH].astype(np.float64)))
+
+
+@pytest.mark.parametrize("start", [0, 5_000, 20_000_000])
+@pytest.mark.parametrize("turn", [False, True])
+def test_numbers_of_records_that_rounding_makes_equal_are_no_copies(start: int, turn: bool) -> None:
+    """From 2,048 on half precision has no odd numbers, single precision from 16,777,216 on."""
+    ids = np.arange(start, start + 2 * N)[:, None]
+    half = np.random.default_rng(0).permutation(2 * N) if turn else np.r_[0 : 2 * N : 2, 1 : 2 * N : 2]
+    for of in (np.asarray, pd.DataFrame):
+        check_disjoint((of(ids[half[:N]]), Y[:N] * 0), (of(ids[half[N:]]), Y[:N] * 0))
+
+
+def test_a_column_of_numbers_beside_rounded_ones_hides_nothing() -> None:
+    ids = np.arange(20_000_000, 20_000_000 + 2 * N)
+    frame = pd.DataFrame({"id": ids, "a": X[:, 0], "b": X[:, 1]})
+    kept = frame.astype({"a": np.float32, "b": np.float32})
+    for stored in (kept, frame.astype(np.float32)):
+        with pytest.raises(OverlapError, match="10 of 410 holdout records occur in the training part too, rounded"):
+            check_disjoint((stored[:N], Y[:N]), (frame[BOTH], Y[BOTH]))
+
+
+def test_different_measurements_are_no_copies() -> None:
+    rng = np.random.default_rng(5)
+    for kind in ("single", "half"):
+        for _ in range(20):
+            one, other = rng.normal(size=(2, 1000, 3))
+            check_disjoint((STORED[kind](one), Y[:1] * np.ones(1000)), (other, Y[:1] * np.ones(1000)))
+
+
+# Groups
+
+
+def grouped(groups: Any, **changes: Any) -> Thresholdout:
+    settings: dict[str, Any] = {"train": (X[:N], Y[:N]), "queries": 5, "budget": 1, "mechanism": "thresholdout"}
+    return Thresholdout((X[N:], Y[N:]), **{"dependence": Groups(groups), **settings, **changes})
+
+
+def test_groups_in_both_parts_are_refused_and_what_the_refusal_names_works() -> None:
+    train_groups, holdout_groups = np.arange(N) // 4, np.arange(N) // 4 + 95
+    with pytest.raises(OverlapError) as caught:
+        grouped(holdout_groups, train_groups=train_groups)
+    assert str(caught.value).startswith(
+        "train_groups: 5 of 100 groups of the holdout occur in the training part too, where they have 20 of 400 records"
+    )
+    keep = ~np.isin(train_groups, holdout_groups)
+    assert "keep = ~np.isin(train_groups, holdout_groups)" in caught.value.expected
+    guard = grouped(holdout_groups, train=(X[:N][keep], Y[:N][keep]), train_groups=train_groups[keep])
+    assert guard.remaining == 1
+    assert grouped(holdout_groups).remaining == 1  # nobody has said whose the training records are
+
+
+@pytest.mark.parametrize("of", [list, pd.Series, lambda names: pd.Categorical(names), tuple])
+def test_names_of_groups_may_be_texts(of: Any) -> None:
+    names = [f"patient {k // 4}" for k in range(2 * N)]
+    assert grouped(of(names[N:]), train_groups=of(names[:N])).remaining == 1
+    with pytest.raises(OverlapError, match="1 of 101 groups"):
+        grouped(of(["patient 0", *names[N + 1 :]]), train_groups=of(names[:N]))
+
+
+def test_groups_split_by_scikit_learn_are_accepted() -> None:
+    groups = np.arange(2 * N) // 5
+    fit, held = next(GroupShuffleSplit(1, test_size=0.5, random_state=0).split(X, groups=groups))
+    guard = Thresholdout(
+        (X[held], Y[held]),
+        train=(X[fit], Y[fit]),
+        dependence=Groups(groups[held]),
+        train_groups=groups[fit],
+        queries=5,
+        budget=1,
+    )
+    assert guard.n == len(held)
+
+
+def test_communities_have_names_too() -> None:
+    names = np.arange(N) // 4
+    for shared, model in ((False, Communities(names + 100)), (True, Communities(names + 99))):
+        settings: dict[str, Any] = {"dependence": model, "train_groups": names}
+        if not shared:
+            assert grouped(names, **settings).n == N
+            continue
+        with pytest.raises(OverlapError, match="1 of 100 groups"):
+            grouped(names, **settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_groups": np.arange(N - 1)}, "399 groups for 400 training records"),
+        ({"train_groups": [f"{k}" for k in range(N)]}, "texts beside numbers for the holdout's groups"),
+        ({"train_groups": [None] * N}, "record 0 has no label"),
+        ({"train_groups": {k: k for k in range(N)}}, "train_groups: "),
+        ({"train_groups": np.arange(N), "train": None}, "groups without a training part"),
+        ({"train_groups": np.arange(N), "dependence": MovingWindow(N, 3)}, r"dependence=Groups\(holdout_groups\)"),
+        ({"train_groups": np.arange(N), "dependence": None}, r"dependence=Groups\(holdout_groups\)"),
+        ({"train_groups": pd.Series(np.arange(N), index=np.arange(N) + 3)}, "train_groups: values with an index"),
+    ],
+)
+def test_groups_that_cannot_be_compared_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        grouped(np.arange(N) + N, **changes)

@@ -1,0 +1,105 @@
+"""Labels of records: the index of a data frame or series, by which values find their records.
+
+One rule: values with labels are taken by label, values without by order, and labels that are not those of the records
+are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from thresholdout.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thresholdout.fingerprint import Part
+
+__all__ = ["aligned", "record_labels"]
+
+
+def record_labels(data: Part, name: str) -> pd.Index[Any] | None:
+    """Return the labels of a part's records, ``None`` when no piece of it has labels.
+
+    Parameters
+    ----------
+    data : tuple
+        Pieces with one entry per record, such as ``(X, y)``.
+    name : str
+        How error messages call it.
+
+    Raises
+    ------
+    InputError
+        When two pieces have labels, and not the same ones in the same order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X, y = pd.DataFrame({"a": [1, 2]}, index=[7, 5]), pd.Series([0, 1], index=[5, 7])
+    >>> record_labels((X, y.loc[X.index]), "train").tolist(), record_labels((X, y.to_numpy()), "train").tolist()
+    ([7, 5], [7, 5])
+    >>> record_labels((X, y), "train")
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: train: a y whose index has the labels of X in another order; expected: (X, y.loc...
+    """
+    labels = None
+    for piece in data:
+        own = _index(piece)
+        if labels is None or own is None:
+            labels = own if labels is None else labels
+        elif not labels.equals(own):
+            same = len(labels) == len(own) and bool(labels.sort_values().equals(own.sort_values()))
+            what = "the labels of X in another order" if same else "other labels than that of X"
+            expected = "(X, y.loc[X.index]) to take y by label, or (X, y.to_numpy()) if it is in the order of X"
+            raise InputError(name, f"a y whose index has {what}", expected)
+    return labels
+
+
+def aligned(values: Any, labels: pd.Index[Any] | None, argument: str) -> Any:
+    """Return per-record values in the order of the records; what has no labels is in that order.
+
+    Parameters
+    ----------
+    values : object
+        A series or data frame, or anything without labels.
+    labels : pandas.Index or None
+        Of the records; without them only a series that is numbered 0, 1, 2, ... fits.
+    argument : str
+        How error messages call the values.
+
+    Raises
+    ------
+    InputError
+        When the values have labels, and not those of the records.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> aligned(pd.Series([0.0, 1.0], index=["b", "a"]), pd.Index(["a", "b"]), "holdout_values").tolist()
+    [1.0, 0.0]
+    """
+    own = _index(values)
+    if own is None or own is labels:
+        return values
+    by_order = "values.to_numpy() if they are in the order of the records"
+    if labels is None:
+        import pandas as pd
+
+        if own.equals(pd.RangeIndex(len(own))):
+            return values
+        raise InputError(argument, "values with an index, for records without one", by_order)
+    if own.equals(labels):
+        return values
+    if len(own) == len(labels) and own.is_unique and own.isin(labels).all() and labels.is_unique:
+        return values.loc[labels]
+    seen = f"values with another index than that of the {len(labels)} records"
+    raise InputError(argument, seen, f"values with the index of the records, or {by_order}")
+
+
+def _index(piece: Any) -> pd.Index[Any] | None:
+    """Return the index of a pandas object."""
+    if not hasattr(piece, "iloc"):
+        return None
+    index = piece.index
+    return index if hasattr(index, "is_unique") else None
