@@ -275,7 +275,7 @@ def best(reached: Iterable[Reach], *, identically_distributed: bool = False) -> 
     >>> from graphs import Independent
     >>> reached = questions_within(Independent(1_000), 0.1)
     >>> best(reached).route, best(reached, identically_distributed=True).route
-    ('Gaussian, schedule', 'splitting')
+    ('Gaussian, one scale', 'splitting')
     """
     picked = [one for one in reached if one.sound and (identically_distributed or one.route not in (SPLITTING, BINARY))]
     return max(picked, key=lambda one: (one.questions, -one.tolerance))

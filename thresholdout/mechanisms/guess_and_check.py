@@ -58,12 +58,13 @@ class GuessAndCheckParameters:
         tau, the half-width of a guess that passes; in (0, 0.5].
     confidence : float
         Probability with which all half-widths hold at once, in (0, 1).
-    guess : {"noisy", "train"}, GaussianParameters or ThresholdoutParameters
-        How guesses are made. "noisy": the mean of the guessing part with Gaussian noise of the standard deviation
+    guess : {"train", "noisy"}, GaussianParameters or ThresholdoutParameters
+        How guesses are made. "train": the train value, and all records check. The others set a part of the records
+        aside for guesses, so that the rest answers for all; a guard takes them with ``identically_distributed=True``
+        only. "noisy": the mean of the guessing part with Gaussian noise of the standard deviation
         ``sqrt(((tau - r)/4)^2 - 1/(4 n_guess) - 1/(4 n_check))``, r the Hoeffding radius of the check at this question,
         but at least tau/100: a guess about something that was not adapted then passes nearly always, and more noise is
-        not affordable. "train": the train value, and all records check. Parameters: that mechanism, on the guessing
-        part.
+        not affordable. Parameters: that mechanism, on the guessing part.
     share : float
         Share of the records that make guesses, in (0, 1); not used when the guess is the train value.
     queries : int or None
@@ -183,7 +184,7 @@ _FRESH = GuessAndCheckState(0, 0, 0.0, "")
 
 
 class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
-    """Guesses from one part of the records, checked on the other.
+    """Guesses, which the records check: the train value, or what another part of the records says.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
         Number of records.
     labels : array-like of shape (n,), optional
         Groups of the records: arbitrary dependence inside a group, none across. Groups stay whole when records are
-        parted, and the inflation is that of the part that checks.
+        parted, and must be of one size then; the inflation is that of the part that checks.
 
     Attributes
     ----------
@@ -205,14 +206,17 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
     Raises
     ------
     InputError
-        When there are not enough records (or groups) for two parts, or the labels do not fit.
+        When there are not enough records (or groups) for two parts, groups of different sizes would have to be parted,
+        or the labels do not fit.
 
     Notes
     -----
     *Guarantee.* With probability at least ``confidence`` every answer is within its own half-width of the truth, for
-    all questions at once, however they were chosen: the mean over the checking records of the expected values (which is
-    the mean over all records when these are identically distributed). A passed check has the half-width tau. The guard
-    stops before a question whose failed check might leave a half-width above tau, so all half-widths are at most tau.
+    all questions at once, however they were chosen: the mean over the checking records of the expected values. With the
+    train value as guess all records check. With a guessing part this is the mean over all records only if these (or
+    groups of one size) have one law and each question is the same function of every record. A passed check has the
+    half-width tau. The guard stops before a question whose failed check might leave a half-width above tau, so all
+    half-widths are at most tau.
     It needs independent records or independent groups; with the train value as guess, any dependence with known
     inflation. PROOFS.md, "Guess and check".
 
@@ -221,7 +225,7 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
     Examples
     --------
     >>> from thresholdout.noise import SeededNoise
-    >>> mechanism = GuessAndCheck(GuessAndCheckParameters(0.1), n=5000)
+    >>> mechanism = GuessAndCheck(GuessAndCheckParameters(0.1, guess="noisy"), n=5000)
     >>> noise = SeededNoise(0)
     >>> values = mechanism.read([0, 1] * 2500, 5000, (0, 1), "holdout_values")
     >>> state, outcome = mechanism.step(mechanism.start(noise), 0.9, values, noise)

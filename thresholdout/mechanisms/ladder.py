@@ -252,7 +252,7 @@ class Ladder(Mechanism[LadderState, ExactMean]):
         Examples
         --------
         >>> round(Ladder(LadderParameters(queries=100), n=10_000).tolerance(), 4)
-        0.1231
+        0.1621
         """
         if self.parameters.queries is None:
             return 1.0
