@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
+from thresholdout.certificates.setting import check_confidence
+from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import CONTENT, Ledger, fresh_key
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
@@ -30,6 +31,7 @@ __all__ = [
     "is_file",
     "known_as",
     "optional_number",
+    "read_declaration",
     "stored_parameters",
 ]
 
@@ -134,6 +136,8 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Mapping[str, Any]
         When it was declared otherwise.
     LedgerUnusable
         When it keeps rules that this program does not know.
+    LedgerDamaged
+        When its parameters can't be read.
     """
     stored: dict[str, Any] = dict(ledger.parameters(identity))
     if stored.get("rules") != RULES:
@@ -142,15 +146,37 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Mapping[str, Any]
             f"its guard keeps the rules {stored.get('rules')!r}, this program knows {RULES}; "
             "use the program that made it, or a newer one",
         )
+    before, found = read_declaration(ledger, identity)
     for argument, value in declared.items():
-        if stored["declared"].get(argument) != value:
-            seen = "another model" if argument == "dependence" else repr(stored["declared"].get(argument))
+        if before.get(argument) != value:
+            seen = "another model" if argument == "dependence" else repr(before.get(argument))
             raise LedgerMismatch(
                 ledger.location,
                 f"this holdout's guard was declared with {argument} = {seen}, not {value!r}; "
                 "open it with what it was declared with",
             )
-    return parameters_from_json(stored["chosen"])
+    return found
+
+
+def read_declaration(ledger: Ledger, identity: str) -> tuple[Mapping[str, Any], Parameters]:
+    """Return what a guard was declared as, and its mechanism's parameters.
+
+    Raises
+    ------
+    LedgerDamaged
+        When they can't be read: somebody wrote them by hand, or imported them.
+    """
+    stored: Any = ledger.parameters(identity)
+    try:
+        declared = stored["declared"]
+        check_budget(declared["budget"])
+        check_confidence(declared["confidence"])
+        if declared["queries"] is not None:
+            check_count("queries", declared["queries"])
+        return declared, parameters_from_json(stored["chosen"])
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its parameters can't be read")
 
 
 def check_order(

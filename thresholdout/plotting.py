@@ -9,8 +9,9 @@ from thresholdout.errors import ThresholdoutError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["axes", "finish", "plot_history"]
+__all__ = ["axes", "drawable", "finish", "plot_history"]
 
+_LARGEST = 1e100
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 
 
@@ -40,6 +41,12 @@ def finish(ax: Any, x: str, y: str) -> Any:
     return ax
 
 
+def drawable(history: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers whose numbers a picture has room for; what was imported may be of any size."""
+    columns = ["train", "value", "low", "high", "lower", "upper"]
+    return history[(history["source"] != "failed") & (history[columns].abs() <= _LARGEST).all(axis=1)]
+
+
 def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
     """Draw a guard's history: training values, answers with their half-widths, and where the holdout was used.
 
@@ -65,7 +72,7 @@ def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
     'question'
     """
     ax = axes(ax)
-    history = history[history["source"] != "failed"]  # charged, but no answer
+    history = drawable(history)
     query = history["query"].astype(float)
     value, half = history["value"], history["half_width"]
     ax.vlines(

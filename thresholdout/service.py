@@ -9,19 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thresholdout.answer import Answer
 from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
-from thresholdout.errors import InputError, LedgerMismatch, LedgerUnusable, ThresholdoutError
+from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.guard import Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
 from thresholdout.metrics import Metric, get_metric
+from thresholdout.opening import read_declaration
 from thresholdout.overlap import check_disjoint
 from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
 from thresholdout.tables import (
@@ -185,8 +186,8 @@ class PredictionGuard:
         """
         ledger = open_ledger(path, must_exist=True)
         identity = _chosen(ledger, guard)
-        document = json.loads(cast(str, ledger.document(identity, DOCUMENT)))
-        declared: Any = ledger.parameters(identity)["declared"]
+        document = _stored_document(ledger, identity)
+        declared, _ = read_declaration(ledger, identity)
         settings = {key: declared[key] for key in ("queries", "budget", "confidence", "mechanism")}
         if isinstance(settings["mechanism"], dict):
             settings["mechanism"] = parameters_from_json(settings["mechanism"])
@@ -365,12 +366,27 @@ def _chosen(ledger: Ledger, start: str | None) -> str:
     raise InputError("guard", seen if start else f"none, and {len(found)} guards with labels", expected)
 
 
+def _stored_document(ledger: Ledger, identity: str) -> dict[str, Any]:
+    """Return what `PredictionGuard.create` has put into a ledger."""
+    text = ledger.document(identity, DOCUMENT)
+    try:
+        document: dict[str, Any] = json.loads(text or "")
+        for part in (document["train"], document["holdout"]):
+            if not all(isinstance(one, str) for one in part["ids"]) or len(part["ids"]) != len(part["labels"]):
+                raise ValueError
+        _model(document)
+        return document
+    except (KeyError, RecursionError, TypeError, ValueError):
+        pass  # a message could show labels
+    raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its labels can't be read")
+
+
 def _check_stored(ledger: Ledger, identity: str, document: dict[str, Any]) -> None:
     """Refuse a guard for this holdout that was made with something else besides; a new one has just got it."""
     text = ledger.document(identity, DOCUMENT)
     if text is None:
         raise LedgerMismatch(ledger.location, "this holdout's guard was made without labels; give another file")
-    stored = json.loads(text)
+    stored = _stored_document(ledger, identity)
     words = {"id": "id column", "train": "training part", "holdout": "holdout", "dependence": "dependence"}
     for key, what in words.items():
         if stored.get(key) != document[key]:

@@ -96,8 +96,13 @@ class Steps:
     def state(self) -> Any:
         """Return the mechanism's state. Secret."""
         text = self._ledger.state(self._id)
+        return self._restored(text)[1]
+
+    def _restored(self, text: str) -> tuple[int, Any]:
+        """Return the number of failures so far, and the mechanism's state, from what the ledger keeps."""
+        failures, inner = parted_state(text)
         try:
-            return self._mechanism.restore(parted_state(text)[1])
+            return failures, self._mechanism.restore(inner)
         except InputError:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
@@ -207,8 +212,8 @@ class Steps:
         certificate, for_share = worth
 
         def compute(text: str) -> tuple[str, Entry]:
-            failures, inner = parted_state(text)
-            state, outcome = step(self._mechanism.restore(inner))
+            failures, before = self._restored(text)
+            state, outcome = step(before)
             failures += failed
             half_width = outcome.half_width
             if failures:

@@ -168,7 +168,9 @@ def read_events(source: str | Path) -> tuple[Composed, dict[str, Any]]:
             event = Composed([event_from_dict(each) for each in values]) if isinstance(values, list) else None
             return event or Composed([event_from_dict(values)]), {}
         settings = tomllib.loads(text)
-    except (UnicodeDecodeError, json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
         raise InputError(
             "events", f"a file that can't be read: {error}", "TOML with tables [[event]], or JSON"
         ) from None

@@ -14,6 +14,8 @@ from thresholdout.ledger.entry import Asked, Entry
 __all__ = [
     "CONTENT",
     "JSON",
+    "LARGEST_COUNT",
+    "LONGEST_TEXT",
     "check_creation",
     "check_document",
     "check_entry",
@@ -26,12 +28,20 @@ __all__ = [
     "earlier_format",
     "fresh_key",
     "parameters_text",
+    "read_parameters",
 ]
 
 CONTENT: Final = "holdout/content"
 """Name of the document that says which records a guard is for; the guard is found by it again."""
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+
+
+LONGEST_TEXT: Final = 10_000
+"""The most characters of a key, a name, or another text of an entry."""
+
+LARGEST_COUNT: Final = 2**63 - 1
+"""The largest number of a question that every database takes."""
 
 
 def fresh_key() -> str:
@@ -52,11 +62,14 @@ def check_entry(entry: Entry) -> None:
         for value in numbers:  # a sum may overflow
             if not isfinite(value):
                 raise InputError("entry", f"a value is {value}", "finite numbers")
+    for count in (entry.remaining, entry.list):
+        if count is not None and not 0 <= count <= LARGEST_COUNT:
+            raise InputError("entry", "a count that is negative or too large", f"0 to {LARGEST_COUNT}, or None")
     if entry.low > entry.high:
         raise InputError("entry", f"an interval from {entry.low} to {entry.high}", "its lower end first")
     if entry.risk is not None and not entry.risk <= 0.0:
         raise InputError("entry", f"a risk whose logarithm is {entry.risk}", "at most 0, or None")
-    check_texts(source=entry.source, candidate=entry.candidate, asker=entry.asker)
+    check_short_texts(source=entry.source, candidate=entry.candidate, asker=entry.asker)
 
 
 def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -113,6 +126,14 @@ def check_texts(**texts: str) -> None:
             _check_encodable(argument, text)
 
 
+def check_short_texts(**texts: str) -> None:
+    """Refuse what is no text of an entry; see `check_texts`."""
+    for argument, text in texts.items():
+        if isinstance(text, str) and len(text) > LONGEST_TEXT:
+            raise InputError(argument, f"a text of {len(text):,} characters", f"one of at most {LONGEST_TEXT:,}")
+    check_texts(**texts)
+
+
 def check_questions(asked: Iterable[Asked]) -> None:
     """Refuse questions that no ledger could store, or that are no list; see `Ledger.ask_all`."""
     keys: set[str] = set()
@@ -130,10 +151,10 @@ def check_questions(asked: Iterable[Asked]) -> None:
 def check_question(key: str | None, train: float, name: str) -> None:
     """Refuse a question that no ledger could store; see `Ledger.ask`."""
     if key is not None:
-        check_texts(key=key)
+        check_short_texts(key=key)
         if not key:
             raise InputError("key", "an empty string", "a text of your own, or None for a new key")
-    check_texts(name=name)
+    check_short_texts(name=name)
     if not isinstance(train, float | int):
         raise InputTypeError("train", f"a {type(train).__name__}", "a number")
     if not isfinite(train):
@@ -181,9 +202,33 @@ def parameters_text(parameters: Mapping[str, JSON]) -> str:
         same = bool(json.loads(text) == dict(parameters))
     except (TypeError, ValueError) as error:
         raise InputTypeError("parameters", str(error), "values that JSON can hold") from None
+    except RecursionError:
+        raise InputError("parameters", "values within values without end", "values that JSON can hold") from None
     if not same:
         raise InputTypeError("parameters", "they change when written as JSON", "names that are strings, and lists")
     return text
+
+
+def read_parameters(text: str) -> dict[str, JSON]:
+    """Return what `parameters_text` wrote.
+
+    Raises
+    ------
+    InputError
+        It is something else.
+
+    Examples
+    --------
+    >>> read_parameters('{"threshold": 0.04}')
+    {'threshold': 0.04}
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InputError("parameters", "a text of another form", "a JSON object")
+    return found
 
 
 def check_creation(guard: str, state: str, documents: Iterable[tuple[str, str]], owner: str) -> None:

@@ -10,7 +10,14 @@ from typing import Final, NoReturn, Self, TypeAlias
 
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, SharingError
 from thresholdout.ledger.chain import first_digest, next_digest
-from thresholdout.ledger.checks import JSON, check_entry, check_question, check_questions, check_texts
+from thresholdout.ledger.checks import (
+    JSON,
+    check_entry,
+    check_question,
+    check_questions,
+    check_texts,
+    read_parameters,
+)
 from thresholdout.ledger.entry import Asked, Entry
 
 __all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
@@ -472,6 +479,14 @@ class Ledger(ABC):
             f"ledger {self.location}: a ledger can't be copied or pickled, both copies would spend the same "
             "budget; open its file again instead"
         )
+
+    def _parsed(self, guard: str, parameters: str) -> dict[str, JSON]:
+        """Return stored parameters as they were given."""
+        try:
+            return read_parameters(parameters)
+        except InputError:
+            pass
+        raise LedgerDamaged(self.location, None, f"guard {guard[:12]!r}...: its parameters can't be read")
 
     def _unknown(self, guard: str) -> LedgerMismatch:
         """Error for a guard that is not here."""

@@ -23,7 +23,14 @@ from typing import IO, Any, Final, Self
 
 from thresholdout.errors import LedgerDamaged, LedgerUnusable
 from thresholdout.ledger.chain import first_digest, next_digest
-from thresholdout.ledger.checks import JSON, check_texts, earlier_format
+from thresholdout.ledger.checks import (
+    JSON,
+    LARGEST_COUNT,
+    check_entry,
+    check_question,
+    check_texts,
+    earlier_format,
+)
 from thresholdout.ledger.entry import Entry
 
 __all__ = ["ExportedHistory", "HistoryFile", "write_history"]
@@ -36,6 +43,9 @@ _NUMBERS: Final = ("train", "value", "low", "high", "lower", "upper")
 _TEXTS: Final = ("key", "name", "source", "candidate", "asker")
 _NOTHING_LEFT: Final = "-inf"
 _FIELDS: Final = Entry.__slots__
+_LONGEST_FIRST: Final = 1 << 24
+_LONGEST_LINE: Final = 1 << 20
+"""Bytes of a line: 12 for each character of five texts of an entry, and 400 kB for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +114,10 @@ class HistoryFile:
         """
         header = self.header
         number = 0
-        for line in self._file:
+        while line := self._file.readline(_LONGEST_LINE + 1):
             number += 1
+            if len(line) > _LONGEST_LINE:
+                raise self._damaged(number + 1, "it is longer than any entry")
             entry, stored = self._entry(line, number)
             self.digest = next_digest(self.digest, header.guard, entry)
             if entry.query != number or self.digest != stored:
@@ -127,7 +139,7 @@ class HistoryFile:
         self.close()
 
     def _header(self) -> ExportedHistory:
-        line = self._file.readline(1 << 24)
+        line = self._file.readline(_LONGEST_FIRST)
         try:
             fields = _object(line)
         except ValueError:
@@ -136,14 +148,17 @@ class HistoryFile:
             raise earlier_format(self.location)
         if fields.get("format") != _FORMAT:
             raise LedgerUnusable(self.location, "it is not an exported history")
-        if fields.get("version") != _VERSION or isinstance(fields["version"], bool):
+        version = fields.get("version")
+        if version != _VERSION or isinstance(version, bool):
             raise LedgerUnusable(
                 self.location,
-                f"its format has version {fields.get('version')!r}, this program knows version {_VERSION}; "
+                f"its format has version {repr(version)[:40]}, this program knows version {_VERSION}; "
                 "use the program that made it, or a newer one",
             )
         if list(fields) != list(_HEADER) or any(type(fields[name]) is not kind for name, kind in _HEADER.items()):
             raise self._damaged(1, f"it has not the fields {', '.join(_HEADER)}")
+        if not 0 <= fields["count"] <= LARGEST_COUNT:
+            raise self._damaged(1, "it announces a number of entries that no history has")
         header = ExportedHistory(fields["guard"], fields["parameters"], fields["head"], fields["count"])
         try:
             check_texts(guard=header.guard, parameters=header.parameters)
@@ -164,11 +179,12 @@ class HistoryFile:
                 fields["risk"] = -math.inf
             if not _well_typed(fields):
                 raise ValueError
-            for name in _TEXTS:
-                check_texts(**{name: fields[name]})
+            entry = Entry(**fields)
+            check_question(entry.key or None, entry.train, entry.name)
+            check_entry(entry)
         except (KeyError, ValueError, AttributeError):
             raise self._damaged(number + 1, "it is not an entry") from None
-        return Entry(**fields), stored
+        return entry, stored
 
     def _damaged(self, line: int, reason: str) -> LedgerDamaged:
         return LedgerDamaged(

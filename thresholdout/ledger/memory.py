@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections import Counter
@@ -101,7 +100,7 @@ class MemoryLedger(Ledger):
             if stored is None:
                 self._enter(guard, kept)
             else:
-                self._check_parameters(guard, json.loads(stored.parameters), parameters)
+                self._check_parameters(guard, self._parsed(guard, stored.parameters), parameters)
         return guard
 
     def known(self, content: str, owner: str = "") -> str | None:
@@ -168,8 +167,7 @@ class MemoryLedger(Ledger):
 
     def parameters(self, guard: str) -> dict[str, JSON]:
         """Return what a guard was made with."""
-        parameters: dict[str, JSON] = json.loads(self._find(guard).parameters)
-        return parameters
+        return self._parsed(guard, self._find(guard).parameters)
 
     def entries(self, guard: str, start: int = 1, count: int | None = None) -> list[Entry]:
         """Return a guard's history, in the order of its questions; see `Ledger.entries`."""

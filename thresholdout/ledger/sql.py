@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -165,7 +164,7 @@ class SQLLedger(Ledger):
         with self._database.transaction() as cursor:
             _, guard, stored = self._enter(cursor, guard, owner, content, text, state, documents)
         if stored is not None:
-            self._check_parameters(guard, json.loads(stored), parameters)
+            self._check_parameters(guard, self._parsed(guard, stored), parameters)
         return guard
 
     def known(self, content: str, owner: str = "") -> str | None:
@@ -324,8 +323,7 @@ class SQLLedger(Ledger):
 
     def parameters(self, guard: str) -> dict[str, JSON]:
         """Return what a guard was made with."""
-        parameters: dict[str, JSON] = json.loads(self._find(guard)[2])
-        return parameters
+        return self._parsed(guard, self._find(guard)[2])
 
     def entries(self, guard: str, start: int = 1, count: int | None = None) -> list[Entry]:
         """Return a guard's history, in the order of its questions; see `Ledger.entries`."""

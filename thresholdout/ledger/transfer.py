@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerRetired
 from thresholdout.ledger.chain import Chain, first_digest
-from thresholdout.ledger.checks import CONTENT, parameters_text
+from thresholdout.ledger.checks import CONTENT, parameters_text, read_parameters
 from thresholdout.ledger.contract import Ledger
 from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.history_file import ExportedHistory, HistoryFile, write_history
@@ -135,7 +134,7 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
     """
     with HistoryFile(file) as history:
         header = history.header
-        parameters = json.loads(header.parameters)
+        parameters = read_parameters(header.parameters)
         if parameters_text(parameters) != header.parameters:
             raise LedgerDamaged(history.location, None, "its parameters are not written as a ledger writes them")
         entries = _shown(history.entries(), header.count, "import")
@@ -217,7 +216,7 @@ def _restore(source: Ledger, target: Ledger, guard: str) -> None:
     entries = _slices(source, guard, count, "move")
     target.restore(
         guard,
-        json.loads(parameters),
+        source.parameters(guard),
         source.state(guard),
         documents,
         _chained(entries, source.location, guard, parameters, head),

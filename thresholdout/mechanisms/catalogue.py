@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.base import Mechanism, MechanismState
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
@@ -122,20 +122,25 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
     >>> parameters_from_json({"mechanism": "splitting", "queries": 10})
     SplittingParameters(queries=10)
     """
+    if not isinstance(stored, Mapping):
+        raise InputTypeError("parameters", f"a {type(stored).__name__}", "what `parameters_to_json` wrote")
     values = dict(stored)
-    kind = _KINDS.get(values.pop("mechanism", None))
+    name = values.pop("mechanism", None)
+    kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise InputError("mechanism", repr(stored.get("mechanism")), f"one of {', '.join(map(repr, _KINDS))}")
-    if isinstance(values.get("guess"), Mapping):
-        values["guess"] = parameters_from_json(values["guess"])
-    if "schedule" in values:
-        values["schedule"] = NoiseSchedule.from_json(values["schedule"])
-    if "ratios" in values:
-        values["ratios"] = NoiseRatios(*values["ratios"])
+        raise InputError("mechanism", repr(name)[:80], f"one of {', '.join(map(repr, _KINDS))}")
     try:
+        if isinstance(values.get("guess"), Mapping):
+            values["guess"] = parameters_from_json(values["guess"])
+        if "schedule" in values:
+            values["schedule"] = NoiseSchedule.from_json(values["schedule"])
+        if "ratios" in values:
+            values["ratios"] = NoiseRatios(*values["ratios"])
         return kind(**values)
-    except TypeError:
-        raise InputError("parameters", f"{sorted(values)}", f"those of {stored['mechanism']}") from None
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):
+        raise InputError("parameters", f"{sorted(map(str, values))}"[:200], f"those of {name}") from None
 
 
 def read_state(parameters: Parameters, text: str) -> MechanismState:

@@ -38,6 +38,7 @@ from thresholdout.queries import ExactMean, record_rounding, unit_total
 __all__ = ["GaussianGuard", "GaussianParameters", "GaussianState", "NoiseSchedule"]
 
 _SMALLEST, _LARGEST = 1e-9, 1e6
+_MOST_STORED = 1 << 24  # answers of a schedule in a ledger; whatever reads one needs 8 bytes for each
 _FINEST = 1 << 40  # steps of an answer without an answer grid
 _FORMAT = "gaussian/1"
 _SCALES = "numbers between 1e-9 and 1e6"
@@ -104,9 +105,17 @@ class NoiseSchedule:
 
         Lists are stored as the differences of differences of their bit patterns, packed: a slowly changing schedule
         takes a few bytes an answer or less.
+
+        Raises
+        ------
+        InputError
+            When the list is longer than a ledger keeps.
         """
         if self.limit is None:
             return {"constant": float(self._scales)}
+        if self.limit > _MOST_STORED:
+            expected = f"at most {_MOST_STORED:,}, or one number for all answers, such as NoiseSchedule(0.01)"
+            raise InputError("schedule", f"a list for {self.limit:,} answers", expected)
         patterns = self._scales.view(np.int64)
         seconds = np.diff(patterns, n=2, prepend=np.zeros(2, dtype=np.int64)).astype("<i8")
         shuffled = seconds.view(np.uint8).reshape(-1, 8).T.tobytes()
@@ -124,8 +133,12 @@ class NoiseSchedule:
         try:
             if "constant" in stored:
                 return cls(float(stored["constant"]))
-            shuffled = np.frombuffer(zlib.decompress(base64.b64decode(stored["packed"])), dtype=np.uint8)
-            seconds = np.ascontiguousarray(shuffled.reshape(8, int(stored["answers"])).T).view("<i8").ravel()
+            answers = stored["answers"]
+            if type(answers) is not int or not 0 < answers <= _MOST_STORED:
+                raise ValueError
+            packed = base64.b64decode(stored["packed"])
+            shuffled = np.frombuffer(zlib.decompressobj().decompress(packed, 8 * answers + 1), dtype=np.uint8)
+            seconds = np.ascontiguousarray(shuffled.reshape(8, answers).T).view("<i8").ravel()
             patterns = np.cumsum(np.cumsum(seconds.astype(np.int64)))
             return cls(patterns.view(np.float64))
         except (KeyError, TypeError, ValueError, binascii.Error, zlib.error):

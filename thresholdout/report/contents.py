@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.history import history_frame
+from thresholdout.mechanisms.catalogue import parameters_to_json
+from thresholdout.opening import read_declaration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,14 +210,14 @@ def report_of(
         raise InputTypeError("title", f"a {type(title).__name__}", "text")
     if any("\ud800" <= letter <= "\udfff" for letter in title):
         raise InputError("title", ascii(title), "text that UTF-8 can encode")
-    stored: Any = ledger.parameters(guard)
+    declared, chosen = read_declaration(ledger, guard)
     retired = ledger.retired(guard)
     return GuardReport(
         title=title or "A guarded holdout",
         identity=guard[:12],
         head=ledger.head(guard),
-        declared=stored["declared"],
-        chosen=stored["chosen"],
+        declared=declared,
+        chosen=parameters_to_json(chosen),
         history=history_frame(ledger.entries(guard)),
         certificate=certificate,
         dependence=dependence,

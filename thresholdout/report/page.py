@@ -7,7 +7,7 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from thresholdout.plotting import plot_history
+from thresholdout.plotting import drawable, plot_history
 from thresholdout.report import words
 from thresholdout.report.contents import GuardReport
 from thresholdout.report.pictures import MOST_DRAWN, plot_against_train, plot_budget, svg_image, thinned
@@ -107,7 +107,7 @@ def _facts(report: GuardReport) -> str:
 
 
 def _pictures(report: GuardReport) -> list[str]:
-    answers = report.answers
+    answers = drawable(report.answers)
     if not len(answers):
         return []
     few = ""

@@ -56,11 +56,11 @@ def _left(report: GuardReport) -> str:
 
 
 def _worth(report: GuardReport) -> str:
-    widths = report.answers["half_width"]
-    whole = report.answers["upper"] - report.answers["lower"]
+    answers = report.answers
+    widths = answers["half_width"]
     if not len(widths):
         return ""
-    if not (widths < whole).any():
+    if ((answers["low"] <= answers["lower"]) & (answers["high"] >= answers["upper"])).all():
         return "Nothing is certified about the answers."
     low, high = float(widths.min()), float(widths.max())
     size = f"{high:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g} to {high:.3g}"

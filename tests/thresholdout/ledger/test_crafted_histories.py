@@ -1,0 +1,264 @@
+"""Files and tables that somebody made up: each ends in an error of the tree, in little memory, or is read as it is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sqlite3
+import tracemalloc
+import zlib
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from thresholdout import Thresholdout
+from thresholdout.cli import main
+from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerUnusable
+from thresholdout.ledger import Entry, MemoryLedger, SQLLedger, export_history, import_history, verify_export
+from thresholdout.ledger.chain import first_digest, next_digest
+from thresholdout.mechanisms import GaussianParameters, gaussian
+from thresholdout.mechanisms.gaussian import NoiseSchedule
+from thresholdout.report import report_of
+
+GUARD = "0123456789abcdef"
+ENTRY = Entry(1, "a", "accuracy", 0.75, 0.5, 0.25, 0.75, "holdout", 1, 0.0, 1.0)
+DEEP = 100_000
+BOMB = base64.b64encode(zlib.compress(bytes(2**28), 9)).decode()
+
+
+def crafted(file: Path, parameters: str, entries: list[Entry] = [ENTRY], **header: Any) -> Path:  # noqa: B006
+    """Write a history whose digests are right, whatever is in it."""
+    digest, lines = first_digest(GUARD, parameters), []
+    for entry in entries:
+        digest = next_digest(digest, GUARD, entry)
+        lines.append(json.dumps(asdict(entry) | {"digest": digest}))
+    first = {"format": "thresholdout guard", "version": 1, "guard": GUARD, "parameters": parameters, "head": digest}
+    file.write_text("\n".join([json.dumps(first | {"count": len(entries)} | header), *lines]) + "\n")
+    return file
+
+
+def parameters_of_a_guard() -> dict[str, Any]:
+    ledger = MemoryLedger()
+    Thresholdout(np.arange(900.0), queries=10, budget=2, ledger=ledger, mechanism="gaussian")
+    found: dict[str, Any] = ledger.parameters(ledger.guards()[0])
+    return found
+
+
+def run(*arguments: str | Path, code: int | None = None) -> str:
+    """Run a command, which may fail, but not with a traceback."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code in ((0, 1) if code is None else (code,)), result.output
+    return result.output
+
+
+def changed(**parts: dict[str, Any]) -> str:
+    parameters = parameters_of_a_guard()
+    return json.dumps(parameters | {part: parameters[part] | values for part, values in parts.items()})
+
+
+def odd_parameters() -> dict[str, str]:
+    whole = parameters_of_a_guard()
+    packed = {"packed": BOMB, "answers": 2**25}
+    return {
+        "nothing": "{}",
+        "numbers": '{"declared": 1, "chosen": 2}',
+        "lists": '{"declared": [], "chosen": []}',
+        "no declared": json.dumps({name: value for name, value in whole.items() if name != "declared"}),
+        "no chosen": json.dumps({name: value for name, value in whole.items() if name != "chosen"}),
+        "a mechanism that is a list": changed(chosen={"mechanism": []}),
+        "another mechanism": changed(chosen={"mechanism": "oracle"}),
+        "another field": changed(chosen={"oracle": 1}),
+        "confidence in words": changed(declared={"confidence": "high"}),
+        "confidence above 1": changed(declared={"confidence": 1e9}),
+        "no confidence": changed(declared={"confidence": None}),
+        "queries in words": changed(declared={"queries": "many"}),
+        "budget in words": changed(chosen={"mechanism": "thresholdout", "budget": "large"}),
+        "a schedule that unpacks to much": changed(chosen={"schedule": packed}),
+        "a schedule that is longer than it says": changed(chosen={"schedule": packed | {"answers": 10}}),
+        "a schedule of a negative length": changed(chosen={"schedule": packed | {"answers": -1}}),
+        "a guess in a guess": json.dumps(whole | {"chosen": nested(20_000)}),
+    }
+
+
+def nested(depth: int) -> Any:
+    """Parameters of guesses within guesses; as deep as JSON can be read, not as deep as this says."""
+    found: dict[str, Any] = {"mechanism": "guess-and-check"}
+    for _ in range(min(depth, 300)):
+        found = {"mechanism": "guess-and-check", "guess": found}
+    return found
+
+
+@pytest.mark.parametrize("case", odd_parameters())
+def test_parameters_that_no_guard_has_give_an_error(case: str, tmp_path: Path) -> None:
+    text = json.dumps(json.loads(odd_parameters()[case]))
+    file, ledger = crafted(tmp_path / "history.jsonl", text), tmp_path / "guard.db"
+    tracemalloc.start()
+    try:
+        run("verify", file)
+        run("import", ledger, file)
+        for command in (("status",), ("history",), ("verify",), ("report", "--output", str(tmp_path / "page.html"))):
+            run(command[0], ledger, *command[1:])
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+    with SQLLedger(ledger) as opened, pytest.raises(LedgerDamaged, match="parameters can't be read"):
+        report_of(opened, opened.guards()[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"remaining": 2**63},
+        {"remaining": -(10**100)},
+        {"remaining": -1},
+        {"list": 2**63},
+        {"list": 10**1000},
+        {"name": "x" * 10_001},
+        {"key": "x" * 10_001},
+        {"low": 0.9, "high": 0.1},
+        {"risk": 1.0},
+    ],
+    ids=repr,
+)
+def test_entries_that_no_ledger_stores_are_damage(change: dict[str, Any], tmp_path: Path) -> None:
+    good = json.dumps(parameters_of_a_guard())
+    file = crafted(tmp_path / "history.jsonl", good, [replace(ENTRY, **change)])
+    with pytest.raises(LedgerDamaged, match="line 2 is damaged"):
+        verify_export(file)
+    for ledger in (MemoryLedger(), SQLLedger(tmp_path / "guard.db")):
+        with ledger, pytest.raises(LedgerError):
+            import_history(ledger, file)
+    run("verify", file)
+    run("import", tmp_path / "guard.db", file)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lower": 2.0, "upper": 1.0},
+        {"lower": 0.0, "upper": 0.0},
+        {"lower": -1e308, "upper": 1e308},
+        {"value": 1e308, "train": -1e308},
+        {"value": 1.7e308, "low": -1.7e308, "high": 1.7e308},
+        {"value": 1e100, "train": -1e100},
+        {"value": 5e-324, "train": 5e-324},
+        {"low": 0.5, "high": 0.5},
+        {"source": "oracle"},
+        {"source": "failed"},
+        {"remaining": 2**63 - 1},
+        {"risk": -1e308},
+        {"name": "<script>alert(1)</script>\x1b[2J"},
+    ],
+    ids=repr,
+)
+def test_odd_entries_are_read_as_they_are(change: dict[str, Any], tmp_path: Path) -> None:
+    file = crafted(tmp_path / "history.jsonl", json.dumps(parameters_of_a_guard()), [replace(ENTRY, **change)])
+    run("import", tmp_path / "guard.db", file)
+    for command in (("status",), ("history",), ("verify",), ("report", "--output", str(tmp_path / "page.html"))):
+        run(command[0], tmp_path / "guard.db", *command[1:], code=0)
+    run("history", tmp_path / "guard.db", "--plot", tmp_path / "history.png", code=0)
+    assert "<script>" not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("count", [-1, 2**63, 10**4000], ids=["negative", "large", "huge"])
+def test_a_count_that_no_history_has_is_damage(count: int, tmp_path: Path) -> None:
+    file = crafted(tmp_path / "history.jsonl", json.dumps(parameters_of_a_guard()), count=count)
+    with pytest.raises(LedgerDamaged, match="line 1 is damaged"):
+        verify_export(file)
+    assert len(run("verify", file)) < 1000
+
+
+@pytest.mark.parametrize("version", ["x" * 100_000, [1] * 100_000, 10**4000, 1.0, True])
+def test_a_version_of_any_kind_gives_a_short_message(version: Any, tmp_path: Path) -> None:
+    file = crafted(tmp_path / "history.jsonl", "{}", version=version)
+    with pytest.raises(LedgerError) as caught:
+        verify_export(file)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("where", ["first", "second", "later"])
+def test_a_line_without_end_is_not_read_to_its_end(where: str, tmp_path: Path) -> None:
+    file = crafted(tmp_path / "history.jsonl", json.dumps(parameters_of_a_guard()))
+    lines = file.read_text().splitlines(keepends=True)
+    kept = "".join(lines[: ["first", "second", "later"].index(where)])
+    file.write_text(kept + '{"format": "thresholdout guard", "')
+    with open(file, "rb+") as out:
+        out.truncate(2**28)  # zeros, which take no room on the disk
+    tracemalloc.start()
+    try:
+        with pytest.raises(LedgerError):
+            verify_export(file)
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("text", ["[" * DEEP, '{"a":' * DEEP, '{"a": ' + "[" * DEEP + "]" * DEEP + "}"])
+def test_nesting_without_end_is_damage(text: str, tmp_path: Path) -> None:
+    file = crafted(tmp_path / "history.jsonl", text)
+    with pytest.raises(LedgerError):
+        verify_export(file)
+    (tmp_path / "bare.jsonl").write_text(text + "\n")
+    with pytest.raises(LedgerUnusable):
+        verify_export(tmp_path / "bare.jsonl")
+
+
+@pytest.mark.parametrize("name", ["events.json", "events.toml"])
+@pytest.mark.parametrize("text", ["[" * DEEP, "a = " + "[" * DEEP, "9" * 5000, "a = " + "9" * 5000])
+def test_events_without_end_are_an_error(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert "events: a file that can't be read" in run("account", tmp_path / name, code=1)
+
+
+def test_the_longest_texts_go_through_a_file(tmp_path: Path) -> None:
+    """What a ledger takes, an exported history takes, and may come back."""
+    long = "\U0001f332" * 10_000
+    with SQLLedger(tmp_path / "guard.db") as ledger:
+        guard = Thresholdout(np.arange(900.0), queries=10, budget=2, ledger=ledger, mechanism="thresholdout")
+        guard.ask(0.5, np.ones(900), name=long, key=long)
+        for wrong in ({"name": long + "x"}, {"key": long + "x"}):
+            with pytest.raises(InputError, match=r"10,001 characters.*at most 10,000"):
+                guard.ask(0.5, np.ones(900), **wrong)  # type: ignore[arg-type]
+        identity = ledger.guards()[0]
+        export_history(ledger, identity, tmp_path / "history.jsonl")
+    other = MemoryLedger()
+    assert other.find(import_history(other, tmp_path / "history.jsonl"), long) is not None
+
+
+def test_a_schedule_that_no_ledger_keeps_is_refused_when_a_guard_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gaussian, "_MOST_STORED", 20)
+    records = np.arange(900.0)
+    listed = GaussianParameters(NoiseSchedule(np.full(21, 0.05)), queries=21)
+    with pytest.raises(InputError, match=r"a list for 21 answers.*NoiseSchedule\(0.01\)"):
+        Thresholdout(records, queries=21, ledger=MemoryLedger(), mechanism=listed)
+    one = GaussianParameters(NoiseSchedule(0.01), queries=21)
+    assert Thresholdout(records, queries=21, mechanism=one).ask(0.5, np.ones(900)).query == 1
+
+
+def test_a_schedule_is_unpacked_to_its_length_only() -> None:
+    schedule = NoiseSchedule(np.full(5000, 0.25))
+    assert NoiseSchedule.from_json(schedule.to_json()) == schedule
+    for answers in (10, 2**25, 2**60, 0, -1, "10", 5.0):
+        with pytest.raises(InputError, match="schedule"):
+            NoiseSchedule.from_json({"packed": BOMB, "answers": answers})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"text"', "3", "{}", '{"declared": {}}', "[" * DEEP, "1e999"])
+def test_a_table_with_other_parameters_is_damaged(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "guard.db"
+    records = np.arange(900.0)
+    Thresholdout(records, queries=10, budget=2, ledger=file, mechanism="thresholdout")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("UPDATE guards SET parameters = ?", (text,))
+    with pytest.raises(LedgerError, match=r"can't be read|rules"):
+        Thresholdout(records, queries=10, budget=2, ledger=file, mechanism="thresholdout")
+    for command in (("status",), ("history",), ("verify",), ("report", "--output", str(tmp_path / "page.html"))):
+        run(command[0], file, *command[1:])
