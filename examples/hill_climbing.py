@@ -1,7 +1,8 @@
 """An agent that improves a model by trial and error, with a guard between it and the evaluation.
 
 It changes one setting at a time and keeps what scores better, 40 times. The guard answers from cross-validation on the
-training part while the holdout does not contradict it.
+training part while the holdout does not contradict it. Here it never does, but for a probability below 1e-6; when the
+guard answers no more, the climb ends with what it has.
 
 Run with ``python examples/hill_climbing.py``.
 """
@@ -13,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from thresholdout import Thresholdout
+from thresholdout import BudgetExhausted, Thresholdout
 
 SETTINGS: dict[str, list[float]] = {
     "max_depth": [3, 5, 8, 12],
@@ -26,8 +27,10 @@ SETTINGS: dict[str, list[float]] = {
 def main(steps: int = 40) -> None:
     """Climb, and print what the guard says at the end."""
     X, y = load_digits(return_X_y=True)
-    X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=0.7, random_state=0)
-    guard = Thresholdout((X_holdout, y_holdout), train=(X_train, y_train), queries=steps + 1, budget=2)
+    X_train, X_holdout, y_train, y_holdout = train_test_split(X, y, test_size=0.7, random_state=4)
+    guard = Thresholdout(
+        (X_holdout, y_holdout), train=(X_train, y_train), queries=steps + 1, budget=2, mechanism="thresholdout"
+    )
 
     rng = np.random.default_rng(0)
     best = {name: values[0] for name, values in SETTINGS.items()}
@@ -36,7 +39,11 @@ def main(steps: int = 40) -> None:
         name = str(rng.choice(list(SETTINGS)))
         candidate = best | {name: rng.choice(SETTINGS[name]).item()}
         model = DecisionTreeClassifier(random_state=0, **candidate).fit(X_train, y_train)
-        answer = guard.score(model, "accuracy", cv=5, key=str(sorted(candidate.items())))
+        try:
+            answer = guard.score(model, "accuracy", cv=5, key=str(sorted(candidate.items())))
+        except BudgetExhausted as end:
+            print(f"the climb ends early: {end}")
+            break
         if answer.value > best_score:
             best, best_score = candidate, answer.value
 

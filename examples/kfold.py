@@ -2,7 +2,8 @@
 
 3,000 patients have two scans each that look alike. Who puts one of them into the training part and the other into the
 test part rewards models that recognise patients. The guard keeps patients together, and says what every answer is worth
-although each question is chosen from the answers before. Its noise is real: answers differ a little from run to run.
+although each question is chosen from the answers before. Its noise is real: the one answer from the records differs a
+little from run to run, and is not printed. Everything else comes out the same, but for a probability below 1e-6.
 
 Run with ``python examples/kfold.py``.
 """
@@ -52,10 +53,10 @@ def main() -> None:
     print(f"logistic regression, expected 0.7: {second!r}\n")
 
     model = Pipeline([("scale", StandardScaler()), ("classify", KNeighborsClassifier())])
-    search = GridSearchCV(model, {"classify__n_neighbors": [1, 5, 25]}, n_jobs=2)
-    guarded = GuardedSearchCV(search, guard, exhausted="stop").fit(X, y)
+    search = GridSearchCV(model, {"classify__n_neighbors": [25, 45, 1]}, n_jobs=2)
+    guarded = GuardedSearchCV(search, guard).fit(X, y)
     print("a grid of neighbours, each expected to do as the last answer said:")
-    columns = ["train", "value", "half_width", "source", "remaining"]
+    columns = ["train", "half_width", "source", "remaining"]
     print(guard.history[columns].tail(guarded.n_questions_).round(3).to_string(index=False))
     print(f"chosen: {guarded.best_params_}, {guarded.best_score_:.3f} ± {guarded.best_half_width_:.3f}")
     print(f"on fresh patients: {guarded.score(X_fresh, y_fresh):.3f}")

@@ -35,7 +35,9 @@ def main() -> None:
         X_train, X_holdout, y_train, y_holdout = train_test_split(*load(return_X_y=True), test_size=0.4, random_state=0)
         fit, valid = train_test_split(np.arange(len(y_train)), test_size=1 / 3, random_state=0)
         for way, ask in WAYS.items():
-            guard = Thresholdout((X_holdout, y_holdout), train=(X_train, y_train), queries=200, budget=5)
+            guard = Thresholdout(
+                (X_holdout, y_holdout), train=(X_train, y_train), queries=200, budget=5, mechanism="thresholdout"
+            )
             stopping = GuardedStopping(guard, metric, validation=valid, patience=10, ask=ask)
             lightgbm.train(
                 {"verbose": -1, "num_threads": 1, "num_leaves": 7} | params,

@@ -451,10 +451,11 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         >>> from sklearn.model_selection import GridSearchCV
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> X, y = load_digits(return_X_y=True)
-        >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), queries=20, budget=2)
+        >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]), queries=20, budget=2,
+        ...                      mechanism="thresholdout")
         >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]},
-        ...                       scoring=guard.scorer("accuracy"), cv=guard.split(), n_jobs=2)
-        >>> search.fit(X[900:], y[900:]).best_params_
+        ...                       scoring=guard.scorer("accuracy", cv=5), cv=guard.split(), n_jobs=2)
+        >>> search.fit(X[:900], y[:900]).best_params_
         {'max_depth': 8}
         >>> len(guard.history)
         3

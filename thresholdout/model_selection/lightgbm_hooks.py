@@ -69,7 +69,8 @@ class LightGBMCallback:
     >>> from thresholdout import Thresholdout
     >>> from thresholdout.model_selection import GuardedStopping
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5)
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5,
+    ...                      mechanism="thresholdout")
     >>> stopping = GuardedStopping(guard, "accuracy", validation=range(200, 300))
     >>> booster = lightgbm.train({"objective": "binary", "verbose": -1}, lightgbm.Dataset(X[:200], y[:200]), 200,
     ...                          callbacks=[LightGBMCallback(stopping)])
@@ -190,7 +191,8 @@ class LightGBMEval:
     >>> from sklearn.datasets import load_breast_cancer
     >>> from thresholdout import Thresholdout
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5)
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5,
+    ...                      mechanism="thresholdout")
     >>> train, function = lightgbm.Dataset(X[:300], y[:300]), LightGBMEval(guard, "accuracy", every=5)
     >>> booster = lightgbm.train({"objective": "binary", "metric": "none", "verbose": -1}, train, 10,
     ...                          valid_sets=[train, function.holdout(train)], feval=function)

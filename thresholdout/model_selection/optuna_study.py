@@ -87,7 +87,8 @@ class GuardedObjective:
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from thresholdout import Thresholdout
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=8, budget=2)
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=8, budget=2,
+    ...                      mechanism="thresholdout")
     >>> def build(trial):
     ...     return DecisionTreeClassifier(max_depth=trial.suggest_int("max_depth", 1, 8), random_state=0)
     >>> objective = GuardedObjective(guard, build, "accuracy", cv=5, exhausted="stop")
