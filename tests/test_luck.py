@@ -27,12 +27,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 import thresholdout
 from tests.oracles.laplace_sums import difference_at_least
 from tests.oracles.noise import at_least, probability
-from thresholdout import Thresholdout
+from thresholdout import SystemNoise, Thresholdout
 from thresholdout.mechanisms import GaussianGuard
 from thresholdout.mechanisms.thresholdout import SparseVector
 from thresholdout.simulation.demonstration import demonstrate, dependent_records, ordinary_search, reuse
@@ -78,6 +79,14 @@ class Fixed:
     def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
         return round(centre + Fraction(self.place * _SIGMAS) * scale)
 
+    def uniform(self, bits: int, size: int) -> NDArray[np.uint64]:
+        raise AssertionError("a coin is tossed, whose chance is not counted here")
+
+
+def uncounted(self: SystemNoise, *scales: object) -> int:
+    """Stand for real noise that a run may not draw: a mechanism that this test does not know."""
+    raise AssertionError("noise is drawn whose chance is not counted here")
+
 
 @contextlib.contextmanager
 def recorded(monkeypatch: pytest.MonkeyPatch, places: tuple[float, ...] = (0.0,)) -> Iterator[Run]:
@@ -113,6 +122,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch, places: tuple[float, ...] = (0.0,)
         patch.setattr(SparseVector, "start", began)
         patch.setattr(SparseVector, "step", stepped)
         patch.setattr(GaussianGuard, "step", blurred)
+        for name in ("laplace", "rounded_gaussian", "uniform"):
+            patch.setattr(SystemNoise, name, uncounted)
         yield run
 
 
