@@ -148,7 +148,8 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Mapping[str, Any]
         )
     before, found = read_declaration(ledger, identity)
     for argument, value in declared.items():
-        if before.get(argument) != value:
+        left_out = argument not in before and value in (None, False)  # it was no argument when the guard was made
+        if not left_out and before.get(argument) != value:
             seen = "another model" if argument == "dependence" else repr(before.get(argument))
             raise LedgerMismatch(
                 ledger.location,
