@@ -37,7 +37,8 @@ MECHANISMS: list[Parameters] = [
 
 
 def make(file: Path, mechanism: Parameters) -> Thresholdout:
-    return Thresholdout((np.arange(N), HALF), mechanism=mechanism, ledger=file)
+    one_law = isinstance(mechanism, SplittingParameters)
+    return Thresholdout((np.arange(N), HALF), mechanism=mechanism, ledger=file, identically_distributed=one_law)
 
 
 def used(file: Path, mechanism: Parameters) -> Thresholdout:
