@@ -33,7 +33,7 @@ from thresholdout.opening import (
     enter,
     is_file,
     known_as,
-    optional_number,
+    optional_numbers,
     stored_parameters,
 )
 from thresholdout.planning.choice import MechanismName, check_choice, choose_parameters, record_groups
@@ -196,9 +196,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             "queries": None if queries is None else check_count("queries", queries),
             "budget": check_budget(budget),
             "confidence": check_confidence(confidence),
-            "threshold": optional_number("threshold", threshold),
-            "noise_scale": optional_number("noise_scale", noise_scale),
-            "grid": optional_number("grid", grid),
+            **optional_numbers(threshold=threshold, noise_scale=noise_scale, grid=grid),
             "mechanism": check_choice(mechanism),
             "identically_distributed": check_declaration(identically_distributed),
             "dependence": self.dependence.fingerprint(),
@@ -323,7 +321,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
     def _worth(self) -> Worth:
         """Return what answers are worth, and a function that says it for a smaller share of beta."""
         certificate = self.certificate
-        return certificate, (self._for_share if certificate is self._alone else _nothing)
+        return certificate, (self._for_share if certificate is self._alone else lambda share: None)
 
     def _for_share(self, share: float) -> Certificate | None:
         if share not in self._certificates:
@@ -600,7 +598,3 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             f"<Thresholdout: {self._mechanism.name} for {self.dependence.describe()}; "
             f"{left} answers from the holdout left{noise}>"
         )
-
-
-def _nothing(share: float) -> None:
-    """Say that nothing is proved."""

@@ -30,7 +30,7 @@ __all__ = [
     "enter",
     "is_file",
     "known_as",
-    "optional_number",
+    "optional_numbers",
     "read_declaration",
     "stored_parameters",
 ]
@@ -246,8 +246,11 @@ def check_noise(noise: object) -> NoiseSource:
     return cast(NoiseSource, noise)
 
 
-def optional_number(argument: str, value: object) -> float | None:
-    """Return an optional number as a float; its range is checked with the other parameters."""
-    if value is None or (isinstance(value, (int, float, np.number)) and not isinstance(value, bool)):
-        return None if value is None else float(value)
-    raise InputTypeError(argument, repr(value), "a number")
+def optional_numbers(**values: object) -> dict[str, float | None]:
+    """Return optional numbers as floats; their ranges are checked with the other parameters."""
+    found: dict[str, float | None] = {}
+    for argument, value in values.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, np.number))):
+            raise InputTypeError(argument, repr(value), "a number")
+        found[argument] = None if value is None else float(value)
+    return found

@@ -1,7 +1,9 @@
 """A guard that holds the labels: predictions come in, answers go out.
 
 This is how a leaderboard or an evaluation service uses a guard. Labels are stored in the ledger once, when it is
-created; afterwards whoever has the ledger can have predictions scored without ever seeing a label.
+created; afterwards predictions are scored, and labels of the holdout come out through the guard's answers only.
+Labels of the training part are not protected: the history shows the exact training value of every question, so two
+predictions that differ in one training record tell its label. Give a training part that may be known.
 """
 
 from __future__ import annotations

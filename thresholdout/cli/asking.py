@@ -56,7 +56,11 @@ def create(
     budget: int,
     confidence: float,
 ) -> None:
-    """Make a guard in the file LEDGER; labels go there, and never come out."""
+    """Make a guard in LEDGER, and put the labels there.
+
+    Labels of the holdout come out through the guard's answers only. Labels of the training part are not protected:
+    each answer comes with the exact value on that part, so whoever may ask can read them off.
+    """
     from thresholdout.ledger import open_ledger
     from thresholdout.service import PredictionGuard, read_table
 

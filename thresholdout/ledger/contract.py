@@ -66,7 +66,9 @@ class Ledger(ABC):
     chain: an entry that was changed, removed, inserted or moved is found. What it can't see by itself is a chain
     that was written anew from the changed entry on, or a whole ledger that was put back to an earlier copy.
     Whoever keeps a `head` in another place, and gives it to `verify`, sees these too: the kept head then is not
-    in the chain. The state is not in the chain, since a digest of it would tell it.
+    in the chain. The state is not in the chain, since a digest of it would tell it. A ledger that is put back spends
+    its budget twice, and there are more ways to that than a backup: a virtual machine resumed from a snapshot, a server
+    that was recovered to a point in time, and an asynchronous replica that takes over without the last commits.
 
     *Nothing tells.* The state and the documents are secret. They come out of `state` and `document` and
     nowhere else: no message, log or ``repr`` shows them. What a guard is called says nothing about its records;
