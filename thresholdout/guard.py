@@ -190,8 +190,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         self.dependence = check_dependence(dependence, self.n)
         self._records.check_groups(train_groups, self.dependence)
         self._noise: NoiseSource = check_noise(noise)
-        documents = check_documents(documents)
-        owner = check_owner(owner)
+        kept, owner = check_documents(documents), check_owner(owner)
         declared = {
             "queries": None if queries is None else check_count("queries", queries),
             "budget": check_budget(budget),
@@ -204,16 +203,10 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         }
         parameters = None if isinstance(ledger, Ledger) else choose_parameters(self.dependence, declared)
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
-        self._open(declared, parameters, sole=is_file(ledger), documents=documents, owner=owner)
+        self._open(declared, parameters, is_file(ledger), kept, owner)
 
     def _open(
-        self,
-        declared: Mapping[str, Any],
-        parameters: Parameters | None,
-        *,
-        sole: bool,
-        documents: Mapping[str, str],
-        owner: str,
+        self, declared: dict[str, Any], parameters: Parameters | None, sole: bool, documents: dict[str, str], owner: str
     ) -> None:
         """Find this holdout in the ledger and continue, or enter it."""
         known = known_as(self._ledger, self._records, owner, sole)

@@ -218,7 +218,7 @@ def check_dependence(dependence: DependenceModel | None, n: int) -> DependenceMo
     return dependence
 
 
-def check_documents(documents: object) -> Mapping[str, str]:
+def check_documents(documents: object) -> dict[str, str]:
     """Return the texts to keep with a new guard; see `thresholdout.Thresholdout`."""
     if documents is None:
         return {}
@@ -227,7 +227,7 @@ def check_documents(documents: object) -> Mapping[str, str]:
     for name in (CONTENT, ORDER):
         if name in documents:
             raise InputError("documents", f"one called {name!r}", "other names; the guard keeps this one itself")
-    return documents
+    return dict(documents)
 
 
 def check_owner(owner: object) -> str:
