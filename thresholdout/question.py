@@ -9,7 +9,7 @@ from thresholdout.answer import Answer, Source
 from thresholdout.errors import InputError
 from thresholdout.intervals import interval_around
 from thresholdout.ledger import Entry
-from thresholdout.mechanisms import Outcome
+from thresholdout.mechanisms import UNKNOWN, Known, Outcome
 
 __all__ = ["Question"]
 
@@ -29,8 +29,8 @@ class Question:
         What is asked, in words.
     key : str or None
         The question's identity.
-    spread : float
-        How much wider than a mean of independent values the question fluctuates; 1 for means.
+    known : Known
+        What is known of the values before the holdout is looked at.
 
     Attributes
     ----------
@@ -38,21 +38,21 @@ class Question:
         The training value in the user's units.
     """
 
-    __slots__ = ("key", "limits", "name", "shown", "spread", "train")
+    __slots__ = ("key", "known", "limits", "name", "shown", "train")
 
     def __init__(
-        self, train: float, limits: tuple[float, float], name: str, key: str | None, spread: float = 1.0
+        self, train: float, limits: tuple[float, float], name: str, key: str | None, known: Known = UNKNOWN
     ) -> None:
         self.train = train
         self.limits = limits
         self.name = name
         self.key = key
-        self.spread = spread
+        self.known = known
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
     def without_key(self) -> Question:
         """Return the same question with a new key, which the ledger makes."""
-        return Question(self.train, self.limits, self.name, None, self.spread)
+        return Question(self.train, self.limits, self.name, None, self.known)
 
     def entry(self, outcome: Outcome, half_width: float, remaining: int | None) -> Entry:
         """Return the line of the history, in the user's units; an outcome and its half-width are in units of the range.
@@ -62,8 +62,14 @@ class Question:
         lower, upper = self.limits
         width = upper - lower
         rounding = 0.0 if self.limits == _UNIT else 2.0 * math.ulp(max(abs(lower), abs(upper)))
-        value = lower + width * outcome.value if outcome.source == "holdout" else self.shown
-        low, high = interval_around(value, width * min(half_width, 1.0) + rounding, lower, upper)
+        if outcome.interval is not None:
+            value = self.shown if outcome.source == "failed" else lower + width * outcome.value
+            low = max(lower, lower + width * outcome.interval[0] - rounding)
+            high = min(upper, lower + width * outcome.interval[1] + rounding)
+            value = min(max(value, low), high)
+        else:
+            value = lower + width * outcome.value if outcome.source == "holdout" else self.shown
+            low, high = interval_around(value, width * min(half_width, 1.0) + rounding, lower, upper)
         return Entry(
             query=outcome.asked,
             key=self.key or "",
@@ -76,6 +82,7 @@ class Question:
             remaining=remaining,
             lower=lower,
             upper=upper,
+            risk=outcome.risk,
         )
 
     def answer(self, entry: Entry, repeated: bool, about: Literal["question", "best"]) -> Answer:

@@ -20,8 +20,9 @@ from thresholdout.fingerprint import (
     part,
     table_digest,
 )
+from thresholdout.mechanisms.base import Known
 from thresholdout.overlap import check_disjoint, check_groups
-from thresholdout.queries import unit_mean
+from thresholdout.queries import unit_mean, unit_records
 from thresholdout.record_labels import aligned, record_labels
 from thresholdout.rows import membership_keys, record_hashes, row_hashes
 
@@ -129,13 +130,28 @@ class Records:
         """Apply a question to the training part, and return how to apply it to the holdout."""
         return query(*self.train), lambda: query(*handed_out(self.holdout))
 
-    def train_mean(self, values: object, bounds: tuple[float, float]) -> float:
-        """Return the mean of training values in units of the range; a number stands for itself."""
+    def train_mean(
+        self, values: object, bounds: tuple[float, float], binary: bool | None = None
+    ) -> tuple[float, Known]:
+        """Return the mean of training values in units of the range, and what they say about the holdout's.
+
+        Parameters
+        ----------
+        values : array-like or float
+            One value for each training record; a number stands for their mean.
+        bounds : tuple of float
+            The range.
+        binary : bool, optional
+            Whether the holdout's values are ends of the range, or coins; by default if all training values are.
+        """
         if isinstance(values, (int, float, np.number)) and not isinstance(values, bool):
-            return unit_mean([values], 1, bounds, "train_values")
+            return unit_mean([values], 1, bounds, "train_values"), Known(binary=bool(binary))
         if self._train is not None:
             values = aligned(values, self.train_labels, "train_values")
-        return unit_mean(values, self.train_size, bounds, "train_values")
+        records = unit_records(values, self.train_size, bounds, "train_values")
+        mean = records.exact_mean().mean()
+        ends = records.ones() is not None if binary is None else binary
+        return mean, Known(None if ends else float(np.var(records.unit())), ends)
 
     def ordered(self, values: object, argument: str) -> object:
         """Return per-record values of the holdout in its order; see `thresholdout.record_labels.aligned`."""

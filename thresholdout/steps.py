@@ -45,16 +45,16 @@ def failure_share(failures: int, asked: int, queries: int | None) -> float:
     Returns
     -------
     float
-        ``FAILURES 2^-f m^-f`` for declared m, ``FAILURES 2^-f prod 6/(pi i)^2 >= FAILURES 2^-f (6/(pi asked)^2)^f``
-        otherwise; the shares of all arrangements have a sum of at most ``FAILURES``.
+        ``FAILURES (4 m)^-f`` for declared m, ``FAILURES 4^-f prod 6/(pi i)^2 >= FAILURES 4^-f (6/(pi asked)^2)^f``
+        otherwise; the shares of all arrangements, of errors and interrupts, have a sum of at most ``FAILURES``.
 
     Examples
     --------
-    >>> failure_share(1, 10, 1000) == FAILURES / 2000
+    >>> failure_share(1, 10, 1000) == FAILURES / 4000
     True
     """
     one = 1.0 / queries if queries is not None else 6.0 / (math.pi * asked) ** 2 * (1.0 - 2.0**-50)
-    return FAILURES * (0.5 * one) ** failures
+    return FAILURES * (0.25 * one) ** failures
 
 
 Worth: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
@@ -119,9 +119,9 @@ class Steps:
         """Return how many questions have failed."""
         return parted_state(self._ledger.state(self._id))[0]
 
-    def read(self, values: object, n: int, limits: tuple[float, float], argument: str) -> Any:
+    def read(self, values: object, n: int, question: Question, argument: str) -> Any:
         """Check the holdout's values and return what the mechanism needs of them."""
-        return self._mechanism.read(values, n, limits, argument)
+        return self._mechanism.read(values, n, question.limits, argument, question.known)
 
     def find(self, question: Question) -> Answer | None:
         """Return the answer that the question's key has already; nothing is computed or charged.
@@ -147,8 +147,8 @@ class Steps:
         question : Question
             What is asked.
         compute : callable
-            Returns what the mechanism needs. Its warnings are not shown, and of its errors only the type: their texts
-            could show records.
+            Returns what the mechanism needs. Its warnings are not shown, nor the texts and types of its errors, which
+            could show records; only whether it was an interrupt.
         worth : callable
             Tells what answers are worth.
 
@@ -172,7 +172,7 @@ class Steps:
             with silence():
                 found = compute()
         except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
-            failed, interrupted = type(error).__name__, isinstance(error, KeyboardInterrupt)
+            interrupted = isinstance(error, KeyboardInterrupt)
         else:
             return self.answer(question, found, worth())
         entry, repeated = self._fail(question, worth())
@@ -184,8 +184,8 @@ class Steps:
             return self._told(question, entry, repeated)
         raise InputError(
             argument,
-            f"{failed} on the holdout, though not on the training part (its message could show records); charged as "
-            "an answer from the holdout",
+            "it failed on the holdout, though not on the training part (how could show records); charged as an answer "
+            "from the holdout",
             "a question that works on both parts",
         )
 
@@ -216,10 +216,12 @@ class Steps:
             state, outcome = step(before)
             failures += failed
             half_width = outcome.half_width
-            if failures:
-                half_width = self._after_failures(failures, outcome, question.spread, for_share)
+            if outcome.interval is not None:
+                half_width = math.inf  # the mechanism's own interval stands, also after failures
+            elif failures:
+                half_width = self._after_failures(failures, outcome, question.known.spread, for_share)
             elif half_width is None or certificate.chosen is None:
-                half_width = _width(certificate, outcome, question.spread)
+                half_width = _width(certificate, outcome, question.known.spread)
             entry = question.entry(outcome, half_width, self._mechanism.remaining(state))
             return joined_state(failures, state.to_text()), entry
 

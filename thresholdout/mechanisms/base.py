@@ -6,12 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from thresholdout.errors import BudgetExhausted
 from thresholdout.noise import NoiseSource
 
-__all__ = ["Mechanism", "MechanismState", "Outcome", "Past", "Source"]
+__all__ = ["UNKNOWN", "Known", "Mechanism", "MechanismState", "Outcome", "Past", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,33 @@ class MechanismState(Protocol):
 StateT = TypeVar("StateT", bound=MechanismState)
 ValuesT = TypeVar("ValuesT")
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a question's values before the holdout is looked at.
+
+    Attributes
+    ----------
+    variance : float or None
+        Of the training records' values, in units of the range; ``None`` for that of a coin with their mean.
+    binary : bool
+        Whether every value is 0 or 1: by the metric, by declaration, or because all training values are.
+    spread : float
+        How much wider than a mean of independent values a statistic that is no mean fluctuates; 1 for means.
+
+    Examples
+    --------
+    >>> Known(binary=True)
+    Known(variance=None, binary=True, spread=1.0)
+    """
+
+    variance: float | None = None
+    binary: bool = False
+    spread: float = 1.0
+
+
+UNKNOWN: Final = Known()
+"""Nothing."""
+
 Source = Literal["train", "holdout", "failed"]
 """Where an answer comes from; "failed" for a question that could not be computed on the holdout."""
 
@@ -75,6 +102,11 @@ class Outcome:
         confidence; ``None`` where a certificate says it.
     about : {"question", "best"}
         What value and half-width are about: the question that was asked, or the best question so far.
+    interval : tuple of float or None
+        The certified interval, in units of the range, where the mechanism proves one; it then stands instead of a
+        half-width, also after failures.
+    risk : float or None
+        Natural logarithm of the risk that is left, where the mechanism has such a number.
     """
 
     value: float
@@ -84,6 +116,7 @@ class Outcome:
     half_width: float | None = None
     about: Literal["question", "best"] = "question"
     interval: tuple[float, float] | None = None
+    risk: float | None = None
 
 
 class Mechanism(ABC, Generic[StateT, ValuesT]):
@@ -100,12 +133,17 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     name: ClassVar[str]
     """How the mechanism is called in plans, ledgers and messages."""
 
+    statistics: ClassVar[bool] = False
+    """Whether `step` also takes a `Statistic`, a number in units of the range, instead of what `read` returns."""
+
     @abstractmethod
     def start(self, noise: NoiseSource) -> StateT:
         """Return the state before the first query."""
 
     @abstractmethod
-    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> ValuesT:
+    def read(
+        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
+    ) -> ValuesT:
         """Check the holdout's per-record values and return what `step` needs of them. Secret.
 
         Parameters
@@ -118,6 +156,8 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
             The declared range, checked by `thresholdout.queries.check_bounds`.
         argument : str
             How error messages call the values.
+        known : Known
+            What the training part and the declaration say about the values.
 
         Raises
         ------

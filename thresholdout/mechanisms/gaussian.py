@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms.base import Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.precision import check_count, check_grid, check_number
 from thresholdout.noise import NoiseSource
 from thresholdout.queries import ExactMean, record_rounding, unit_total
@@ -312,7 +312,9 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
         """Return the state before the first question; nothing is drawn."""
         return GaussianState(0, 0)
 
-    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> ExactMean:
+    def read(
+        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
+    ) -> ExactMean:
         """Check per-record values and return their exact mean; see `thresholdout.queries.unit_total`."""
         return unit_total(values, n, bounds, argument)
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms.base import Mechanism, Outcome, Past, Source
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past, Source
 from thresholdout.mechanisms.description import FixedQuestion, choice_nats, index_nats
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters
 from thresholdout.mechanisms.parts import equal_groups, group_numbers, shuffled
@@ -266,7 +266,9 @@ class GuessAndCheck(Mechanism[GuessAndCheckState, UnitRecords]):
         guess = "" if self._guess is None else self._guess.start(noise).to_text()
         return GuessAndCheckState(0, 0, 0.0, guess)
 
-    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> UnitRecords:
+    def read(
+        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
+    ) -> UnitRecords:
         """Check per-record values and keep them, rounded to the grid on which their sums are exact."""
         return unit_records(values, n, bounds, argument)
 

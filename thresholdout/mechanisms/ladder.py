@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.description import FixedQuestion, choice_nats, index_nats
 from thresholdout.mechanisms.precision import check_count, check_number
 from thresholdout.noise import NoiseSource
@@ -190,7 +190,9 @@ class Ladder(Mechanism[LadderState, ExactMean]):
         """Return the state before the first question; nothing is drawn."""
         return LadderState(0, 0, 0, 0.0)
 
-    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> ExactMean:
+    def read(
+        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
+    ) -> ExactMean:
         """Check per-record values and return their exact mean; see `thresholdout.queries.unit_total`."""
         return unit_total(values, n, bounds, argument)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.parts import equal_groups, shuffled
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
@@ -151,7 +151,9 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
         """Return the state before the first question; nothing is drawn."""
         return SplittingState(0)
 
-    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> UnitRecords:
+    def read(
+        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
+    ) -> UnitRecords:
         """Check per-record values and keep them, rounded to the grid on which their sums are exact."""
         return unit_records(values, n, bounds, argument)
 

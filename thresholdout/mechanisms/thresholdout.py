@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.precision import (
     check_count,
     check_grid,
@@ -236,6 +236,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     """
 
     name: ClassVar[str] = "thresholdout"
+    statistics: ClassVar[bool] = True
 
     def __init__(self, parameters: ThresholdoutParameters) -> None:
         self.parameters = parameters
@@ -252,7 +253,9 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
         """Draw the first threshold."""
         return ThresholdoutState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
 
-    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str) -> float:
+    def read(
+        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
+    ) -> float:
         """Check per-record values and return their mean; see `thresholdout.queries.unit_mean`."""
         return unit_mean(values, n, bounds, argument)
 

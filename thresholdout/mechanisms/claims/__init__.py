@@ -2,7 +2,7 @@
 
 from thresholdout.mechanisms.claims.mechanism import Claims
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.reading import Known, Reading
+from thresholdout.mechanisms.claims.reading import Reading
 from thresholdout.mechanisms.claims.state import ClaimsState
 
-__all__ = ["Claims", "ClaimsParameters", "ClaimsState", "Known", "Reading"]
+__all__ = ["Claims", "ClaimsParameters", "ClaimsState", "Reading"]

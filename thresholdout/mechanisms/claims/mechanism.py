@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import ClassVar, Final
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import Mechanism, Outcome
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
@@ -33,7 +33,7 @@ from thresholdout.mechanisms.claims.interval import (
     ones,
 )
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.reading import Known, Reading, grid_steps, grid_value, read_values, variance_of
+from thresholdout.mechanisms.claims.reading import Reading, grid_steps, grid_value, read_values, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_window, search
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.precision import check_count
@@ -41,7 +41,6 @@ from thresholdout.noise import NoiseSource
 
 __all__ = ["Claims"]
 
-_UNKNOWN: Final = Known()
 _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
 _COARSEST: Final = -1
@@ -65,6 +64,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
     Examples
     --------
+    >>> from thresholdout.mechanisms import Known
     >>> from thresholdout.noise import SeededNoise
     >>> mechanism, noise = Claims(ClaimsParameters(queries=100), n=1000), SeededNoise(0)
     >>> values = mechanism.read([1] * 940 + [0] * 60, 1000, (0, 1), "values", Known(binary=True))
@@ -74,6 +74,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
     """
 
     name: ClassVar[str] = "thresholdout"
+    statistics: ClassVar[bool] = True
 
     def __init__(self, parameters: ClaimsParameters, n: int) -> None:
         self.parameters = parameters
@@ -91,7 +92,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         return ClaimsState(log_risk, 0, 0, 0, exponent, _edge(exponent, noise), Memory())
 
     def read(
-        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = _UNKNOWN
+        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
         """Check per-record values and reduce them to a count or an exact mean."""
         return read_values(values, n, bounds, argument, known)
@@ -137,6 +138,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             hits=state.hits,
             asked=after.asked,
             interval=(low, high),
+            risk=after.log_risk,
         )
 
     def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
@@ -153,7 +155,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             _edge(state.exponent, noise),
             state.memory,
         )
-        return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0))
+        return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=after.log_risk)
 
     def refusal(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
@@ -197,7 +199,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         most = self.parameters.at_most
         if most is None:
             return
-        level = state.log_risk + math.log1p(-window.share - RAISED)
+        level = state.log_risk + math.log1p(-window.share - 2.0 * RAISED)
         low, high = claim.interval(window.lo, window.hi, level, scales)
         if high - low > 2.0 * most:
             raise BudgetExhausted("width", state.asked, state.asked)

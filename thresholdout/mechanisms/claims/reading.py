@@ -6,33 +6,13 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from thresholdout.mechanisms.base import Known
 from thresholdout.noise import NoiseSource
 from thresholdout.queries import ExactMean, UnitRecords, unit_records
 
-__all__ = ["Known", "Reading", "grid_steps", "grid_value", "read_values", "variance_of"]
+__all__ = ["Reading", "grid_steps", "grid_value", "read_values", "variance_of"]
 
 _FINE: Final = 64  # steps in a standard deviation, at least
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of a question's values before the holdout is looked at.
-
-    Attributes
-    ----------
-    variance : float or None
-        Of the training records' values, in units of the range; ``None`` for that of a coin with their mean.
-    binary : bool
-        Whether every value is 0 or 1: by the metric, by declaration, or because all training values are.
-
-    Examples
-    --------
-    >>> Known(binary=True)
-    Known(variance=None, binary=True)
-    """
-
-    variance: float | None = None
-    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 The rule of PROOFS.md, "The risk that is left", with the letters *confirmed*, *above*, *below* and *raised*. At a claim
 with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed* leaves
-``w = R (1 - pi - RAISED)``, the level of the claim; RAISED of it is kept for a question that fails on the holdout. What
+``w = R (1 - pi - 2 RAISED)``, the level of the claim; RAISED of it is kept for a question that fails on the holdout, and
+as much for one that is interrupted. What
 is learned from a direction without noise (K is known to be beyond the edge) narrows the range in which K can be; a
 direction that is impossible then keeps nothing, and a claim that covers the whole range needs no test.
 
@@ -22,7 +23,7 @@ from thresholdout.mechanisms.claims.interval import Letter
 __all__ = ["RAISED", "Found", "Window", "first_window", "search"]
 
 RAISED: Final = 2.0**-20
-"""Share of the risk that is kept for a question that fails on the holdout."""
+"""Share of the risk that is kept for a question that fails on the holdout, and as much for one that is interrupted."""
 
 _ROUNDING: Final = 1e-12  # taken from the logarithm of every share; sums of shares are then at most 1
 _AGAIN: Final = 0.15  # share of the risk for directions after the first
@@ -142,9 +143,9 @@ def search(
         if letters >= _MOST_LETTERS:
             lo, hi, covers = bottom, top, True
         if covers and (exact or (lo <= 0 and hi >= steps)):
-            level = risk + math.log1p(-RAISED) - _ROUNDING
+            level = risk + math.log1p(-2.0 * RAISED) - _ROUNDING
             return Found(lo, hi, level, level, letters)
-        level = risk + math.log1p(-share - RAISED) - _ROUNDING
+        level = risk + math.log1p(-share - 2.0 * RAISED) - _ROUNDING
         letter = ask(lo, hi, level)
         if letter == "confirmed":
             risk = level
