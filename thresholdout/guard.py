@@ -18,7 +18,7 @@ from thresholdout.errors import InputError
 from thresholdout.fingerprint import Part, handed_out
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
-from thresholdout.mechanisms import SparseVector
+from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
@@ -43,7 +43,7 @@ from thresholdout.question import Question
 from thresholdout.records import Origin, Records, content_hashes
 from thresholdout.sharing import Handle, Shared
 from thresholdout.standing import check_standing
-from thresholdout.statistics import Statistic, get_score
+from thresholdout.statistics import Statistic, disclosure_nats, get_score
 from thresholdout.steps import FAILURES, Steps, Worth
 from thresholdout.weights import Weights
 
@@ -239,6 +239,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         bounds: tuple[float, float] = (0.0, 1.0),
         name: str = "",
         key: str | None = None,
+        binary: bool | None = None,
     ) -> Answer:
         """Ask one question.
 
@@ -257,6 +258,10 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         key : str, optional
             Identity of the question. Asking again with the same key gives the same answer and costs nothing, also
             after a crash.
+        binary : bool, optional
+            Whether every value is one end of the range or the other, as that of a prediction that is right or wrong:
+            limits are exact binomial ones then. By default it is when all training values are. A holdout value in
+            between becomes a coin with that mean.
 
         Returns
         -------
@@ -283,14 +288,16 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         if not callable(train_values):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
-            question = Question(self._records.train_mean(train_values, limits), limits, name, key)
+            mean, known = self._records.train_mean(train_values, limits, binary)
+            question = Question(mean, limits, name, key, known)
             holdout_values = self._records.ordered(holdout_values, "holdout_values")
-            read = self._steps.read(holdout_values, self.n, limits, "holdout_values")
+            read = self._steps.read(holdout_values, self.n, question, "holdout_values")
             return self._steps.answer(question, read, self._worth())
         if holdout_values is not None:
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self._records.apply(train_values)
-        question = Question(self._records.train_mean(values, limits), limits, name, key)
+        mean, known = self._records.train_mean(values, limits, binary)
+        question = Question(mean, limits, name, key, known)
         return self._look("train_values", question, on_holdout)
 
     def _look(
@@ -304,10 +311,10 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         def read() -> Any:
             values = self._records.ordered(on_holdout(), argument)
             try:
-                return self._steps.read(values, self.n, question.limits, argument)
+                return self._steps.read(values, self.n, question, argument)
             except InputError:
                 inside = clipped(values, self.n, question.limits, argument, missing)
-                return self._steps.read(inside, self.n, question.limits, argument)
+                return self._steps.read(inside, self.n, question, argument)
 
         return self._steps.look(argument, question, read, self._worth)
 
@@ -370,7 +377,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         limits = chosen.bounds
         if weights is not None:
             values, limits = weights.on_train(values, chosen.bounds)
-        question = Question(self._records.train_mean(values, limits), limits, chosen.name, key)
+        mean, known = self._records.train_mean(values, limits)
+        question = Question(mean, limits, chosen.name, key, known)
 
         worst = limits[0] if chosen.greater_is_better else limits[1]
 
@@ -389,7 +397,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         chosen = get_score(metric)
         check_direction(self._parameters, chosen)
         self._records.labelled()
-        if isinstance(chosen, Statistic) and not isinstance(self._mechanism, SparseVector):
+        if isinstance(chosen, Statistic) and not self._mechanism.statistics:
             seen = f"{chosen.name!r}, which is no mean over records, asked of {self._mechanism.name}"
             raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
         if isinstance(chosen, Statistic) and sample_weight is not None:
@@ -405,13 +413,14 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             return min(1.0, max(0.0, (statistic_value - lower) / (upper - lower)))
 
         spread = statistic.spread(labels, self.dependence)
-        question = Question(unit(value), statistic.bounds, statistic.name, key, spread)
-        return self._steps.look(
-            "estimator",
-            question,
-            lambda: unit(float(statistic.of(estimator, *handed_out(self._records.holdout)))),
-            self._worth,
-        )
+        known = Known(spread=spread, shown=disclosure_nats(statistic, self._records.labelled()[0][1], labels))
+        question = Question(unit(value), statistic.bounds, statistic.name, key, known)
+
+        def on_holdout() -> Any:
+            protected = statistic.of(estimator, *handed_out(self._records.holdout))
+            return self._steps.statistic(unit(float(protected)), known)
+
+        return self._steps.look("estimator", question, on_holdout, self._worth)
 
     def scorer(
         self,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from thresholdout.answer import Answer, Source
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.ledger.checks import check_repeat
-from thresholdout.mechanisms import Ladder, Mechanism, Outcome
+from thresholdout.mechanisms import Known, Ladder, Mechanism, Outcome
 from thresholdout.silence import silence
 from thresholdout.standing import joined_state, parted_state
 
@@ -122,6 +122,10 @@ class Steps:
     def read(self, values: object, n: int, question: Question, argument: str) -> Any:
         """Check the holdout's values and return what the mechanism needs of them."""
         return self._mechanism.read(values, n, question.limits, argument, question.known)
+
+    def statistic(self, value: float, known: Known) -> Any:
+        """Return what the mechanism needs of a statistic that is no mean."""
+        return self._mechanism.statistic(value, known)
 
     def find(self, question: Question) -> Answer | None:
         """Return the answer that the question's key has already; nothing is computed or charged.

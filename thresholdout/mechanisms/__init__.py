@@ -7,13 +7,14 @@ stored.
 
 from __future__ import annotations
 
-from thresholdout.mechanisms.base import Mechanism, MechanismState, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, MechanismState, Outcome, Past
 from thresholdout.mechanisms.catalogue import (
     Parameters,
     build_mechanism,
     parameters_from_json,
     parameters_to_json,
 )
+from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
@@ -32,13 +33,18 @@ from thresholdout.mechanisms.thresholdout import (
 
 __all__ = [
     "DWORK_RATIOS",
+    "UNKNOWN",
     "ZHAO_RATIOS",
+    "Claims",
+    "ClaimsParameters",
+    "ClaimsState",
     "GaussianGuard",
     "GaussianParameters",
     "GaussianState",
     "GuessAndCheck",
     "GuessAndCheckParameters",
     "GuessAndCheckState",
+    "Known",
     "Ladder",
     "LadderParameters",
     "LadderState",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
-from thresholdout.errors import BudgetExhausted
+from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.noise import NoiseSource
 
 __all__ = ["UNKNOWN", "Known", "Mechanism", "MechanismState", "Outcome", "Past", "Source"]
@@ -52,6 +52,7 @@ class MechanismState(Protocol):
 StateT = TypeVar("StateT", bound=MechanismState)
 ValuesT = TypeVar("ValuesT")
 
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of a question's values before the holdout is looked at.
@@ -64,16 +65,20 @@ class Known:
         Whether every value is 0 or 1: by the metric, by declaration, or because all training values are.
     spread : float
         How much wider than a mean of independent values a statistic that is no mean fluctuates; 1 for means.
+    shown : float
+        Code length in nats of what the spread shows of the holdout's labels (the number of records of each class); 0
+        where it shows nothing.
 
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, spread=1.0)
+    Known(variance=None, binary=True, spread=1.0, shown=0.0)
     """
 
     variance: float | None = None
     binary: bool = False
     spread: float = 1.0
+    shown: float = 0.0
 
 
 UNKNOWN: Final = Known()
@@ -134,7 +139,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     """How the mechanism is called in plans, ledgers and messages."""
 
     statistics: ClassVar[bool] = False
-    """Whether `step` also takes a `Statistic`, a number in units of the range, instead of what `read` returns."""
+    """Whether it answers questions about statistics that are no means."""
 
     @abstractmethod
     def start(self, noise: NoiseSource) -> StateT:
@@ -164,6 +169,17 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         InputError
             When the length is wrong, or a value is missing, infinite or out of range.
         """
+
+    def statistic(self, value: float, known: Known) -> ValuesT:
+        """Return what `step` needs of a statistic that is no mean, from its holdout value in units of the range.
+
+        Raises
+        ------
+        InputError
+            Where the mechanism answers questions about means only.
+        """
+        seen = f"a statistic that is no mean over records, asked of {self.name}"
+        raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
 
     @abstractmethod
     def step(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
@@ -213,6 +229,10 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     @abstractmethod
     def remaining(self, state: StateT) -> int | None:
         """Return how many more answers from the holdout there are at most; ``None`` without a limit. Public."""
+
+    def log_risk(self, state: StateT) -> float | None:
+        """Return the natural logarithm of the risk that is left; ``None`` where there is no such number. Public."""
+        return None
 
     def epsilon(self, n: int) -> float:
         """Bound the differential privacy of the whole interaction about means of n records, in nats.

@@ -253,11 +253,13 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
         """Draw the first threshold."""
         return ThresholdoutState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
 
-    def read(
-        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
-    ) -> float:
+    def read(self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN) -> float:
         """Check per-record values and return their mean; see `thresholdout.queries.unit_mean`."""
         return unit_mean(values, n, bounds, argument)
+
+    def statistic(self, value: float, known: Known) -> float:
+        """Return the value: it is compared as a mean is."""
+        return value
 
     def step(
         self, state: ThresholdoutState, train: float, holdout: float, noise: NoiseSource

@@ -19,12 +19,14 @@ from collections.abc import Callable
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.metrics import Metric, get_metric
 from thresholdout.statistics.classification import balanced_accuracy, f1, roc_auc
+from thresholdout.statistics.disclosure import disclosure_nats
 from thresholdout.statistics.regression import median_absolute_error, r2
 from thresholdout.statistics.statistic import Statistic
 
 __all__ = [
     "Statistic",
     "balanced_accuracy",
+    "disclosure_nats",
     "f1",
     "get_score",
     "get_statistic",

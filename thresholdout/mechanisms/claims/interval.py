@@ -42,6 +42,7 @@ __all__ = [
     "MeanTest",
     "Noise",
     "Scales",
+    "better",
     "entropy",
     "hoeffding",
     "ones",
@@ -194,6 +195,11 @@ def entropy(steps: int, effective: float) -> Limit:
     return lambda lo, level, scales: noisy_entropy_lower(
         (lo - 0.5) / steps, effective, level, tuple(steps * scale for scale in scales), steps
     )
+
+
+def better(first: Limit, second: Limit) -> Limit:
+    """Return the larger of two lower limits: each is valid for the same event, so their maximum is."""
+    return lambda lo, level, scales: max(first(lo, level, scales), second(lo, level, scales))
 
 
 def hoeffding(steps: int, records: float) -> Limit:

@@ -15,6 +15,7 @@ empirical approaches to adaptive data analysis", AISTATS 2020, for guesses that 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Final
 
@@ -28,16 +29,18 @@ from thresholdout.mechanisms.claims.interval import (
     Letter,
     MeanTest,
     Scales,
+    better,
     entropy,
     hoeffding,
     ones,
 )
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.reading import Reading, grid_steps, grid_value, read_values, variance_of
+from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_window, search
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
+from thresholdout.queries import UnitRecords
 
 __all__ = ["Claims"]
 
@@ -79,9 +82,9 @@ class Claims(Mechanism[ClaimsState, Reading]):
     def __init__(self, parameters: ClaimsParameters, n: int) -> None:
         self.parameters = parameters
         self._n = check_count("n", n)
-        self._effective = parameters.effective or n / (parameters.inflation or 1.0)
+        self._hoeffding = n / parameters.inflation
+        self._effective = parameters.effective or self._hoeffding
         self._training = parameters.train_records or self._effective
-        self._plain = parameters.effective is None and parameters.inflation is None
         self._queries = math.inf if parameters.queries is None else parameters.queries
         self._budget = math.inf if parameters.budget is None else parameters.budget
 
@@ -97,6 +100,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """Check per-record values and reduce them to a count or an exact mean."""
         return read_values(values, n, bounds, argument, known)
 
+    def statistic(self, value: float, known: Known) -> Reading:
+        """Return a reading of a statistic; its claims are tested like those about a mean with a larger inflation."""
+        return Reading(value, known)
+
     def step(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[ClaimsState, Outcome]:
@@ -106,12 +113,15 @@ class Claims(Mechanism[ClaimsState, Reading]):
             raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
+        paid = state.shown or holdout.known.shown == 0.0  # otherwise a refusal would show the labels for nothing
+        state = _disclosed(state, holdout.known)
         made, variance = self._forecast(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
         window = self._window(state, made, claim.steps)
         state = self._quieter(state, variance, noise)
         scales = self._scales(state.exponent)
-        self._check_width(state, window, claim, scales)
+        if paid:
+            self._check_width(state, window, claim, scales)
         edge = state.edge
 
         def ask(lo: int, hi: int, log_level: float) -> Letter:
@@ -123,14 +133,14 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
         found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales))
         low, high = claim.interval(found.lo, found.hi, found.log_level, scales)
-        after = ClaimsState(
-            found.log_risk,
-            state.asked + 1,
-            state.hits + (found.letters > 0),
-            state.letters + found.letters,
-            state.exponent,
-            edge,
-            _learned(state.memory, made, found, claim.steps),
+        after = replace(
+            state,
+            log_risk=found.log_risk,
+            asked=state.asked + 1,
+            hits=state.hits + (found.letters > 0),
+            letters=state.letters + found.letters,
+            edge=edge,
+            memory=_learned(state.memory, made, found, claim.steps),
         )
         return after, Outcome(
             value=_told(made, found, low, high, claim.steps),
@@ -146,14 +156,13 @@ class Claims(Mechanism[ClaimsState, Reading]):
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
-        after = ClaimsState(
-            state.log_risk + math.log(RAISED) - 1e-12,
-            state.asked + 1,
-            state.hits + 1,
-            state.letters + 1,
-            state.exponent,
-            _edge(state.exponent, noise),
-            state.memory,
+        after = replace(
+            state,
+            log_risk=state.log_risk + math.log(RAISED) - 1e-12,
+            asked=state.asked + 1,
+            hits=state.hits + 1,
+            letters=state.letters + 1,
+            edge=_edge(state.exponent, noise),
         )
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=after.log_risk)
 
@@ -173,6 +182,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """Return how many more answers from the holdout there are; ``None`` without a budget."""
         return None if self.parameters.budget is None else self.parameters.budget - state.hits
 
+    def log_risk(self, state: ClaimsState) -> float:
+        """Return the natural logarithm of the risk that is left."""
+        return state.log_risk
+
     def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Forecast, float]:
         """Forecast the holdout value of a question with this training value."""
         inside = (train * self._training + 1.0) / (self._training + 2.0)
@@ -181,15 +194,16 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
     def _claim(self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource) -> Claim:
         """Return how claims about this question are tested."""
-        if self._plain and holdout.known.binary:
+        known, means = holdout.known, isinstance(holdout.values, UnitRecords)
+        if means and self.parameters.independent and known.binary:
             return MeanTest(self._n, holdout.count(noise), ones(self._n))
         steps = grid_steps(made.deviation)
-        if self._plain:
-            return BetTest(steps, holdout.values.unit(), variance)
-        value = grid_value(holdout.values.exact_mean(), steps)
-        if self.parameters.inflation is not None:
-            return MeanTest(steps, value, hoeffding(steps, self._effective))
-        return MeanTest(steps, value, entropy(steps, self._effective))
+        if means and self.parameters.independent:
+            return BetTest(steps, holdout.records.unit(), variance)
+        limit = hoeffding(steps, self._hoeffding / known.spread**2)
+        if means and self.parameters.effective is not None:
+            limit = better(entropy(steps, self.parameters.effective), limit)
+        return MeanTest(steps, holdout.on_grid(steps), limit)
 
     def _window(self, state: ClaimsState, made: Forecast, steps: int) -> Window:
         return first_window(made.mean * steps, made.deviation * steps, steps, state.asked, self.parameters.queries)
@@ -214,9 +228,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         exponent = self._exponent(variance)
         if exponent >= state.exponent:
             return state
-        return ClaimsState(
-            state.log_risk, state.asked, state.hits, state.letters, exponent, _edge(exponent, noise), state.memory
-        )
+        return replace(state, exponent=exponent, edge=_edge(exponent, noise))
 
     def _scales(self, exponent: int) -> Scales:
         """Return the scales of the noises in an edge of a test, in units of the range."""
@@ -234,6 +246,13 @@ class Claims(Mechanism[ClaimsState, Reading]):
             return 0, 0
         scale = _scale(exponent + 1)
         return noise.laplace(scale), noise.laplace(scale)
+
+
+def _disclosed(state: ClaimsState, known: Known) -> ClaimsState:
+    """Pay, once, for what widths show of the holdout's labels: a letter with its own share of the risk."""
+    if known.shown == 0.0 or state.shown:
+        return state
+    return replace(state, log_risk=state.log_risk - known.shown * (1.0 + 1e-12) - 1e-12, shown=True)
 
 
 def _scale(exponent: int) -> Fraction:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from thresholdout.errors import InputError
 from thresholdout.mechanisms.precision import check_count, check_number
 
 __all__ = ["ClaimsParameters"]
@@ -30,10 +29,10 @@ class ClaimsParameters:
         Scale of the Laplace noise in the edges of a claim, in standard deviations of the holdout's value (rounded down
         to a power of two of the range; twice that in each test). 0 for none, which is guess and check.
     effective : float or None
-        N of the kl limits, for records that depend on each other; ``None`` for independent records, whose limits for
-        values that are 0 or 1 are exact binomial ones.
-    inflation : float or None
-        Lambda of a model without N; limits are Hoeffding's then. At most one of both.
+        N of the kl limits, for records that depend on each other and have such a number; ``None`` otherwise.
+    inflation : float
+        Lambda of the dependence between records, at least 1; exactly 1, without N, stands for independent records,
+        whose limits are exact binomial ones for values that are 0 or 1, and bets for others.
     train_records : float or None
         Effective number of training records, which says how far holdout and training values are apart; ``None`` for
         as many as there are in the holdout.
@@ -50,7 +49,7 @@ class ClaimsParameters:
     at_most: float | None = None
     noise: float = 0.05
     effective: float | None = None
-    inflation: float | None = None
+    inflation: float = 1.0
     train_records: float | None = None
 
     def __post_init__(self) -> None:
@@ -70,8 +69,10 @@ class ClaimsParameters:
             value = getattr(self, name)
             if value is not None:
                 fix(name, check_number(name, value, 0.0, 1e15, "a positive number of records"))
-        if self.inflation is not None:
-            below = math.nextafter(1.0, 0.0)
-            fix("inflation", check_number("inflation", self.inflation, below, 1e15, "a number of at least 1"))
-            if self.effective is not None:
-                raise InputError("inflation", self.inflation, "one of effective= and inflation=, not both")
+        least = math.nextafter(1.0, 0.0)
+        fix("inflation", check_number("inflation", self.inflation, least, 1e15, "a number of at least 1"))
+
+    @property
+    def independent(self) -> bool:
+        """Whether the records are independent."""
+        return self.effective is None and self.inflation == 1.0

@@ -21,14 +21,26 @@ class Reading:
 
     Attributes
     ----------
-    values : UnitRecords
-        The values, on a grid.
+    values : UnitRecords or float
+        The values, on a grid; a number for a statistic that is no mean.
     known : Known
         What was known of them.
     """
 
-    values: UnitRecords = field(repr=False)
+    values: UnitRecords | float = field(repr=False)
     known: Known
+
+    @property
+    def records(self) -> UnitRecords:
+        """The values of a question about a mean."""
+        assert isinstance(self.values, UnitRecords)
+        return self.values
+
+    def on_grid(self, steps: int) -> int:
+        """Return the mean, or the statistic, in steps of a grid: the nearest, upwards from the middle."""
+        if isinstance(self.values, UnitRecords):
+            return grid_value(self.values.exact_mean(), steps)
+        return math.floor(self.values * steps + 0.5)
 
     def count(self, noise: NoiseSource) -> int:
         """Return the number of ones; values that should be 0 or 1 and are not become coins with that expectation.
@@ -43,8 +55,8 @@ class Reading:
         >>> reading.count(SeededNoise(0)) in (1, 2, 3)
         True
         """
-        count = self.values.ones()
-        return self.values.tossed(noise).total if count is None else count
+        count = self.records.ones()
+        return self.records.tossed(noise).total if count is None else count
 
 
 def read_values(values: object, n: int, bounds: tuple[float, float], argument: str, known: Known) -> Reading:

@@ -2,10 +2,10 @@
 
 The rule of PROOFS.md, "The risk that is left", with the letters *confirmed*, *above*, *below* and *raised*. At a claim
 with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed* leaves
-``w = R (1 - pi - 2 RAISED)``, the level of the claim; RAISED of it is kept for a question that fails on the holdout, and
-as much for one that is interrupted. What
-is learned from a direction without noise (K is known to be beyond the edge) narrows the range in which K can be; a
-direction that is impossible then keeps nothing, and a claim that covers the whole range needs no test.
+``w = R (1 - pi - 2 RAISED)``, the level of the claim; RAISED of it is kept for a question that fails on the holdout,
+and as much for one that is interrupted. What is learned from a direction without noise (K is known to be beyond the
+edge) narrows the range in which K can be; a direction that is impossible then keeps nothing, and a claim that covers
+the whole range needs no test.
 
 After a direction the claims grow until they reach the value, and are then cut into thirds until the answer is about as
 narrow as it would have been.
