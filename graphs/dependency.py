@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.colouring import colouring_inflation
+from graphs.colouring import colouring_inflation, greedy_colouring
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.layout import GraphLike, read_graph
 from graphs.model import Adversary, DependenceModel
@@ -97,6 +97,10 @@ class DependencyGraph(DependenceModel):
             return colouring_inflation(self._edges, self._component)
         sizes = np.bincount(self._component).astype(np.int64)
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-51)
+
+    def effective_records(self) -> float:
+        """Return n over the number of colours of a colouring: records of one colour are independent."""
+        return self.n / (int(greedy_colouring(self._edges, self.n).max()) + 1)
 
     @cached_property
     def _component(self) -> IntArray:

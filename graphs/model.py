@@ -271,6 +271,30 @@ class DependenceModel(ABC):
             raise RouteUnavailable(method, "it holds for means of per-record values only", others)
         return min(max(self._inflation(method), 1.0), float(self.n))
 
+    def effective_records(self) -> float | None:
+        """Return how many independent records fluctuate no less, in the sense of relative entropy.
+
+        Returns
+        -------
+        float or None
+            N, at most n, such that ``ln E exp(u q(X)) <= N ln(1 - p + p e^(u/N))`` for every fixed mean q of per-record
+            values in [0, 1] with the expectation p and every u. So ``P(q >= p and N kl(q, p) >= a) <= e^-a``, and the
+            same below. ``None`` where no such number is known.
+
+        Notes
+        -----
+        For independent groups the number of records over the size of the largest group, for colourings over the number
+        of colours; the proofs are in ``graphs/PROOFS.md``, section on effective records.
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> Groups([0, 0, 1]).effective_records()
+        1.5
+        """
+        sizes = self.independent_groups()
+        return None if sizes is None else self.n / int(sizes.max())
+
     def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> Given:
         """Return the model of the other records when the analyst already knows some.
 

@@ -240,6 +240,10 @@ class MovingWindow(DependenceModel):
             return float(self._m + 1)
         return float(self.n) if self._m else 1.0
 
+    def effective_records(self) -> float:
+        """Return n / (m + 1): records at equal places modulo m + 1 are independent."""
+        return self.n / min(self._m + 1, self.n)
+
     def _content(self) -> Mapping[str, Any]:
         return {"n": self.n, "m": self._m}
 
