@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
@@ -62,12 +63,11 @@ __all__ = ["Thresholdout"]
 class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can turn it into a RemoteGuard
     """A holdout that can be asked many adaptive questions.
 
-    A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. By the mechanism
-    called Thresholdout, the guard compares its value on the training part with its value on the holdout, with noise.
-    While they agree it answers with the training value, which costs nothing; when they disagree it answers with a noisy
-    holdout value and spends one unit of its budget. Other mechanisms answer every question from the holdout. With
-    probability ``confidence`` every answer is within its ``half_width`` of the truth, for all questions at once and
-    however each question was chosen from earlier answers.
+    A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. The guard claims
+    that its value on the holdout is near what the training part and earlier answers say, and tests the claim. A claim
+    that is confirmed is the answer and costs next to nothing; one that is not is made again, further out, and leaves
+    less of the probability of error that all answers share. With probability ``confidence`` the truth is in the
+    ``interval`` of every answer, for all questions at once and however each was chosen from earlier answers.
 
     Parameters
     ----------
@@ -82,22 +82,24 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
     train_groups : array-like of hashable, optional
         Group of each training record, such as the patient, beside ``dependence=Groups(patients)`` for the holdout.
         Groups in both parts are refused; without it nobody notices them, and half-widths are wrong then.
-    queries : int or None, default=1000
-        How many questions may be asked. ``None`` for any number; half-widths then grow slowly with each question, and
-        ``threshold`` and ``noise_scale`` have to be given.
-    budget : int or None, default=10
-        How many of them may disagree with the training part, so that Thresholdout answers from the holdout. Mechanisms
-        that answer every question from the holdout do not need it: ``plan(budget="all")`` says which one, and a guard
-        takes its name as `mechanism`.
+    queries : int, optional
+        How many questions may be asked. Any number by default; declaring it makes answers a little narrower.
+    budget : int, optional
+        How many questions may be answered from the holdout, because their first claim was not confirmed. Any number by
+        default.
+    at_most : float, optional
+        Largest half-width of an answer whose first claim is confirmed, in units of the range. A question that could
+        only be answered with a larger one is refused, free of charge. Any by default.
     confidence : float, default=0.95
         Probability with which all half-widths hold at once, in (0, 1).
-    mechanism : {"thresholdout", "gaussian", "splitting", "ladder"} or parameters, optional
-        How questions are answered. By default what `plan` recommends for the declared use: "thresholdout" while few
-        surprises are declared, "gaussian" (noise on every answer) when many are. "ladder" tells only the best score so
-        far; "splitting" takes a fresh part for each question (see `identically_distributed`). Parameters of
-        `thresholdout.mechanisms` serve as they are, with their own limits: ``GuessAndCheckParameters(tolerance=0.1)``.
+    mechanism : {"thresholdout", "guess-and-check", "gaussian", "ladder", "splitting"} or parameters, optional
+        How questions are answered. "thresholdout", the default, makes claims, with a little Laplace noise in their
+        edges; "guess-and-check" is the same without noise. "gaussian" answers everything from the holdout, with
+        noise; "ladder" tells only the best score so far; "splitting" takes a fresh part for each question (see
+        `identically_distributed`). Parameters of `thresholdout.mechanisms` serve as they are, with their own limits.
     threshold, noise_scale, grid : float, optional
-        Parameters of Thresholdout by hand, in units of a query's range.
+        Parameters of Algorithm 1 by hand, in units of a query's range: the sparse vector with a threshold, noise and
+        budget, whose answers are private. It is what answers where a dependence model bounds no deviation of a mean.
     identically_distributed : bool, default=False
         Declares that all records (or groups, of one size) have one law, and that every question will be the same
         function of each record, whatever its number, id or place. Only then may a part of them answer for all.
@@ -138,20 +140,18 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
 
     Notes
     -----
-    Thresholdout is Algorithm 1 of Zhao (2017) (the sparse vector technique), with exact discrete noise; all mechanisms
-    are in `thresholdout.mechanisms`, all proofs in ``thresholdout/PROOFS.md``. Code in this process can read the
-    holdout from memory: the guard keeps an honest analyst from adapting to it, not a secret from a dishonest one.
+    All mechanisms are in `thresholdout.mechanisms`, all proofs in ``thresholdout/PROOFS.md``; that of the default is
+    "The risk that is left". Code in this process can read the holdout from memory: the guard keeps an honest analyst
+    from adapting to it, not a secret from a dishonest one.
 
     Examples
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(20_000, 3)), rng.integers(0, 2, size=20_000)
-    >>> guard = Thresholdout((X[:10_000], y[:10_000]), train=(X[10_000:], y[10_000:]), queries=100, budget=2)
+    >>> guard = Thresholdout((X[:10_000], y[:10_000]), train=(X[10_000:], y[10_000:]))
     >>> answer = guard.ask(lambda X, y: (X[:, 0] > 0) == y)
-    >>> answer.source, guard.remaining
-    ('train', 2)
-    >>> abs(answer.value - 0.5) <= answer.half_width
+    >>> abs(answer.value - 0.5) <= answer.half_width < 0.05
     True
     """
 
@@ -159,7 +159,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         {
             "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "certificate", "certificate_with",
             "dependence", "exhausted", "history", "looks", "n", "parameters", "record_look", "remaining", "report",
-            "score", "scorer", "split", "train",
+            "risk_left", "score", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""
@@ -171,8 +171,9 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         train: object | None = None,
         dependence: DependenceModel | None = None,
         train_groups: object | None = None,
-        queries: int | None = 1000,
-        budget: int | None = 10,
+        queries: int | None = None,
+        budget: int | None = None,
+        at_most: float | None = None,
         confidence: float = 0.95,
         mechanism: MechanismName | Parameters | None = None,
         threshold: float | None = None,
@@ -194,6 +195,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         declared = {
             "queries": None if queries is None else check_count("queries", queries),
             "budget": check_budget(budget),
+            "at_most": optional_number("at_most", at_most),
             "confidence": check_confidence(confidence),
             **optional_numbers(threshold=threshold, noise_scale=noise_scale, grid=grid),
             "mechanism": check_choice(mechanism),
@@ -201,9 +203,12 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             "dependence": self.dependence.fingerprint(),
             "for_release": self._noise.for_release,
         }
-        parameters = None if isinstance(ledger, Ledger) else choose_parameters(self.dependence, declared)
+        parameters = None if isinstance(ledger, Ledger) else self._choose(declared)
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
         self._open(declared, parameters, is_file(ledger), kept, owner)
+
+    def _choose(self, declared: Mapping[str, Any]) -> Parameters:
+        return choose_parameters(self.dependence, declared, self._records.train_size)
 
     def _open(
         self, declared: dict[str, Any], parameters: Parameters | None, sole: bool, documents: dict[str, str], owner: str
@@ -214,7 +219,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             parameters = stored_parameters(self._ledger, known, declared)
             check_order(self._ledger, known, self._records, parameters, self.dependence)
         elif parameters is None:
-            parameters = choose_parameters(self.dependence, declared)
+            parameters = self._choose(declared)
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
         self._confidence: float = declared["confidence"]
@@ -525,6 +530,18 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         """Which limit is reached, so that no new question is answered; ``None`` while there is none."""
         refusal = self._steps.refusal()
         return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
+
+    @property
+    def risk_left(self) -> float | None:
+        """What is left of the probability of error, for mechanisms with such a number."""
+        left = self._steps.log_risk()
+        return None if left is None else math.exp(left)
+
+    @property
+    def told(self) -> float | None:
+        """What the answers so far can have told, in nats: ln of the risk at the start over the risk that is left."""
+        left = self._steps.log_risk()
+        return None if left is None else max(0.0, math.log1p(-self._confidence) - left)
 
     @property
     def remaining(self) -> int | None:

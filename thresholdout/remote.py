@@ -76,10 +76,12 @@ class RemoteGuard(Elsewhere, Thresholdout):
         bounds: tuple[float, float] = (0.0, 1.0),
         name: str = "",
         key: str | None = None,
+        binary: bool | None = None,
     ) -> Answer:
         """Ask one question; see `Thresholdout.ask`."""
+        given = fresh_key() if key is None else key
         answer: Answer = self._handle.call(
-            "ask", train_values, holdout_values, bounds=bounds, name=name, key=fresh_key() if key is None else key
+            "ask", train_values, holdout_values, bounds=bounds, name=name, key=given, binary=binary
         )
         return answer
 

@@ -74,7 +74,8 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
     fits = fits and failures == sources.get("failed", 0)
     if fits and mechanism is not None and state.asked:
         (last,) = ledger.entries(guard, state.asked, 1)
-        fits = last.remaining == mechanism.remaining(mechanism.restore(inner))
+        restored = mechanism.restore(inner)
+        fits = last.remaining == mechanism.remaining(restored) and last.risk == mechanism.log_risk(restored)
     if not fits:
         raise LedgerDamaged(
             ledger.location,

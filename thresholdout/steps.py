@@ -115,6 +115,10 @@ class Steps:
         """Return how many answers from the holdout are left."""
         return self._mechanism.remaining(self.state())
 
+    def log_risk(self) -> float | None:
+        """Return the logarithm of the risk that is left, where the mechanism has such a number."""
+        return self._mechanism.log_risk(self.state())
+
     def failures(self) -> int:
         """Return how many questions have failed."""
         return parted_state(self._ledger.state(self._id))[0]

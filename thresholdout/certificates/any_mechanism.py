@@ -12,6 +12,7 @@ from thresholdout.certificates.setting import check_confidence
 from thresholdout.certificates.splitting import equal_sizes, splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
+    ClaimsParameters,
     GaussianParameters,
     GuessAndCheck,
     GuessAndCheckParameters,
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["certify_parameters"]
 
+_CLAIMED = (
+    "limits for fixed questions by the declared dependence; the analyst is a function of the answers and own coins"
+)
 _STATED = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
 
 
@@ -57,6 +61,8 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
     ('splitting', 0.055)
     """
     match parameters:
+        case ClaimsParameters():
+            return _claims(model, parameters, min(check_confidence(confidence), parameters.confidence))
         case ThresholdoutParameters():
             return certify(
                 model,
@@ -74,6 +80,25 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
             return _splitting(model, parameters, check_confidence(confidence))
         case GuessAndCheckParameters() | LadderParameters():
             return _stated(model, parameters, min(check_confidence(confidence), parameters.confidence))
+
+
+def _claims(model: DependenceModel, parameters: ClaimsParameters, confidence: float) -> Certificate:
+    """Certify claims: every answer comes with its own interval, and all of them hold together."""
+    needed, effective = model.variance_inflation(), model.effective_records()
+    why = ""
+    if parameters.effective is not None and (effective is None or effective < parameters.effective):
+        has = "none" if effective is None else f"{effective:.3g}"
+        why = f"the mechanism was given {parameters.effective:.3g} effective records, and the model has {has}"
+    elif parameters.inflation < needed:
+        why = f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
+    tolerance = 1.0 if parameters.at_most is None else parameters.at_most
+    source = "PROOFS.md, 'The risk that is left'"
+    route = Route("claims", tolerance, True, _CLAIMED, source, widths=ConstantWidth(1.0))
+    if why:
+        route = Route.missing("claims", why, sound=True, assumes=_CLAIMED, source=source)
+    compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
+    chosen = route if route.eligible else None
+    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters))
 
 
 def _splitting(model: DependenceModel, parameters: SplittingParameters, confidence: float) -> Certificate:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.base import Mechanism, MechanismState
+from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
@@ -26,12 +27,18 @@ __all__ = [
 ]
 
 Parameters = (
-    ThresholdoutParameters | GaussianParameters | GuessAndCheckParameters | LadderParameters | SplittingParameters
+    ClaimsParameters
+    | ThresholdoutParameters
+    | GaussianParameters
+    | GuessAndCheckParameters
+    | LadderParameters
+    | SplittingParameters
 )
 """Public parameters of any mechanism."""
 
 _KINDS: dict[str, type[Parameters]] = {
-    SparseVector.name: ThresholdoutParameters,
+    "claims": ClaimsParameters,
+    "thresholdout": ThresholdoutParameters,
     GaussianGuard.name: GaussianParameters,
     GuessAndCheck.name: GuessAndCheckParameters,
     Ladder.name: LadderParameters,
@@ -39,6 +46,7 @@ _KINDS: dict[str, type[Parameters]] = {
 }
 
 _STATES: dict[type[Parameters], Any] = {
+    ClaimsParameters: ClaimsState,
     ThresholdoutParameters: ThresholdoutState,
     GaussianParameters: GaussianState,
     GuessAndCheckParameters: GuessAndCheckState,
@@ -70,6 +78,8 @@ def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = N
     'splitting'
     """
     match parameters:
+        case ClaimsParameters():
+            return Claims(parameters, n)
         case ThresholdoutParameters():
             return SparseVector(parameters)
         case GaussianParameters():

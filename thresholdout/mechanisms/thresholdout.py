@@ -235,7 +235,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     thresholdout.errors.BudgetExhausted: all 1 answers from the holdout of this guard are used; ...
     """
 
-    name: ClassVar[str] = "thresholdout"
+    name: ClassVar[str] = "sparse vector"
     statistics: ClassVar[bool] = True
 
     def __init__(self, parameters: ThresholdoutParameters) -> None:

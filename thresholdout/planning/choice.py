@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import (
+    ClaimsParameters,
     GuessAndCheckParameters,
     LadderParameters,
     SplittingParameters,
@@ -36,8 +37,11 @@ INSTEAD = (
 )
 """What serves where a mechanism that answers from a part of the records does not."""
 
-MechanismName: TypeAlias = Literal["thresholdout", "gaussian", "splitting", "ladder"]
+MechanismName: TypeAlias = Literal["thresholdout", "guess-and-check", "gaussian", "splitting", "ladder"]
 _NAMES = get_args(MechanismName)
+
+QUIET: Final = 0.05
+"""Noise of the default mechanism, in standard deviations: it widens intervals by about one per cent."""
 
 
 def check_choice(mechanism: object) -> str | dict[str, Any] | None:
@@ -57,8 +61,6 @@ def check_choice(mechanism: object) -> str | dict[str, Any] | None:
         return None
     names = ", ".join(map(repr, _NAMES))
     if isinstance(mechanism, str):
-        if mechanism == "guess-and-check":
-            raise InputError("mechanism", repr(mechanism), "its tolerance too: GuessAndCheckParameters(tolerance=...)")
         if mechanism not in _NAMES:
             raise InputError("mechanism", repr(mechanism), f"{names}, or parameters of thresholdout.mechanisms")
         return mechanism
@@ -68,16 +70,20 @@ def check_choice(mechanism: object) -> str | dict[str, Any] | None:
     return parameters_to_json(mechanism)
 
 
-def choose_parameters(model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
-    """Take the parameters given by hand, or plan them.
+def choose_parameters(
+    model: DependenceModel, declared: Mapping[str, Any], train_records: int | None = None
+) -> Parameters:
+    """Take the parameters given by hand, or choose them.
 
     Parameters
     ----------
     model : graphs.DependenceModel
         How the records depend on each other.
     declared : mapping
-        What the guard declares: queries, budget, confidence, threshold, noise_scale, grid, identically_distributed, and
-        mechanism as `check_choice` returns it.
+        What the guard declares: queries, budget, at_most, confidence, threshold, noise_scale, grid,
+        identically_distributed, and mechanism as `check_choice` returns it.
+    train_records : int, optional
+        How many records the training part has.
 
     Raises
     ------
@@ -86,31 +92,74 @@ def choose_parameters(model: DependenceModel, declared: Mapping[str, Any]) -> Pa
     PlanError
         When no parameters serve the declared use.
     """
-    chosen, queries, budget = declared["mechanism"], declared["queries"], declared["budget"]
+    from graphs.out_of_fold import OutOfFold
+
+    chosen, queries = declared["mechanism"], declared["queries"]
     hand = [name for name in ("threshold", "noise_scale", "grid") if declared[name] is not None]
     if hand and chosen not in (None, "thresholdout"):
-        raise InputError(hand[0], declared[hand[0]], "no parameter of Thresholdout beside another mechanism")
+        raise InputError(hand[0], declared[hand[0]], "no parameter of Algorithm 1 beside another mechanism")
+    if declared["at_most"] is not None and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
+        expected = "nothing beside other mechanisms than 'thresholdout' and 'guess-and-check'"
+        raise InputError("at_most", declared["at_most"], expected)
     if isinstance(chosen, dict):
         return _suited(parameters_from_json(chosen), model, declared)
     if chosen == "ladder":
         return _suited(LadderParameters(queries=queries), model, declared)
     if hand:
         return _by_hand(declared)
-    if queries is None or (budget is None and chosen in (None, "thresholdout")):
-        missing = "queries" if queries is None else "budget"
-        raise InputError(missing, "None", "a number, or threshold and noise_scale, or mechanism='ladder'")
     if chosen == "splitting":
-        return _suited(SplittingParameters(queries), model, declared)
+        return _suited(SplittingParameters(_declared_queries(queries, chosen)), model, declared)
     if chosen == "gaussian":
-        return gaussian_parameters(model, queries, declared["confidence"])
+        return gaussian_parameters(model, _declared_queries(queries, chosen), declared["confidence"])
+    if isinstance(model, OutOfFold):
+        return _planned(model, declared)
+    effective, inflation = model.effective_records(), model.variance_inflation()
+    if effective is None and inflation >= model.n > 1:
+        return _by_posterior(model, declared)
+    return ClaimsParameters(
+        confidence=declared["confidence"],
+        queries=queries,
+        budget=declared["budget"],
+        at_most=declared["at_most"],
+        noise=0.0 if chosen == "guess-and-check" else QUIET,
+        effective=None if effective == model.n else effective,
+        inflation=inflation,
+        train_records=None if train_records is None else train_records * (effective or model.n / inflation) / model.n,
+    )
+
+
+def _declared_queries(queries: int | None, mechanism: str) -> int:
+    if queries is None:
+        raise InputError("queries", "None", f"the number of questions, which {mechanism!r} needs")
+    return int(queries)
+
+
+def _by_posterior(model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
+    """Plan Algorithm 1: where nothing limits the deviation of a fixed question, privacy can still limit answers."""
+    if declared["mechanism"] == "guess-and-check":
+        seen = f"'guess-and-check' for {model.describe()}, of which no deviation of a mean can be bounded"
+        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=")
+    if declared["at_most"] is not None:
+        raise InputError(
+            "at_most", declared["at_most"], f"nothing: the width is the same for all on {model.describe()}"
+        )
+    missing = [name for name in ("queries", "budget") if declared[name] is None]
+    if missing:
+        why = f"a number: no deviation of a mean can be bounded for {model.describe()}, so answers rest on privacy"
+        raise InputError(missing[0], "None", why)
+    return _planned(model, declared)
+
+
+def _planned(model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
+    """Return what a plan says about the declared numbers of questions and of answers from the holdout."""
     planned = plan(
         model,
-        queries=queries,
-        budget=budget,
+        queries=declared["queries"],
+        budget=declared["budget"],
         confidence=declared["confidence"],
         identically_distributed=declared["identically_distributed"],
     )
-    return planned.parameters if chosen is None or planned.thresholdout is None else planned.thresholdout
+    return planned.parameters if declared["mechanism"] is None or planned.thresholdout is None else planned.thresholdout
 
 
 def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
