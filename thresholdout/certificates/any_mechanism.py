@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["certify_parameters"]
 
-_CLAIMED = (
-    "limits for fixed questions by the declared dependence; the analyst is a function of the answers and own coins"
-)
+_CLAIMED = "limits for fixed questions by the dependence; the analyst is a function of the answers and his own coins"
+
 _STATED = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
 
 
