@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.looks import uncovered_look, with_looks
+from thresholdout.certificates.change_of_measure import smallest_nats
+from thresholdout.certificates.looks import pure_looks, uncovered_look, with_looks
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
+from thresholdout.mechanisms import ClaimsParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.steps import Steps
 
 __all__ = ["LooksRecorded"]
 
@@ -34,6 +37,7 @@ class LooksRecorded:
     _id: str
     _parameters: Parameters
     _alone: Certificate
+    _steps: Steps
     dependence: DependenceModel
     _seen: tuple[tuple[str, ...], Certificate] | None = None
 
@@ -89,7 +93,7 @@ class LooksRecorded:
     def _check_first(self, first: bool) -> None:
         if not isinstance(first, bool):
             raise InputTypeError("first", f"a {type(first).__name__}", "true or false")
-        asked = self._ledger.count(self._id)
+        asked = self._questions()
         if first and asked:
             raise InputError("first", f"true, and {asked} questions were asked", "false, or a guard that nobody asked")
         if first and self._look_names():
@@ -157,6 +161,8 @@ class LooksRecorded:
         if not void and self.certificate.tolerance < 1.0 <= after.tolerance < math.inf:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
+        if isinstance(self._parameters, ClaimsParameters):
+            self._steps.look_elsewhere(repr(checked), self._nats(checked))
         text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked), "first": first})
         number = len(self._look_names())
         while True:
@@ -171,9 +177,19 @@ class LooksRecorded:
                     raise
                 self._check_first(first)
                 continue
-            if first and self._ledger.count(self._id):  # asked meanwhile: no longer the first to be seen
+            if first and self._questions():  # asked meanwhile: no longer the first to be seen
                 return self.record_look(checked, void=True)
             return self.certificate
+
+    def _questions(self) -> int:
+        """Return how many questions were asked; looks are none."""
+        count = self._ledger.count(self._id)
+        return count - self._ledger.sources(self._id, count).get("look", 0)
+
+    def _nats(self, event: Event) -> Callable[[float], float]:
+        """Return what a look costs a guard that makes claims, for a risk that is left."""
+        epsilon = pure_looks(event)
+        return lambda risk: smallest_nats(self.dependence, event, epsilon, risk)
 
     def _look_names(self) -> tuple[str, ...]:
         return tuple(name for name in self._ledger.documents(self._id) if name.startswith(_PREFIX))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from thresholdout.answer import Answer, Source
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.ledger.checks import check_repeat
-from thresholdout.mechanisms import Known, Ladder, Mechanism, Outcome
+from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
+from thresholdout.question import Question
 from thresholdout.silence import silence
 from thresholdout.standing import joined_state, parted_state
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Entry, Ledger
     from thresholdout.noise import NoiseSource
-    from thresholdout.question import Question
 
 __all__ = ["FAILURES", "Steps", "Worth", "failure_share"]
 
@@ -203,6 +203,19 @@ class Steps:
             question, lambda state: self._mechanism.step(state, question.train, holdout, self._noise), worth
         )
         return self._told(question, entry, repeated)
+
+    def look_elsewhere(self, name: str, nats: Callable[[float], float]) -> None:
+        """Charge another private look at the holdout, durably; for mechanisms that have a price for it."""
+        mechanism = self._mechanism
+        assert isinstance(mechanism, Claims)
+
+        def compute(text: str) -> tuple[str, Entry]:
+            failures, inner = parted_state(text)
+            state, outcome = mechanism.look(mechanism.restore(inner), nats)
+            entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, math.inf, mechanism.remaining(state))
+            return joined_state(failures, state.to_text()), entry
+
+        self._ledger.ask(self._id, None, 0.0, name, compute)
 
     def _fail(self, question: Question, worth: Worth) -> tuple[Entry, bool]:
         """Charge and store a question that failed."""

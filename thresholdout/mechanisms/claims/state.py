@@ -36,12 +36,14 @@ class ClaimsState:
         What the answers say about the next question.
     shown : bool
         Whether spreads have shown the number of records of each class, and that was paid.
+    looks : int
+        Other private looks at the holdout among the questions.
 
     Examples
     --------
     >>> state = ClaimsState(-3.0, 7, 1, 2, -9, 123456, Memory())
     >>> state
-    ClaimsState(log_risk=-3.0, asked=7, hits=1, letters=2, exponent=-9, memory=Memory(xx=1.0, ...), shown=False)
+    ClaimsState(log_risk=-3.0, asked=7, hits=1, letters=2, exponent=-9, memory=Memory(xx=1.0, ...), ...)
     >>> ClaimsState.from_text(state.to_text()) == state
     True
     """
@@ -54,6 +56,7 @@ class ClaimsState:
     edge: int = field(repr=False)
     memory: Memory
     shown: bool = False
+    looks: int = 0
 
     def agrees(self, past: Past) -> bool:
         """Whether the counts are those of a history; see `MechanismState.agrees`."""
@@ -62,7 +65,8 @@ class ClaimsState:
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""
         numbers = " ".join(value.hex() for value in (self.log_risk, *astuple(self.memory)))
-        return f"{_FORMAT} {self.asked} {self.hits} {self.letters} {self.exponent} {self.edge} {self.shown:d} {numbers}"
+        counts = f"{self.asked} {self.hits} {self.letters} {self.exponent} {self.edge} {self.shown:d} {self.looks}"
+        return f"{_FORMAT} {counts} {numbers}"
 
     @classmethod
     def from_text(cls, text: str) -> ClaimsState:
@@ -75,16 +79,17 @@ class ClaimsState:
         """
         try:
             tag, *words = text.split(" ")
-            asked, hits, letters, exponent, edge, shown = map(int, words[:6])
-            log_risk, *memory = map(float.fromhex, words[6:])
+            asked, hits, letters, exponent, edge, shown, looks = map(int, words[:7])
+            log_risk, *memory = map(float.fromhex, words[7:])
             known = Memory(*memory)
             finite = all(map(math.isfinite, (log_risk, *memory))) and len(memory) == 7
             if (
                 tag != _FORMAT
                 or shown not in (0, 1)
+                or not 0 <= looks <= asked
                 or not (0 <= hits <= asked and hits <= letters and log_risk < 0.0 and finite)
             ):
                 raise ValueError
         except (ValueError, TypeError, OverflowError):
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(log_risk, asked, hits, letters, exponent, edge, known, bool(shown))
+        return cls(log_risk, asked, hits, letters, exponent, edge, known, bool(shown), looks)
