@@ -72,10 +72,11 @@ class BudgetExhausted(ThresholdoutError):
 
     Parameters
     ----------
-    what : {"budget", "queries"}
-        Which limit was reached: answers from the holdout, or questions in all.
+    what : {"budget", "queries", "width"}
+        Which limit was reached: answers from the holdout, questions in all, or the declared half-width (`at_most`) by
+        this question, while others may still be answered.
     spent, limit : int
-        How many were used, and how many there were.
+        How many were used, and how many there were; questions so far, where a half-width is the limit.
     """
 
     def __init__(self, what: str, spent: int, limit: int) -> None:
@@ -84,7 +85,11 @@ class BudgetExhausted(ThresholdoutError):
         self.limit = limit
         thing = "answers from the holdout" if what == "budget" else "questions"
         super().__init__(
-            f"all {limit} {thing} of this guard are used; earlier answers stay valid, new questions need a new holdout"
+            f"after {spent} questions this one would have a half-width above at_most; it was refused free of charge, "
+            "and a guard without at_most answers it"
+            if what == "width"
+            else f"all {limit} {thing} of this guard are used; earlier answers stay valid, new questions need a new "
+            "holdout"
         )
 
     def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[str, int, int]]:

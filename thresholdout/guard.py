@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 
 from thresholdout.answer import Answer
-from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
@@ -19,7 +18,6 @@ from thresholdout.errors import InputError
 from thresholdout.fingerprint import Part, handed_out
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
-from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
@@ -42,9 +40,10 @@ from thresholdout.planning.use import check_declaration
 from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
 from thresholdout.records import Origin, Records, content_hashes
+from thresholdout.scoring import check_score, statistic_question
 from thresholdout.sharing import Handle, Shared
 from thresholdout.standing import check_standing
-from thresholdout.statistics import Statistic, disclosure_nats, get_score
+from thresholdout.statistics import Statistic
 from thresholdout.steps import FAILURES, Steps, Worth
 from thresholdout.weights import Weights
 
@@ -89,7 +88,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         default.
     at_most : float, optional
         Largest half-width of an answer whose first claim is confirmed, in units of the range. A question that could
-        only be answered with a larger one is refused, free of charge. Any by default.
+        only be answered with a larger one is refused, free of charge (but for the first statistic that is no mean).
     confidence : float, default=0.95
         Probability with which all half-widths hold at once, in (0, 1).
     mechanism : {"thresholdout", "guess-and-check", "gaussian", "ladder", "splitting"} or parameters, optional
@@ -195,9 +194,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         declared = {
             "queries": None if queries is None else check_count("queries", queries),
             "budget": check_budget(budget),
-            "at_most": optional_number("at_most", at_most),
             "confidence": check_confidence(confidence),
-            **optional_numbers(threshold=threshold, noise_scale=noise_scale, grid=grid),
+            **optional_numbers(at_most=at_most, threshold=threshold, noise_scale=noise_scale, grid=grid),
             "mechanism": check_choice(mechanism),
             "identically_distributed": check_declaration(identically_distributed),
             "dependence": self.dependence.fingerprint(),
@@ -378,7 +376,12 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
         )
         if isinstance(chosen, Statistic):
-            return self._score_statistic(chosen, estimator, float(values), key)
+            asked, of = statistic_question(chosen, self._records, self.dependence, float(values), key)
+
+            def statistic() -> object:
+                return self._steps.statistic(of(estimator), asked.known)
+
+            return self._steps.look("estimator", asked, statistic, self._worth)
         limits = chosen.bounds
         if weights is not None:
             values, limits = weights.on_train(values, chosen.bounds)
@@ -399,33 +402,7 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
     ) -> tuple[Metric | Statistic, Weights | None]:
         """Refuse a score that this guard cannot be asked for."""
-        chosen = get_score(metric)
-        check_direction(self._parameters, chosen)
-        self._records.labelled()
-        if isinstance(chosen, Statistic) and not self._mechanism.statistics:
-            seen = f"{chosen.name!r}, which is no mean over records, asked of {self._mechanism.name}"
-            raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
-        if isinstance(chosen, Statistic) and sample_weight is not None:
-            raise InputError("sample_weight", f"weights beside {chosen.name!r}", "a metric that is a mean over records")
-        return chosen, None if sample_weight is None else Weights(sample_weight, self._records)
-
-    def _score_statistic(self, statistic: Statistic, estimator: Any, value: float, key: str | None) -> Answer:
-        """Answer with a statistic that is no mean: its half-width has the radius of a mean times its spread."""
-        lower, upper = statistic.bounds
-        labels = self._records.holdout[1]
-
-        def unit(statistic_value: float) -> float:
-            return min(1.0, max(0.0, (statistic_value - lower) / (upper - lower)))
-
-        spread = statistic.spread(labels, self.dependence)
-        known = Known(spread=spread, shown=disclosure_nats(statistic, self._records.labelled()[0][1], labels))
-        question = Question(unit(value), statistic.bounds, statistic.name, key, known)
-
-        def on_holdout() -> Any:
-            protected = statistic.of(estimator, *handed_out(self._records.holdout))
-            return self._steps.statistic(unit(float(protected)), known)
-
-        return self._steps.look("estimator", question, on_holdout, self._worth)
+        return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight)
 
     def scorer(
         self,

@@ -38,6 +38,7 @@ class LooksRecorded:
     _parameters: Parameters
     _alone: Certificate
     _steps: Steps
+    n: int
     dependence: DependenceModel
     _seen: tuple[tuple[str, ...], Certificate] | None = None
 
@@ -76,7 +77,8 @@ class LooksRecorded:
         >>> import numpy as np
         >>> from thresholdout import Thresholdout
         >>> from thresholdout.accounting import BlackBox
-        >>> guard = Thresholdout(np.arange(10_000.0), queries=100, budget=1, mechanism="thresholdout")
+        >>> guard = Thresholdout(
+        ...     np.arange(10_000.0), queries=100, budget=1, threshold=0.0256, noise_scale=0.000137)
         >>> guard.certificate.tolerance < guard.certificate_with(BlackBox(0.01)).tolerance < 0.06
         True
         """
@@ -104,7 +106,9 @@ class LooksRecorded:
         """Record another private look at the holdout. Do this *before* anything that it releases is seen.
 
         Half-widths of later answers contain what the look may have taught; those of earlier answers stay as they are,
-        and all hold together with the guard's confidence.
+        and all hold together with the guard's confidence. A guard that makes claims pays for a look from the risk that
+        is left, at any time, and with a delta too if records are independent; what the look computes must then be
+        decided before the guard is asked again.
 
         Parameters
         ----------
@@ -112,10 +116,10 @@ class LooksRecorded:
             What is about to happen to the holdout's records.
         first : bool, default=False
             The look was chosen before any answer of this guard was seen, and nobody has asked it yet, or asks it while
-            this is being recorded. Then a look with a delta, such as the training of a model by DP-SGD, can be taken
-            into account too if records are independent, and a pure one costs less. Several such looks are recorded
-            together, as one event, since the privacy of the second must not be chosen in view of what the first
-            released (what it computes may be).
+            this is being recorded. For Algorithm 1 (parameters by hand), a look with a delta, such as the training of a
+            model by DP-SGD, can then be taken into account too if records are independent, and a pure one costs less.
+            Several such looks are recorded together, as one event, since the privacy of the second must not be chosen
+            in view of what the first released (what it computes may be).
         void : bool, default=False
             Record a look also when no certificate can take it into account; later half-widths are the whole range.
 
@@ -140,15 +144,14 @@ class LooksRecorded:
         >>> guard.looks, guard.certificate == certificate
         (Composed([BlackBox(epsilon=0.01)]), True)
 
-        A model that is trained privately on the holdout, before the guard is asked:
+        A model that is trained privately on the holdout:
 
         >>> from thresholdout.accounting import SelfComposed, WithoutReplacementGaussianStep
-        >>> guard = Thresholdout(np.arange(50_000.0), queries=100, budget=1, mechanism="thresholdout")
-        >>> before = guard.certificate.tolerance
+        >>> guard = Thresholdout(np.arange(50_000.0))
         >>> training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
-        >>> after = guard.record_look(training, first=True).tolerance
-        >>> round(before, 3), round(after, 3)
-        (0.02, 0.043)
+        >>> after = guard.record_look(training)
+        >>> round(guard.told)  # nats, paid from the risk that is left
+        69
         """
         from thresholdout.accounting.event_files import event_to_dict
         from thresholdout.accounting.events import check_event
@@ -162,7 +165,7 @@ class LooksRecorded:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
         if isinstance(self._parameters, ClaimsParameters):
-            self._steps.look_elsewhere(repr(checked), self._nats(checked))
+            self._steps.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
         text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked), "first": first})
         number = len(self._look_names())
         while True:
@@ -177,7 +180,8 @@ class LooksRecorded:
                     raise
                 self._check_first(first)
                 continue
-            if first and self._questions():  # asked meanwhile: no longer the first to be seen
+            paid = isinstance(self._parameters, ClaimsParameters)  # at its own node, whoever asked meanwhile
+            if first and not paid and self._questions():  # asked meanwhile: no longer the first to be seen
                 return self.record_look(checked, void=True)
             return self.certificate
 
@@ -185,6 +189,11 @@ class LooksRecorded:
         """Return how many questions were asked; looks are none."""
         count = self._ledger.count(self._id)
         return count - self._ledger.sources(self._id, count).get("look", 0)
+
+    def _least(self) -> float:
+        """Return the logarithm of the risk at which claims say nothing any more about values in mid-range."""
+        effective = self.dependence.effective_records() or self.n / self.dependence.variance_inflation()
+        return -0.5 * effective  # Hoeffding's half-width, sqrt(nats/2N), is a half then
 
     def _nats(self, event: Event) -> Callable[[float], float]:
         """Return what a look costs a guard that makes claims, for a risk that is left."""

@@ -173,16 +173,14 @@ class Steps:
         stored = self.find(question)
         if stored is not None:
             return stored
-        refusal = self.refusal()
-        if refusal is not None:
-            raise refusal
+        self._check(self.state(), question)
         try:
             with silence():
                 found = compute()
         except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
             interrupted = isinstance(error, KeyboardInterrupt)
         else:
-            return self.answer(question, found, worth())
+            return self._answered(question, found, worth())  # whatever has become of its width meanwhile
         entry, repeated = self._fail(question, worth())
         if interrupted:
             if repeated:  # an answer that somebody else has paid for does not pay for what an interrupt tells
@@ -198,20 +196,59 @@ class Steps:
         )
 
     def answer(self, question: Question, holdout: Any, worth: Worth) -> Answer:
-        """Charge and store one question, then return its answer."""
-        entry, repeated = self._store(
-            question, lambda state: self._mechanism.step(state, question.train, holdout, self._noise), worth
-        )
+        """Charge and store one question, then return its answer.
+
+        Raises
+        ------
+        BudgetExhausted
+            When it is not answered; nothing is charged then.
+        """
+        return self._answered(question, holdout, worth, lambda state: self._check(state, question))
+
+    def _answered(
+        self, question: Question, holdout: Any, worth: Worth, check: Callable[[Any], None] = lambda state: None
+    ) -> Answer:
+        """Take a step, charge and store it, and return the answer."""
+
+        def step(state: Any) -> tuple[Any, Outcome]:
+            check(state)
+            return self._mechanism.step(state, question.train, holdout, self._noise)
+
+        entry, repeated = self._store(question, step, worth)
         return self._told(question, entry, repeated)
 
-    def look_elsewhere(self, name: str, nats: Callable[[float], float]) -> None:
-        """Charge another private look at the holdout, durably; for mechanisms that have a price for it."""
+    def _check(self, state: Any, question: Question) -> None:
+        """Refuse a question that is not answered, whatever its value on the holdout."""
+        refusal = self._mechanism.refuses(state, question.train, question.known)
+        if refusal is not None:
+            raise refusal
+
+    def look_elsewhere(self, name: str, nats: Callable[[float], float], least: float) -> None:
+        """Charge another private look at the holdout, durably; for mechanisms that have a price for it.
+
+        Parameters
+        ----------
+        name : str
+            What is looked at.
+        nats : callable
+            Its price; see `Claims.look`.
+        least : float
+            Logarithm of the smallest risk that may be left.
+
+        Raises
+        ------
+        InputError
+            When less would be left; nothing is charged then.
+        """
         mechanism = self._mechanism
         assert isinstance(mechanism, Claims)
 
         def compute(text: str) -> tuple[str, Entry]:
             failures, inner = parted_state(text)
             state, outcome = mechanism.look(mechanism.restore(inner), nats)
+            if state.log_risk < least:
+                seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
+                raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
             entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, math.inf, mechanism.remaining(state))
             return joined_state(failures, state.to_text()), entry
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import betabinom
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -117,10 +118,11 @@ def test_an_error_on_the_holdout_does_not_show_it() -> None:
             raise RuntimeError(f"the record is {X[17, 0]}")
         return np.asarray(y)
 
-    with pytest.raises(InputError, match="RuntimeError on the holdout") as caught:
+    with pytest.raises(InputError, match="it failed on the holdout") as caught:
         guard.ask(query)
     shown = "".join(traceback.format_exception(caught.value))
     assert str(secret) not in shown
+    assert "RuntimeError" not in shown  # one letter, whatever failed
     assert guard.remaining == 2
     (row,) = guard.history.to_dict("records")
     assert (row["source"], row["value"], row["low"], row["high"]) == ("failed", row["train"], 0.0, 1.0)
@@ -142,7 +144,7 @@ def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer
 
     for attempt in range(3):
         before = guard.remaining
-        with pytest.raises(InputError, match="KeyError on the holdout"):
+        with pytest.raises(InputError, match="it failed on the holdout"):
             guard.ask(query, key=f"question {attempt}")
         assert before is not None
         assert (guard.remaining or 0) < before
@@ -217,7 +219,7 @@ def test_bad_questions_spend_nothing(train: object, holdout: object, bounds: tup
 
 
 def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
-    guard = make()
+    guard = make(threshold=0.05, noise_scale=0.001)
     X, y = data(1)
     model = LogisticRegression().fit(X, y)
     answer = guard.score(model)
@@ -230,6 +232,23 @@ def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
         guard.score(model, "squared_error")
     assert guard.score(model, squared_error(1.0)).upper == 1.0
     assert len(guard.history) == 3
+
+
+def test_intervals_of_scores_contain_what_new_records_show() -> None:
+    """An accuracy by exact binomial limits, a loss by bets."""
+    guard = make(queries=None, budget=None)
+    model = LogisticRegression().fit(*data(1))
+    X, y = data(99, 400_000)
+    right, probability = model.predict(X) == y, model.predict_proba(X)[:, 1]
+    losses = -np.log(np.where(y == 1, probability, 1 - probability))
+    scores = (("accuracy", 1.0, right), (log_loss(5.0), 5.0, np.minimum(losses, 5.0)))
+    for metric, width, fresh in scores:
+        answer = guard.score(model, metric)
+        low, high = answer.interval
+        assert low < fresh.mean() < high
+        assert answer.half_width < 3 * width * math.sqrt(math.log(40) / (2 * N))  # a fixed mean's, by Hoeffding
+        assert (answer.lower, answer.upper) == (0.0, width)
+    assert guard.history["half_width"].iloc[1] < 0.05  # losses vary by 0.1 or less, in a range of 5
 
 
 def test_cross_validated_training_values_spend_less() -> None:
@@ -245,11 +264,11 @@ def test_cross_validated_training_values_spend_less() -> None:
 def test_history_shows_nothing_secret() -> None:
     guard = make()
     secret = np.arange(N) % 7 == 0
-    guard.ask(1.0, secret, name="a")
     guard.ask(0.5, np.arange(N) % 2, name="b")
+    guard.ask(1.0, secret, name="a")
     history = guard.history
-    assert list(history["source"]) == ["holdout", "train"]
-    assert list(history["remaining"]) == [2, 2]
+    assert list(history["source"]) == ["train", "holdout"]
+    assert list(history["remaining"]) == [3, 2]
     assert not np.isin(secret.mean(), history.select_dtypes("float").to_numpy())
     assert {"query", "name", "train", "value", "half_width"} <= set(history.columns)
 
@@ -287,13 +306,15 @@ def test_a_forked_process_cannot_spend_a_budget_in_memory() -> None:
 def test_a_guard_goes_on_from_its_file(tmp_path: Path) -> None:
     path = tmp_path / "guard.db"
     first = make(ledger=path)
-    answers = [first.ask(1.0, np.zeros(N), key="a"), first.ask(0.5, np.arange(N) % 2)]
+    answers = [first.ask(0.5, np.arange(N) % 2), first.ask(1.0, np.zeros(N), key="a")]
+    told = first.told
     del first
     gc.collect()
     second = make(ledger=path)
     assert second.remaining == 2
+    assert second.told == told
     assert list(second.history["value"]) == [a.value for a in answers]
-    assert second.ask(1.0, np.zeros(N), key="a").value == answers[0].value
+    assert second.ask(1.0, np.zeros(N), key="a").value == answers[1].value
     assert second.ask(0.5, np.arange(N) % 2).query == 3
     assert second.parameters == make().parameters
 
@@ -338,8 +359,8 @@ def test_several_guards_may_share_a_ledger_object() -> None:
 
 def test_plot_shows_answers_and_sources() -> None:
     guard = make()
-    guard.ask(1.0, np.zeros(N))
     guard.ask(0.5, np.arange(N) % 2)
+    guard.ask(1.0, np.zeros(N))
     axes = guard.plot()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["certified interval", "training value", "answer, from train", "answer, from holdout"]
@@ -433,10 +454,10 @@ def test_errors_about_holdout_values_computed_here_show_nothing() -> None:
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.array([f"{v}!" for v in X[:, 0]]) if X[0, 0] == secret[0] else np.zeros(N)
 
-    with pytest.raises(InputError, match="InputTypeError on the holdout") as caught:
+    with pytest.raises(InputError, match="it failed on the holdout") as caught:
         guard.ask(query)
     assert f"{secret[0]}" not in "".join(traceback.format_exception(caught.value))
-    with pytest.raises(InputError, match="InputError on the holdout"):
+    with pytest.raises(InputError, match="it failed on the holdout"):
         guard.ask(lambda X, y: np.zeros(N - (X[0, 0] == secret[0])))
     assert caught.value.__cause__ is caught.value.__context__ is None or caught.value.__suppress_context__
 
@@ -497,8 +518,14 @@ def test_statistics_that_are_no_means() -> None:
     answer = guard.score(model, "roc_auc")
     assert answer.value == pytest.approx(roc_auc_score(y[N:], model.decision_function(X[N:])))
     assert abs(answer.value - 0.7602) <= answer.half_width  # Phi(1/sqrt 2), the truth for unit normals one apart
-    assert answer.half_width > guard.certificate.half_width(1, 0, "train")
+    assert answer.half_width > math.sqrt(math.log(40) / (2 * N))  # that of a mean which is fixed in advance
+    ones = [int(part.sum()) for part in (y[N:], y[:N])]
+    counts = -betabinom.logpmf(ones[1], N, ones[0] + 1, N - ones[0] + 1)  # the numbers of each class, as coded
+    assert guard.told is not None
+    assert 0 < guard.told - counts - math.log(2) < math.log(2)  # and a half, for truths that are given the labels
+    told = guard.told
     assert guard.score(model, "f1").name == "f1"
+    assert guard.told - told < math.log(2)  # both are paid once
     noisy = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, mechanism="gaussian")
     with pytest.raises(InputError, match="mechanism='thresholdout'"):
         noisy.score(model, "roc_auc")

@@ -182,18 +182,32 @@ def fail_on_the_holdout(guard: Thresholdout, error: type[BaseException] = Runtim
             raise error(f"the label is {y[0]}")
         return np.asarray(y)
 
-    with pytest.raises(InputError, match=f"{error.__name__} on the holdout") as caught:
+    with pytest.raises(InputError, match="it failed on the holdout") as caught:
         guard.ask(query)
-    assert "the label is" not in "".join(traceback.format_exception(caught.value))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "the label is" not in shown
+    assert error.__name__ not in shown.replace("InputError", "")
+
+
+def test_a_failure_costs_a_guard_that_makes_claims_twenty_bits() -> None:
+    """The letter *raised* leaves 2^-20 of the risk; intervals go on."""
+    guard, plain = make(), make()
+    fail_on_the_holdout(guard)
+    assert guard.told == pytest.approx(20 * np.log(2), rel=1e-9)
+    wide, narrow = (one.ask(lambda X, y: X[:, 0] > 1) for one in (guard, plain))
+    low, high = wide.interval
+    assert low < 0.158655 < high  # P(Z > 1)
+    # limits at nats L are about sqrt(2 L) deviations wide: the fixed question's 2.2 and sqrt(2 (ln 40 + 20 ln 2)) = 5.9
+    assert 1.5 * narrow.half_width < wide.half_width < 3 * narrow.half_width
 
 
 def test_failures_widen_the_half_widths_that_follow() -> None:
-    """One arrangement of f failures among m questions has the share 2^-20 (2m)^-f of beta."""
+    """One arrangement of f failures among m questions, each an error or an interrupt, has 2^-20 (4m)^-f of beta."""
     guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128)
     before = guard.ask(lambda X, y: np.asarray(y)).half_width
     fail_on_the_holdout(guard)
     after = guard.ask(lambda X, y: np.asarray(y)).half_width
-    beta = 0.05 * 2.0**-20 / (2 * 50)
+    beta = 0.05 * 2.0**-20 / (4 * 50)
     expected = certify(
         Independent(N), threshold=0.05, noise_scale=0.001, budget=3, queries=50, confidence=1 - beta, grid=1 / 128
     )

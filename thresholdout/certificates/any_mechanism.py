@@ -90,9 +90,8 @@ def _claims(model: DependenceModel, parameters: ClaimsParameters, confidence: fl
         why = f"the mechanism was given {parameters.effective:.3g} effective records, and the model has {has}"
     elif parameters.inflation < needed:
         why = f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
-    tolerance = 1.0 if parameters.at_most is None else parameters.at_most
     source = "PROOFS.md, 'The risk that is left'"
-    route = Route("claims", tolerance, True, _CLAIMED, source, widths=ConstantWidth(1.0))
+    route = Route("claims", 1.0, True, _CLAIMED, source, widths=ConstantWidth(1.0))
     if why:
         route = Route.missing("claims", why, sound=True, assumes=_CLAIMED, source=source)
     compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))

@@ -87,6 +87,11 @@ class Certificate:
         return next(route.tolerance for route in self.compared if route.name == "splitting")
 
     @property
+    def states_intervals(self) -> bool:
+        """Whether each answer comes with an interval of its own, whose width is not known before it is asked for."""
+        return self.route == "claims"
+
+    @property
     def routes(self) -> pd.DataFrame:
         """Every route, one row each: tolerance, applies, sound, guards, assumes, why_not, source, chosen."""
         import pandas as pd
@@ -104,15 +109,18 @@ class Certificate:
         if self.chosen is None:
             reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared if route.guards)
             return f"Nothing is certified about the answers. {reasons}. Their truth would be {self.about}."
-        size = (
-            f"at most {self.tolerance:.3g} of the range"
-            if self.tolerance < math.inf
-            else "which grows with the questions and with the answers from the holdout so far"
-        )
-        trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
+        if self.states_intervals:
+            promise = "each answer's own interval contains the truth, for all answers at once"
+        else:
+            size = (
+                f"at most {self.tolerance:.3g} of the range"
+                if self.tolerance < math.inf
+                else "which grows with the questions and with the answers from the holdout so far"
+            )
+            trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
+            promise = f"all answers at once are within their half-width of the truth, {size}{trivial}"
         return (
-            f"With probability at least {self.confidence:g}, all answers at once are within their half-width of the "
-            f"truth, {size}{trivial}. The truth is {self.about}. Declared: {self.records}. Route: {self.route} "
+            f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: {self.records}. Route: {self.route} "
             f"({self.chosen.source}). It assumes: {self.chosen.assumes}."
         )
 
@@ -153,8 +161,9 @@ class Certificate:
         return min(1.0, widths.half_width(query, hits, source)) if spread == 1.0 else math.inf
 
     def __repr__(self) -> str:
+        width = "an interval with each answer" if self.states_intervals else f"± {self.tolerance:.4g}"
         return (
-            f"<Certificate: ± {self.tolerance:.4g} at confidence {self.confidence:g}, route {self.route}, about "
+            f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about "
             f"{self.truth.short}>"
         )
 

@@ -68,17 +68,20 @@ class Known:
     shown : float
         Code length in nats of what the spread shows of the holdout's labels (the number of records of each class); 0
         where it shows nothing.
+    mean : bool
+        Whether the question is a mean over records, and no other statistic.
 
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, spread=1.0, shown=0.0)
+    Known(variance=None, binary=True, spread=1.0, shown=0.0, mean=True)
     """
 
     variance: float | None = None
     binary: bool = False
     spread: float = 1.0
     shown: float = 0.0
+    mean: bool = True
 
 
 UNKNOWN: Final = Known()
@@ -222,6 +225,10 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     @abstractmethod
     def refusal(self, state: StateT) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None`` when one is. Public."""
+
+    def refuses(self, state: StateT, train: float, known: Known) -> BudgetExhausted | None:
+        """Return why this query is not allowed, or ``None``; before anything is computed on the holdout. Public."""
+        return self.refusal(state)
 
     @abstractmethod
     def restore(self, text: str) -> StateT:

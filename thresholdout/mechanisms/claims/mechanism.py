@@ -18,7 +18,9 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
 
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
@@ -41,13 +43,18 @@ from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_wi
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
-from thresholdout.queries import UnitRecords
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Claims"]
 
 _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
-_ALL: Final = 1e9  # nats, after which nothing is said any more
+_ALL: Final = 1e100  # nats, after which nothing is said any more
+_LEAST: Final = 1e-290  # of which the price of a look can be computed
+_GIVEN: Final = 1
+_COUNTS: Final = 2
 _COARSEST: Final = -1
 _FINEST: Final = -30  # exponents of noise scales, in the range
 
@@ -115,15 +122,12 @@ class Claims(Mechanism[ClaimsState, Reading]):
             raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
-        paid = state.shown or holdout.known.shown == 0.0  # otherwise a refusal would show the labels for nothing
         state = _disclosed(state, holdout.known)
         made, variance = self._forecast(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
         window = self._window(state, made, claim.steps)
         state = self._quieter(state, variance, noise)
         scales = self._scales(state.exponent)
-        if paid:
-            self._check_width(state, window, claim, scales)
         edge = state.edge
 
         def ask(lo: int, hi: int, log_level: float) -> Letter:
@@ -179,7 +183,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
             From a probability p to t: what has at most the probability ``p e^-t`` for fresh records has at most p for
             the records that were looked at.
         """
-        cost = nats(max(math.exp(state.log_risk), 1e-300))
+        risk = math.exp(state.log_risk)
+        cost = nats(risk) if risk >= _LEAST else _ALL
         left = state.log_risk - min(cost, _ALL) * (1.0 + 1e-12) - 1e-12
         after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
         return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
@@ -191,6 +196,26 @@ class Claims(Mechanism[ClaimsState, Reading]):
         if state.asked - state.looks >= self._queries:
             return BudgetExhausted("queries", state.asked - state.looks, int(self._queries))
         return None
+
+    def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
+        """Return why this query is not allowed: also one whose first claim would be wider than declared.
+
+        Public numbers decide, before the holdout is looked at: a refusal for nothing must not depend on whether a
+        question fails there. The first statistic whose width shows labels is not refused for it, as that is not paid.
+        """
+        most, refusal = self.parameters.at_most, self.refusal(state)
+        if refusal is not None or most is None or (known.shown > 0.0 and state.shown < _COUNTS):
+            return refusal
+        state = _disclosed(state, known)
+        made, variance = self._forecast(state, train, known)
+        claim = self._test(made, variance, known)
+        window = self._window(state, made, claim.steps)
+        level = state.log_risk + math.log1p(-window.share - 2.0 * RAISED) - 2e-12
+        scales = self._scales(min(state.exponent, self._exponent(variance)))
+        low, high = claim.interval(window.lo, window.hi, level, scales)
+        value = min(max(made.mean, low), high)
+        wide = max(value - low, high - value) > most
+        return BudgetExhausted("width", state.asked - state.looks, state.asked - state.looks) if wide else None
 
     def restore(self, text: str) -> ClaimsState:
         """Return the state that `ClaimsState.to_text` wrote."""
@@ -211,31 +236,37 @@ class Claims(Mechanism[ClaimsState, Reading]):
         return forecast(state.memory, train, variance, self._effective, self._training), variance
 
     def _claim(self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource) -> Claim:
-        """Return how claims about this question are tested."""
-        known, means = holdout.known, isinstance(holdout.values, UnitRecords)
-        if means and self.parameters.independent and known.binary:
-            return MeanTest(self._n, holdout.count(noise), ones(self._n))
+        """Return how claims about this question are tested on the holdout."""
+        known = holdout.known
+        if not (known.mean and self.parameters.independent):
+            return self._test(made, variance, known, value=holdout.on_grid(grid_steps(made.deviation)))
+        if known.binary:
+            return self._test(made, variance, known, value=holdout.count(noise))
+        return self._test(made, variance, known, values=holdout.records.unit())
+
+    def _test(
+        self,
+        made: Forecast,
+        variance: float,
+        known: Known,
+        *,
+        value: int = 0,
+        values: NDArray[np.float64] | None = None,
+    ) -> Claim:
+        """Return how claims about a question are tested, and what they say; without its value, for the latter only."""
+        if known.mean and self.parameters.independent and known.binary:
+            return MeanTest(self._n, value, ones(self._n))
         steps = grid_steps(made.deviation)
-        if means and self.parameters.independent:
-            return BetTest(steps, holdout.records.unit(), variance)
+        if known.mean and self.parameters.independent:
+            return BetTest(steps, np.zeros(self._n) if values is None else values, variance)
         limit = hoeffding(steps, self._hoeffding / known.spread**2)
-        if means and self.parameters.effective is not None:
+        if known.mean and self.parameters.effective is not None:
             limit = better(entropy(steps, self.parameters.effective), limit)
-        return MeanTest(steps, holdout.on_grid(steps), limit)
+        return MeanTest(steps, value, limit)
 
     def _window(self, state: ClaimsState, made: Forecast, steps: int) -> Window:
         asked = state.asked - state.looks
         return first_window(made.mean * steps, made.deviation * steps, steps, asked, self.parameters.queries)
-
-    def _check_width(self, state: ClaimsState, window: Window, claim: Claim, scales: Scales) -> None:
-        """Refuse a question whose first claim would be wider than declared: public numbers only."""
-        most = self.parameters.at_most
-        if most is None:
-            return
-        level = state.log_risk + math.log1p(-window.share - 2.0 * RAISED)
-        low, high = claim.interval(window.lo, window.hi, level, scales)
-        if high - low > 2.0 * most:
-            raise BudgetExhausted("width", state.asked, state.asked)
 
     def _exponent(self, variance: float) -> int:
         """Return the exponent of the edges' noise for values of this variance."""
@@ -268,10 +299,13 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
 
 def _disclosed(state: ClaimsState, known: Known) -> ClaimsState:
-    """Pay, once, for what widths show of the holdout's labels: a letter with its own share of the risk."""
-    if known.shown == 0.0 or state.shown:
+    """Pay, once each, for truths that are given the labels (B9), and for what widths show of the labels (B8)."""
+    shown = 0 if known.mean else _COUNTS if known.shown > 0.0 else _GIVEN
+    if shown <= state.shown:
         return state
-    return replace(state, log_risk=state.log_risk - known.shown * (1.0 + 1e-12) - 1e-12, shown=True)
+    given = math.log(2.0) if state.shown == 0 else 0.0
+    cost = given + (known.shown if shown == _COUNTS else 0.0)
+    return replace(state, log_risk=state.log_risk - cost * (1.0 + 1e-12) - 1e-12, shown=shown)
 
 
 def _scale(exponent: int) -> Fraction:

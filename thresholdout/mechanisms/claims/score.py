@@ -131,7 +131,7 @@ def search(
     Returns
     -------
     Found
-        After `_MOST_LETTERS` directions: the whole range, which is no claim.
+        After `_MOST_LETTERS` directions: the range in which the value is known to be, which with noise is all of it.
     """
     bottom, top = 0, steps
     lo, hi, share = window.lo, window.hi, window.share
@@ -141,7 +141,7 @@ def search(
     while True:
         covers = lo <= bottom and hi >= top
         if letters >= _MOST_LETTERS:
-            lo, hi, covers = bottom, top, True
+            lo, hi, covers = (bottom, top, True) if exact else (0, steps, True)
         if covers and (exact or (lo <= 0 and hi >= steps)):
             level = risk + math.log1p(-2.0 * RAISED) - _ROUNDING
             return Found(lo, hi, level, level, letters)

@@ -34,8 +34,9 @@ class ClaimsState:
         The edges' noise, in units of ``2**-40`` of the range.
     memory : Memory
         What the answers say about the next question.
-    shown : bool
-        Whether spreads have shown the number of records of each class, and that was paid.
+    shown : int
+        What was paid for statistics that are no means: 0 nothing, 1 that their truths are given the labels, 2 also that
+        their widths show the number of records of each class.
     looks : int
         Other private looks at the holdout among the questions.
 
@@ -55,7 +56,7 @@ class ClaimsState:
     exponent: int
     edge: int = field(repr=False)
     memory: Memory
-    shown: bool = False
+    shown: int = 0
     looks: int = 0
 
     def agrees(self, past: Past) -> bool:
@@ -65,7 +66,7 @@ class ClaimsState:
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""
         numbers = " ".join(value.hex() for value in (self.log_risk, *astuple(self.memory)))
-        counts = f"{self.asked} {self.hits} {self.letters} {self.exponent} {self.edge} {self.shown:d} {self.looks}"
+        counts = f"{self.asked} {self.hits} {self.letters} {self.exponent} {self.edge} {self.shown} {self.looks}"
         return f"{_FORMAT} {counts} {numbers}"
 
     @classmethod
@@ -85,11 +86,11 @@ class ClaimsState:
             finite = all(map(math.isfinite, (log_risk, *memory))) and len(memory) == 7
             if (
                 tag != _FORMAT
-                or shown not in (0, 1)
+                or shown not in (0, 1, 2)
                 or not 0 <= looks <= asked
                 or not (0 <= hits <= asked and hits <= letters and log_risk < 0.0 and finite)
             ):
                 raise ValueError
         except (ValueError, TypeError, OverflowError):
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(log_risk, asked, hits, letters, exponent, edge, known, bool(shown), looks)
+        return cls(log_risk, asked, hits, letters, exponent, edge, known, shown, looks)
