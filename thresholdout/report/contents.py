@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
@@ -78,18 +79,25 @@ class GuardReport:
 
     @property
     def answers(self) -> pd.DataFrame:
-        """The rows of the history that are answers: without failures, which are charged and answer nothing."""
-        return self.history[self.history["source"] != "failed"]
+        """The rows of the history that are answers: failures are charged and answer nothing, nor do other looks."""
+        return self.history[~self.history["source"].isin(["failed", "look"])]
 
     @property
     def questions(self) -> int:
         """How many questions were asked, failures among them."""
-        return len(self.history)
+        return int((self.history["source"] != "look").sum())
 
     @property
     def failures(self) -> int:
         """How many questions failed on the holdout."""
-        return self.questions - len(self.answers)
+        return int((self.history["source"] == "failed").sum())
+
+    @property
+    def told(self) -> float | None:
+        """What the answers can have told, in nats: how much the logarithm of the risk has fallen; None without one."""
+        risks = self.history["risk"].dropna()
+        start = math.log1p(-float(self.declared["confidence"]))
+        return None if self.chosen["mechanism"] != "claims" else start - float(risks.iloc[-1]) if len(risks) else 0.0
 
     @property
     def from_holdout(self) -> int:

@@ -98,7 +98,9 @@ def _facts(report: GuardReport) -> str:
     ]
     if report.budget is not None:
         facts.insert(2, ("budget left", f"{report.remaining:,} of {report.budget:,}"))
-    if report.certificate is not None:
+    if report.told is not None:
+        facts.append(("told so far", f"{report.told:.3g} nats"))
+    elif report.certificate is not None:
         tolerance = report.certificate.tolerance
         shown = f"{tolerance:.3g} of the range" if math.isfinite(tolerance) else "grows"
         facts.append(("largest half-width from now on", shown))

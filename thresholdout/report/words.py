@@ -12,6 +12,9 @@ from thresholdout.report.contents import GuardReport
 __all__ = ["limits", "mechanism", "parameters", "summary"]
 
 _MECHANISMS = {
+    "claims": "The guard claims that the value on the holdout is near what the training part and earlier answers say, "
+    "and tests the claim. A claim that is confirmed is the answer. One that is not is made again, further out, and leaves "
+    "less of the probability of error that all answers share, so that later ones are wider.",
     "thresholdout": "While the training part agrees with the holdout, the guard answers with the training value, which "
     "costs nothing. When they disagree, it answers with a noisy value from the holdout and spends one unit of budget.",
     "gaussian": "Every question is answered from the holdout, with Gaussian noise.",
@@ -36,6 +39,9 @@ def summary(report: GuardReport) -> str:
     most = report.declared.get("queries")
     of = "" if most is None else f" of {most:,}"
     parts = [f"{report.questions:,}{of} questions were asked."]
+    if report.chosen["mechanism"] == "claims":
+        told = f"{report.from_holdout:,} were not near what was expected, and were answered from the holdout"
+        parts.append(f"{told}{_left(report)}; for all others the first claim was confirmed.")
     if report.chosen["mechanism"] == "thresholdout":
         told = f"{report.from_holdout:,} were answered from the holdout"
         parts.append(f"{told}{_left(report)}; for all others the training part was good enough.")
@@ -65,8 +71,8 @@ def _worth(report: GuardReport) -> str:
     low, high = float(widths.min()), float(widths.max())
     size = f"{high:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g} to {high:.3g}"
     return (
-        f"With probability at least {report.declared['confidence']:g}, every answer, and all of them at once, is "
-        f"within its half-width of the truth: {size}."
+        f"With probability at least {report.declared['confidence']:g}, the truth is in the interval of every answer, "
+        f"all of them at once; half-widths are {size}."
     )
 
 
