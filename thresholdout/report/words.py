@@ -13,7 +13,7 @@ __all__ = ["limits", "mechanism", "parameters", "summary"]
 
 _MECHANISMS = {
     "claims": "The guard claims that the value on the holdout is near what the training part and earlier answers say, "
-    "and tests the claim. A claim that is confirmed is the answer. One that is not is made again, further out, and leaves "
+    "and tests the claim. One that is confirmed is the answer. One that is not is made again, further out, and leaves "
     "less of the probability of error that all answers share, so that later ones are wider.",
     "thresholdout": "While the training part agrees with the holdout, the guard answers with the training value, which "
     "costs nothing. When they disagree, it answers with a noisy value from the holdout and spends one unit of budget.",
