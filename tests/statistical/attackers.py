@@ -73,7 +73,7 @@ Attacker = Callable[[Open, int], "Session"]
 
 @dataclass
 class Session:
-    """What happened: how many answers there were, and how many of them were off by more than their half-width."""
+    """What happened: how many answers there were, and which of them had an interval without the truth."""
 
     answers: int = 0
     wrong: list[tuple[float, float, float]] = field(default_factory=list)
@@ -97,7 +97,9 @@ class Session:
         """Compare an answer with the truth; that of a ladder with the best truth so far."""
         self.best = max(self.best, truth)
         told = self.best if answer.about == "best" else truth
-        self.count(answer.value, answer.half_width, told)
+        self.answers += 1
+        if not answer.interval[0] <= told <= answer.interval[1]:
+            self.wrong.append((answer.value, answer.half_width, told))
 
     def count(self, value: float, half_width: float, truth: float) -> None:
         """Compare a value that was told with the truth."""

@@ -1,6 +1,6 @@
 """Promises kept: the strongest attacks against every mechanism.
 
-At confidence 0.9 a session has an answer that is off by more than its half-width with probability at most 0.1. More
+At confidence 0.9 a session has an answer whose interval is without the truth with probability at most 0.1. More
 than ``binom.isf(1e-9, sessions, 0.1)`` broken sessions reject a mechanism, a valid one with probability at most 1e-9.
 Mechanisms that an attacker would break are refused, with a message that names what serves; a guard that forgets that
 questions depend on answers, and answers from parts of records that are falsely declared to have one law, are rejected.
@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from graphs import DependenceModel
+from graphs import DependenceModel, Independent
 from tests.statistical.attackers import ATTACKERS, CONFIDENCE, Unaccounted
-from thresholdout import InputError, SeededNoise, Thresholdout
+from thresholdout import InputError, SeededNoise, Thresholdout, plan
 from thresholdout.ledger import MemoryLedger
-from thresholdout.mechanisms import GuessAndCheckParameters, SplittingParameters
+from thresholdout.mechanisms import ClaimsParameters, GuessAndCheckParameters, SplittingParameters
 from thresholdout.service import PredictionGuard
 
 pytestmark = pytest.mark.statistical
@@ -24,9 +24,18 @@ pytestmark = pytest.mark.statistical
 SESSIONS = 40
 LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
 
+
+def algorithm_1(model: DependenceModel, queries: int) -> Any:
+    """Plan the sparse vector, whose answers are private."""
+    planned = plan(model, queries=queries, budget=min(queries, 8), confidence=CONFIDENCE)
+    return planned.thresholdout
+
+
 WHOLE: dict[str, Any] = {
     "default": None,
-    "thresholdout": "thresholdout",
+    "claims, any number of questions": ClaimsParameters(),
+    "claims without noise": "guess-and-check",
+    "algorithm 1": algorithm_1,
     "gaussian": "gaussian",
     "guess and check": GuessAndCheckParameters(0.25),
     "ladder": "ladder",
@@ -60,6 +69,8 @@ class Opened:
     ) -> Thresholdout:
         """Open one."""
         use = (len(holdout), queries)
+        if callable(self._mechanism) and use not in self._planned:
+            self._planned[use] = self._mechanism(dependence or Independent(len(holdout)), queries)
         guard = Thresholdout(
             holdout,
             train=train,
@@ -77,6 +88,8 @@ class Opened:
     def serve(self, train: pd.DataFrame, holdout: pd.DataFrame, *, queries: int) -> PredictionGuard:
         """Open one that is asked by id; a service takes no declaration."""
         use = (len(holdout), queries)
+        if callable(self._mechanism) and use not in self._planned:
+            self._planned[use] = self._mechanism(Independent(len(holdout)), queries)
         service = PredictionGuard.create(
             MemoryLedger(),
             train,

@@ -25,6 +25,7 @@ from thresholdout.errors import (
 )
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import (
+    ClaimsParameters,
     GaussianParameters,
     GuessAndCheckParameters,
     SplittingParameters,
@@ -417,6 +418,11 @@ def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
     checked = make(mechanism=careless, dependence=chain).parameters
     assert checked.inflation == chain.variance_inflation()  # type: ignore[union-attr]
     assert checked.confidence == 0.95  # type: ignore[union-attr]
+    claims = make(mechanism=ClaimsParameters(confidence=0.5, inflation=1.0, train_records=N), dependence=chain)
+    assert claims.parameters.inflation == chain.variance_inflation()  # type: ignore[union-attr]
+    assert claims.parameters.confidence == 0.95  # type: ignore[union-attr]
+    assert claims.risk_left == pytest.approx(0.05)
+    assert claims.certificate.route == "claims"
 
 
 def test_nobody_else_can_change_the_holdout() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graphs import Groups, Independent, MovingWindow
+from graphs import Groups, Independent, MarkovChain, MovingWindow
 from tests.thresholdout.guards import N, data, make
-from thresholdout import Answer, Thresholdout, certify, plan
+from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
 from thresholdout.errors import (
     InputError,
     InputTypeError,
@@ -18,11 +18,13 @@ from thresholdout.errors import (
     PlanError,
 )
 from thresholdout.mechanisms import (
+    ClaimsParameters,
     GuessAndCheckParameters,
     SplittingParameters,
     ThresholdoutParameters,
 )
 from thresholdout.mechanisms.catalogue import answers_from_parts
+from thresholdout.noise import SeededNoise
 
 
 def test_parameters_by_hand() -> None:
@@ -48,14 +50,93 @@ def test_any_number_of_questions_with_parameters_by_hand() -> None:
     assert guard.ask(1.0, np.zeros(N)).remaining is None
 
 
-def test_defaults_are_planned() -> None:
-    guard = make()
-    chosen = plan(Independent(N), queries=50, budget=3, confidence=0.95)
-    assert guard.parameters == chosen.thresholdout
-    best = make(mechanism=None)
-    assert best.parameters == chosen.parameters
-    assert best.certificate.tolerance == pytest.approx(chosen.tolerance, rel=1e-6)
-    assert chosen.tolerance <= guard.certificate.tolerance
+def test_the_default_makes_claims() -> None:
+    expected = ClaimsParameters(confidence=0.9, queries=50, budget=3, at_most=0.2, train_records=N)
+    assert make(confidence=0.9, at_most=0.2).parameters == expected
+    assert make(mechanism=None, confidence=0.9, at_most=0.2).parameters == expected
+    checked = make(mechanism="guess-and-check", queries=None, budget=None).parameters
+    assert checked == ClaimsParameters(noise=0.0, train_records=N)
+    guard = Thresholdout(data(0))
+    assert guard.parameters == ClaimsParameters()
+    assert (guard.remaining, guard.exhausted) == (None, None)
+    assert guard.told == pytest.approx(0.0, abs=1e-11)
+    assert guard.risk_left == pytest.approx(0.05)
+    assert "each answer's own interval contains the truth" in guard.certificate.statement
+    assert "an interval with each answer" in repr(guard.certificate)
+
+
+def test_claims_know_how_records_depend_on_each_other() -> None:
+    pairs = make(dependence=Groups(np.arange(N) // 2)).parameters
+    assert isinstance(pairs, ClaimsParameters)
+    assert (pairs.effective, pairs.train_records) == (N / 2, N / 2)
+    assert 2.0 <= pairs.inflation <= 2.0 * (1 + 1e-12)
+    chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=N)
+    found = make(dependence=chain).parameters
+    assert isinstance(found, ClaimsParameters)
+    assert (found.effective, found.inflation) == (None, chain.variance_inflation())
+    assert found.train_records == pytest.approx(N / found.inflation)
+
+
+def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> None:
+    class Unknown(MovingWindow):
+        inflation_methods = ("components",)
+
+        def effective_records(self) -> float | None:
+            return None
+
+    model = Unknown(N, 1)
+    planned = plan(model, queries=50, budget=3)
+    assert make(dependence=model).parameters == planned.parameters == planned.thresholdout
+    for missing in ("queries", "budget"):
+        with pytest.raises(InputError, match=f"{missing}: None; expected: a number"):
+            make(dependence=model, **{missing: None})
+    for mechanism in ("guess-and-check", ClaimsParameters()):
+        with pytest.raises(InputError, match="mechanism: .*of which no deviation of a mean can be bounded"):
+            make(dependence=model, mechanism=mechanism)
+    assert make(dependence=model, mechanism="thresholdout").parameters == planned.parameters
+    with pytest.raises(InputError, match="at_most"):
+        make(dependence=model, at_most=0.1)
+
+
+def test_a_question_that_would_be_answered_too_widely_is_refused_for_nothing() -> None:
+    """Before anything is computed on the holdout: whether it fails there would be told for nothing otherwise."""
+    guard = make(at_most=0.01)
+    first = data(0)[0][0, 0]
+
+    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if X[0, 0] == first:
+            raise RuntimeError
+        return y == 1
+
+    for _ in range(3):  # no interval about a mean near 1/2 is as short with 2,000 records
+        with pytest.raises(BudgetExhausted, match="above at_most") as caught:
+            guard.ask(query)
+        with pytest.raises(BudgetExhausted, match="a guard without at_most answers it"):
+            guard.ask(0.5, np.arange(N) % 2)
+    assert caught.value.what == "width"
+    assert guard.told == pytest.approx(0.0, abs=1e-11)
+    assert (guard.exhausted, len(guard.history)) == (None, 0)
+    answer = guard.ask(0.0, np.zeros(N), binary=True)
+    assert answer.source == "train"
+    assert answer.half_width <= 0.01
+    assert make().ask(0.5, np.arange(N) % 2).half_width > 0.01
+
+
+def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
+    """Also on the longer side of an interval that is not symmetric."""
+    for most in np.geomspace(0.005, 0.1, 25):
+        for train in (0.5, 0.9, 0.99):
+            guard = make(at_most=most, noise=SeededNoise(1))
+            values = np.arange(N) < round(train * N)
+            try:
+                answer = guard.ask(train, values, binary=True)
+            except BudgetExhausted:
+                wide = make(noise=SeededNoise(1)).ask(train, values, binary=True)
+                assert wide.source == "train"
+                assert wide.half_width > most * (1 - 1e-9)
+            else:
+                assert answer.source == "train"
+                assert answer.half_width <= most + math.ulp(1.0)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +156,13 @@ def test_defaults_are_planned() -> None:
         ({"threshold": 0.1, "noise_scale": -1}, InputError, "noise_scale"),
         ({"threshold": 0.1, "noise_scale": 0.1, "grid": 0.3}, InputError, "grid"),
         ({"grid": 0.5}, InputError, "grid"),
-        ({"queries": None}, InputError, "queries"),
-        ({"budget": None}, InputError, "budget"),
+        ({"at_most": 0.0}, InputError, "at_most"),
+        ({"at_most": 1.5}, InputError, "at_most"),
+        ({"at_most": "narrow"}, InputTypeError, "at_most"),
+        ({"at_most": 0.1, "mechanism": "gaussian"}, InputError, "at_most: 0.1; expected: nothing beside"),
+        ({"at_most": 0.1, "threshold": 0.1, "noise_scale": 0.01}, InputError, "at_most: 0.1; expected: nothing beside"),
         ({"mechanism": "laplace"}, InputError, "mechanism"),
-        ({"mechanism": "guess-and-check"}, InputError, "GuessAndCheckParameters"),
+        ({"mechanism": "splitting", "queries": None, "identically_distributed": True}, InputError, "queries"),
         ({"mechanism": 3}, InputTypeError, "mechanism"),
         ({"mechanism": "gaussian", "threshold": 0.1, "noise_scale": 0.1}, InputError, "beside another mechanism"),
         (
@@ -160,9 +244,8 @@ def test_arguments_of_another_type(tmp_path: Path, changes: dict[str, object], m
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    guard = make()
     for number in (np.float32(0.5), np.int64(0), np.float64(0.25)):
-        assert guard.ask(number, np.full(N, float(number))).value == float(number)
+        assert make().ask(number, np.full(N, float(number))).value == float(number)
 
 
 def test_what_a_refusal_of_parts_names_works() -> None:

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
+from graphs import Groups
 from thresholdout import Thresholdout
 from thresholdout.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer
 from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
-from thresholdout.mechanisms import GuessAndCheckParameters, LadderParameters
+from thresholdout.mechanisms import Claims, ClaimsParameters, GuessAndCheckParameters, Known, LadderParameters
+from thresholdout.noise import SeededNoise
 
 HOLDOUT = np.arange(10_000.0)
 
 
 def make(**settings: object) -> Thresholdout:
-    given: dict[str, object] = {"queries": 100, "budget": 2, "mechanism": "thresholdout"}
-    return Thresholdout(HOLDOUT, **{**given, **settings})  # type: ignore[arg-type]
+    """Return a guard of Algorithm 1, or of another mechanism."""
+    given: dict[str, object] = {"queries": 100, "budget": 2}
+    by_hand = {} if "mechanism" in settings else {"threshold": 0.0256, "noise_scale": 0.000137}
+    return Thresholdout(HOLDOUT, **{**given, **by_hand, **settings})  # type: ignore[arg-type]
+
+
+def claiming(**settings: object) -> Thresholdout:
+    """Return a guard that makes claims."""
+    return Thresholdout(HOLDOUT, **settings)  # type: ignore[arg-type]
 
 
 def test_without_looks_nothing_changes() -> None:
@@ -192,3 +204,114 @@ def test_a_look_after_which_nothing_is_said_is_refused() -> None:
         guard.record_look(BlackBox(10.0))
     assert guard.certificate.tolerance == before < 1.0
     assert guard.record_look(BlackBox(10.0), void=True).tolerance >= 1.0
+
+
+def price(epsilon: float, risk: float) -> float:
+    """Return the nats that a pure look at 10,000 independent records costs: the formulas M1 and M2 of LOOKS.md."""
+    n = len(HOLDOUT)
+    leaked = n * epsilon**2
+    maximal = min(
+        leaked / 8 + math.sqrt(leaked * math.log(1 / (share * risk)) / 2) - math.log(1 - share)
+        for share in (0.5, 0.2, 0.05)
+    )
+
+    def information(t: float) -> float:
+        fresh = risk * math.exp(-t)
+        return risk * t + (1 - risk) * math.log((1 - risk) / (1 - fresh))
+
+    return min(maximal, float(brentq(lambda t: information(t) - leaked / 8, 0.0, 1e6)))
+
+
+def test_a_look_is_paid_from_the_risk_that_is_left() -> None:
+    guard = claiming()
+    first = guard.ask(0.25, HOLDOUT < 2500, binary=True)
+    before, left = guard.told, guard.risk_left
+    assert before is not None
+    assert left is not None
+    certificate = guard.record_look(BlackBox(0.01))
+    assert certificate.route == "claims"
+    assert guard.told == pytest.approx(before + price(0.01, left), rel=1e-6)
+    second = guard.ask(0.25, HOLDOUT < 2501, binary=True)
+    assert second.half_width > first.half_width * 1.05
+    history = guard.history
+    assert history["source"].tolist() == ["train", "look", "train"]
+    assert history["name"][1] == "BlackBox(epsilon=0.01)"
+    assert (history["low"][0], history["high"][0]) == first.interval
+
+
+def test_looks_are_paid_after_one_another_in_every_process(tmp_path: Path) -> None:
+    one, two = claiming(ledger=tmp_path / "guard.db"), claiming(ledger=tmp_path / "guard.db")
+    two.record_look(BlackBox(0.005))
+    after = one.risk_left
+    assert after is not None
+    assert after == pytest.approx(0.05 * math.exp(-price(0.005, 0.05)), rel=1e-6)
+    one.record_look(BlackBox(0.005))
+    assert two.risk_left == pytest.approx(after * math.exp(-price(0.005, after)), rel=1e-6)
+    assert claiming(ledger=tmp_path / "guard.db").risk_left == one.risk_left
+    assert len(two.looks.events) == 2
+
+
+def test_looks_are_no_questions() -> None:
+    guard = claiming(queries=2)
+    guard.record_look(BlackBox(0.001))
+    for _ in range(2):
+        guard.ask(0.25, HOLDOUT < 2500, binary=True)
+    assert guard.exhausted == "queries"
+
+
+def test_a_look_with_a_delta_is_covered_at_any_time_where_records_are_independent() -> None:
+    guard = claiming()
+    guard.ask(0.25, HOLDOUT < 2500, binary=True)
+    guard.record_look(GaussianAnswer(1000.0))
+    low, high = guard.ask(0.25, HOLDOUT < 2501, binary=True).interval
+    assert 0.2 < low < 0.25 < high < 0.3
+    pairs = claiming(dependence=Groups(np.arange(len(HOLDOUT)) // 2))
+    with pytest.raises(InputError, match=r"GaussianAnswer\(std=1000.0\)"):
+        pairs.record_look(GaussianAnswer(1000.0))
+    assert pairs.told == pytest.approx(0.0, abs=1e-11)
+    assert pairs.looks == Composed([])
+    pairs.record_look(BlackBox(0.001))
+    pairs.record_look(GaussianAnswer(1000.0), void=True)
+    assert pairs.ask(0.25, HOLDOUT < 2500, binary=True).interval == (0.0, 1.0)
+    assert pairs.certificate.route == "none"
+
+
+@pytest.mark.parametrize("look", [BlackBox(10.0), GaussianAnswer(1.0)])
+def test_a_look_after_which_claims_say_nothing_is_refused(look: Any) -> None:
+    guard = claiming()
+    with pytest.raises(InputError, match="which says nothing"):
+        guard.record_look(look)
+    assert guard.told == pytest.approx(0.0, abs=1e-11)
+    assert guard.history.empty
+    guard.record_look(look, void=True)
+    low, high = guard.ask(0.5, HOLDOUT % 2, binary=True).interval
+    assert low < 0.01
+    assert high > 0.99
+
+
+def test_a_look_at_a_risk_that_no_float_holds_leaves_nothing() -> None:
+    """Its price grows as the risk falls, so that of a larger risk would be too small."""
+    mechanism = Claims(ClaimsParameters(noise=0.0), 10**12)
+    state = replace(mechanism.start(SeededNoise(0)), log_risk=-800.0)
+    after, outcome = mechanism.look(state, lambda risk: 1.0)
+    assert outcome.risk == after.log_risk < -1e90
+    values = mechanism.statistic(0.5, Known(mean=False))
+    assert mechanism.step(after, 0.5, values, SeededNoise(0))[1].interval == (0.0, 1.0)
+
+
+def test_a_question_while_a_look_is_recorded_is_paid_for() -> None:
+    """The look has its own node, before that of the question."""
+    ledger = MemoryLedger()
+    one, two = claiming(ledger=ledger), claiming(ledger=ledger)
+    put, others = ledger.put_document, [lambda: two.ask(0.25, HOLDOUT < 2500, binary=True)]
+
+    def late(guard: str, name: str, text: str) -> None:
+        if others:
+            others.pop()()
+        put(guard, name, text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "put_document", late)
+        assert one.record_look(GaussianAnswer(1000.0), first=True).route == "claims"
+    assert one.history["source"].tolist() == ["look", "train"]
+    assert len(one.looks.events) == 1

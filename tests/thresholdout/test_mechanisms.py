@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
+    Claims,
+    ClaimsParameters,
     GaussianGuard,
     GaussianParameters,
     GuessAndCheck,
@@ -20,6 +22,7 @@ from thresholdout.mechanisms import (
     Ladder,
     LadderParameters,
     Mechanism,
+    Outcome,
     SparseVector,
     Splitting,
     SplittingParameters,
@@ -41,6 +44,10 @@ MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
     ),
     "train guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.25, guess="train", inflation=1.5), N),
     "ladder": lambda: Ladder(LadderParameters(queries=8), N),
+    "claims": lambda: Claims(ClaimsParameters(queries=15, budget=9), N),
+    "claims without limits": lambda: Claims(ClaimsParameters(), N),
+    "claims without noise": lambda: Claims(ClaimsParameters(noise=0.0), N),
+    "claims about dependent records": lambda: Claims(ClaimsParameters(inflation=3.0, effective=150.0), N),
     "splitting": lambda: Splitting(SplittingParameters(7), N),
 }
 
@@ -79,8 +86,21 @@ def test_an_interaction(make: Callable[[], AnyMechanism], asked: list[tuple[floa
         assert 0.0 <= outcome.value <= 1.0
         assert outcome.half_width is None or 0.0 < outcome.half_width <= 1.0
         assert (outcome.about == "best") == isinstance(mechanism, Ladder)
-        if outcome.source == "train":
+        if outcome.source == "train" and outcome.interval is None:
             assert outcome.value == train
+        check_interval(outcome, mechanism, before, state)
+
+
+def check_interval(outcome: Outcome, mechanism: AnyMechanism, before: str, after: Any) -> None:
+    """A mechanism that states intervals has a risk that is left, and never more than before."""
+    assert (outcome.interval is None) == (outcome.risk is None) == (mechanism.log_risk(after) is None)
+    if outcome.interval is None or outcome.risk is None:
+        return
+    low, high = outcome.interval
+    assert 0.0 <= low <= outcome.value <= high <= 1.0
+    earlier = mechanism.log_risk(mechanism.restore(before))
+    assert earlier is not None
+    assert outcome.risk == mechanism.log_risk(after) < earlier
 
 
 @every

@@ -113,18 +113,32 @@ def choose_parameters(
         return gaussian_parameters(model, _declared_queries(queries, chosen), declared["confidence"])
     if isinstance(model, OutOfFold):
         return _planned(model, declared)
-    effective, inflation = model.effective_records(), model.variance_inflation()
-    if effective is None and inflation >= model.n > 1:
+    if _unlimited(model):
         return _by_posterior(model, declared)
-    return ClaimsParameters(
-        confidence=declared["confidence"],
+    plain = ClaimsParameters(
         queries=queries,
         budget=declared["budget"],
         at_most=declared["at_most"],
         noise=0.0 if chosen == "guess-and-check" else QUIET,
+        train_records=train_records,
+    )
+    return _claims(plain, model, declared["confidence"])
+
+
+def _unlimited(model: DependenceModel) -> bool:
+    """Whether nothing limits the deviation of a mean that is fixed in advance."""
+    return model.effective_records() is None and model.variance_inflation() >= model.n > 1
+
+
+def _claims(parameters: ClaimsParameters, model: DependenceModel, confidence: float) -> ClaimsParameters:
+    """Say how the records depend on each other, which the training records do too."""
+    effective, inflation, train = model.effective_records(), model.variance_inflation(), parameters.train_records
+    return dataclasses.replace(
+        parameters,
+        confidence=confidence,
         effective=None if effective == model.n else effective,
         inflation=inflation,
-        train_records=None if train_records is None else train_records * (effective or model.n / inflation) / model.n,
+        train_records=None if train is None else train * (effective or model.n / inflation) / model.n,
     )
 
 
@@ -190,12 +204,24 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[st
     confidence = declared["confidence"]
     if answers_from_parts(parameters):
         _check_parts(parameters, model, declared["identically_distributed"])
+    if isinstance(parameters, ClaimsParameters):
+        return _claims(_checked_claims(parameters, model), model, confidence)
     if isinstance(parameters, LadderParameters):
         return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
     if isinstance(parameters, GuessAndCheckParameters) and parameters.guess == "train":
         return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
     if isinstance(parameters, GuessAndCheckParameters):
         return dataclasses.replace(parameters, confidence=confidence, inflation=1.0)
+    return parameters
+
+
+def _checked_claims(parameters: ClaimsParameters, model: DependenceModel) -> ClaimsParameters:
+    """Refuse claims where nothing limits the deviation of a fixed mean."""
+    from graphs.out_of_fold import OutOfFold
+
+    if isinstance(model, OutOfFold) or _unlimited(model):
+        seen = f"ClaimsParameters for {model.describe()}, of which no deviation of a mean can be bounded"
+        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=")
     return parameters
 
 

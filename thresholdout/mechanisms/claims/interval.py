@@ -120,11 +120,12 @@ class MeanTest(Claim):
         return low, _mirror(high)
 
     def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
-        """Compare K with both edges, exactly, in integers."""
+        """Compare K with both edges, exactly, in integers; an edge that is an end of the range claims nothing."""
         edge, upper, lower = noise
-        if (self._value - hi) * UNITS > (edge - upper) * self.steps:
+        if hi < self.steps and (self._value - hi) * UNITS > (edge - upper) * self.steps:
             return "above"
-        return "below" if (lo - self._value) * UNITS > (edge - lower) * self.steps else "confirmed"
+        below = lo > 0 and (lo - self._value) * UNITS > (edge - lower) * self.steps
+        return "below" if below else "confirmed"
 
 
 class BetTest(Claim):

@@ -4,8 +4,8 @@ The rule of PROOFS.md, "The risk that is left", with the letters *confirmed*, *a
 with the share pi of the risk R set aside for the first three, a direction leaves ``R pi / 2`` and *confirmed* leaves
 ``w = R (1 - pi - 2 RAISED)``, the level of the claim; RAISED of it is kept for a question that fails on the holdout,
 and as much for one that is interrupted. What is learned from a direction without noise (K is known to be beyond the
-edge) narrows the range in which K can be; a direction that is impossible then keeps nothing, and a claim that covers
-the whole range needs no test.
+edge) narrows the range in which K can be; a claim that covers this range needs no test. A direction that is impossible
+keeps nothing: beyond that range, or, with noise, beyond an end of the whole range.
 
 After a direction the claims grow until they reach the value, and are then cut into thirds until the answer is about as
 narrow as it would have been.
@@ -153,7 +153,7 @@ def search(
                 return Found(lo, hi, level, risk, letters)
             bottom, top, cutting = lo, hi, True
         else:
-            one_way = exact and (lo <= bottom or hi >= top)
+            one_way = lo <= (bottom if exact else 0) or hi >= (top if exact else steps)
             risk += math.log(share) - (0.0 if one_way else math.log(2.0)) - _ROUNDING
             letters += 1
             if letter == "above":
