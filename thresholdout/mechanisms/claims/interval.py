@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from thresholdout.limits.bets import bet_radius, bet_size, log_wealth
+from thresholdout.limits.bets import bet_lower, bet_radius, bet_size, log_wealth
 from thresholdout.limits.noisy import (
     log_laplace_moment,
     noisy_binomial_lower,
@@ -82,6 +82,10 @@ class Claim(ABC):
     def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
         """Test a claim: secret numbers too."""
 
+    @abstractmethod
+    def stated(self, log_level: float) -> tuple[int, int, tuple[float, float]]:
+        """Return a cell in which the value is, in steps, and an interval with this level at both ends. Secret."""
+
     def wider(self) -> Claim:
         """Return how claims are read and tested after one that was not confirmed."""
         return self
@@ -118,6 +122,10 @@ class MeanTest(Claim):
         low = 0.0 if lo <= 0 else self._lower(lo, log_level, scales)
         high = 0.0 if hi >= self.steps else self._lower(self.steps - hi, log_level, scales)
         return low, _mirror(high)
+
+    def stated(self, log_level: float) -> tuple[int, int, tuple[float, float]]:
+        """Return K twice, and the limits from it."""
+        return self._value, self._value, self.interval(self._value, self._value, log_level, ())
 
     def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
         """Compare K with both edges, exactly, in integers; an edge that is an end of the range claims nothing."""
@@ -157,6 +165,14 @@ class BetTest(Claim):
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the edges, less and plus what a good bet needs."""
         return self._end(lo, log_level), _mirror(self._end(self.steps - hi, log_level))
+
+    def stated(self, log_level: float) -> tuple[int, int, tuple[float, float]]:
+        """Return the limits of two bets, rounded outwards to the grid, and the middle third between them."""
+        bet = bet_size(1.0, self._variance, self._values.size, log_level)
+        low = math.floor(bet_lower(self._values, bet, log_level) * self.steps)
+        high = math.ceil((1.0 - bet_lower(1.0 - self._values, bet, log_level)) * self.steps)
+        third = (high - low) // 3
+        return low + third, high - third, (low / self.steps, min(1.0, high / self.steps))
 
     def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
         """Bet against the upper end, then against the lower one."""

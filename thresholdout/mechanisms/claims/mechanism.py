@@ -15,7 +15,7 @@ empirical approaches to adaptive data analysis", AISTATS 2020, for guesses that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -37,6 +37,7 @@ from thresholdout.mechanisms.claims.interval import (
     hoeffding,
     ones,
 )
+from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, list_level
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_window, search
@@ -172,6 +173,64 @@ class Claims(Mechanism[ClaimsState, Reading]):
         )
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=after.log_risk)
 
+    def step_all(
+        self, state: ClaimsState, asked: Sequence[tuple[float, Reading]], noise: NoiseSource, keep: float = 0.2
+    ) -> tuple[ClaimsState, list[Outcome]]:
+        """Answer questions that were fixed together, from the holdout; see `thresholdout.mechanisms.claims.lists`.
+
+        Parameters
+        ----------
+        state : ClaimsState
+            Before the list.
+        asked : sequence of (float, Reading)
+            Training value and holdout values of each question.
+        noise : NoiseSource
+            For values that should be 0 or 1 and are not.
+        keep : float
+            Share of the risk for what comes after the list, in [0, 1).
+
+        Returns
+        -------
+        state : ClaimsState
+        outcomes : list of Outcome
+            One for each question, in their order.
+        """
+        refusal = self.refusal(state, len(asked))
+        if refusal is not None:
+            raise refusal
+        for _, reading in asked:
+            state = _disclosed(state, reading.known)
+        level = list_level(state.log_risk, len(asked), keep)
+        told, memory = [], state.memory
+        for train, reading in asked:
+            made, variance = self._forecast(state, train, reading.known)
+            item, lo, hi, steps = self._stated(made, variance, reading, noise, level)
+            memory = learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
+            told.append(item)
+        left = after_list(state.log_risk, keep, told)
+        after = replace(
+            state, log_risk=left, asked=state.asked + len(asked), hits=state.hits + len(asked), memory=memory
+        )
+        return after, [
+            Outcome(item.value, "holdout", state.hits + k, state.asked + k + 1, interval=item.interval, risk=left)
+            for k, item in enumerate(told)
+        ]
+
+    def _stated(
+        self, made: Forecast, variance: float, reading: Reading, noise: NoiseSource, level: float
+    ) -> tuple[Told, int, int, int]:
+        """State an interval directly; return what is told, and the cell in which the holdout's value is, in steps."""
+        claim = self._claim(made, variance, reading, noise)
+        steps = claim.steps
+        lo, hi, interval = claim.stated(level)
+        if lo == hi:
+            value, nats = lo / steps, cell_nats(lo, made, steps)
+        else:
+            value, shift = made.mean, 0.5 * (interval[1] - interval[0])
+            ends = round(interval[0] * steps), round(interval[1] * steps)
+            nats = cell_nats(ends[0], made, steps, -shift) + cell_nats(ends[1], made, steps, shift)
+        return Told(min(max(value, interval[0]), interval[1]), interval, nats), lo, hi, steps
+
     def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
         """Pay for another private look at the holdout: a node of its own (PROOFS.md, B8).
 
@@ -189,11 +248,13 @@ class Claims(Mechanism[ClaimsState, Reading]):
         after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
         return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
 
-    def refusal(self, state: ClaimsState) -> BudgetExhausted | None:
-        """Return why no further query is allowed, or ``None``."""
-        if state.hits >= self._budget:
+    def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
+        """Return why no further query, or list of them, is allowed, or ``None``."""
+        if state.log_risk <= NOTHING:
+            return BudgetExhausted("risk", state.asked - state.looks, state.asked - state.looks)
+        if state.hits + more > self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
-        if state.asked - state.looks >= self._queries:
+        if state.asked - state.looks + more > self._queries:
             return BudgetExhausted("queries", state.asked - state.looks, int(self._queries))
         return None
 

@@ -1,0 +1,105 @@
+"""Questions that were fixed together: one node, one claim for each, stated directly.
+
+The claims of a list are intervals that are computed from the records, each two-sided at ``w/k``: with
+
+    w = (1 - keep - 2 RAISED) R
+
+the probability that any of them is false is at most w, by the union bound, and that holds on the branches where all are
+true as well, so what is left for later questions is shared among the letters (PROOFS.md, B7): what is told about
+question i is a number K_i out of countably many, coded by a law q_i that the history fixes, and leaves
+
+    R_letter = keep R prod_i q_i(K_i),    which sums to at most keep R over all letters.
+
+A list is as narrow as questions that were written down before anything was seen. What comes after it pays for what it
+has told, about as much as its values are surprising; nothing is left with ``keep = 0``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from thresholdout.mechanisms.claims.guess import Forecast
+from thresholdout.mechanisms.claims.score import RAISED
+
+__all__ = ["NOTHING", "Told", "after_list", "cell_nats", "list_level"]
+
+NOTHING: Final = -1e9
+"""Logarithm of a risk with which nothing can be said any more."""
+
+_PLAIN: Final = 0.05  # share of the code for values that no forecast expected
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told about one question of a list.
+
+    Attributes
+    ----------
+    value : float
+        In units of the range.
+    interval : tuple of float
+        Two-sided, at the level of each question of the list.
+    nats : float
+        Code length of what is told.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    nats: float
+
+
+def list_level(log_risk: float, questions: int, keep: float) -> float:
+    """Return the logarithm of the one-sided level of each question.
+
+    Examples
+    --------
+    >>> round(math.exp(list_level(math.log(0.05), 10, 0.0)), 6)
+    0.0025
+    """
+    return log_risk + math.log1p(-keep - 2.0 * RAISED) - math.log(2 * questions) - 1e-12
+
+
+def after_list(log_risk: float, keep: float, told: Sequence[Told]) -> float:
+    """Return the logarithm of what is left.
+
+    Examples
+    --------
+    >>> after_list(math.log(0.05), 0.0, []) == NOTHING
+    True
+    """
+    if keep <= 0.0:
+        return NOTHING
+    return max(NOTHING, log_risk + math.log(keep) - math.fsum(item.nats for item in told) * (1.0 + 1e-12) - 1e-9)
+
+
+def cell_nats(value: int, made: Forecast, steps: int, shift: float = 0.0) -> float:
+    """Return the code length of a number of steps: near the forecast, or anywhere.
+
+    Parameters
+    ----------
+    value : int
+        From 0 to ``steps``.
+    made : Forecast
+        Of the question; its deviation is doubled, so that surprises are not too dear.
+    steps : int
+        Steps in the range.
+    shift : float
+        Where the number is expected, less the forecast, in units of the range.
+
+    Notes
+    -----
+    ``-ln( 0.95 (F(v + 1/2) - F(v - 1/2)) + 0.05/(steps + 1) )``, F the normal law with the forecast's mean and twice
+    its deviation: a law on the numbers from 0 to ``steps`` up to a sum of at most 1.
+
+    Examples
+    --------
+    >>> made = Forecast(0.9, 0.01, (0.0, 0.0), 1e-4, 1.0, 0.9)
+    >>> round(cell_nats(900, made, 1000), 2), round(cell_nats(300, made, 1000), 2)
+    (3.96, 9.9)
+    """
+    mean, deviation = (made.mean + shift) * steps, 2.0 * made.deviation * steps * math.sqrt(2.0)
+    mass = 0.5 * (math.erf((value + 0.5 - mean) / deviation) - math.erf((value - 0.5 - mean) / deviation))
+    return -math.log((1.0 - _PLAIN) * max(0.0, mass) * (1.0 - 1e-9) + _PLAIN / (steps + 1)) + 1e-9
