@@ -390,7 +390,8 @@ class _OutOfFoldGuard(Thresholdout):
         """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
         before = self._steps.failures()
         try:
-            return self._look("estimator", question, lambda: compute(*self._records.holdout))
+            read = self._reading("estimator", question, lambda: compute(*self._records.holdout))
+            return self._steps.look("estimator", question, read, self._worth)
         except InputError:
             if self._steps.failures() == before:
                 raise

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from thresholdout.answer import Answer
+from thresholdout.asking import AsksAboutEstimators
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
 from thresholdout.errors import InputError
-from thresholdout.fingerprint import Part, handed_out
+from thresholdout.fingerprint import Part
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
@@ -37,15 +38,13 @@ from thresholdout.opening import (
 )
 from thresholdout.planning.choice import MechanismName, check_choice, choose_parameters, record_groups
 from thresholdout.planning.use import check_declaration
-from thresholdout.queries import check_bounds, clipped
+from thresholdout.queries import check_bounds
 from thresholdout.question import Question
 from thresholdout.records import Origin, Records, content_hashes
-from thresholdout.scoring import check_score, statistic_question
 from thresholdout.sharing import Handle, Shared
 from thresholdout.standing import check_standing
 from thresholdout.statistics import Statistic
 from thresholdout.steps import FAILURES, Steps, Worth
-from thresholdout.weights import Weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +58,9 @@ if TYPE_CHECKING:
 __all__ = ["Thresholdout"]
 
 
-class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can turn it into a RemoteGuard
+class Thresholdout(
+    Shared, AsksAboutEstimators, LooksRecorded
+):  # in this order a forked child can turn it into a RemoteGuard
     """A holdout that can be asked many adaptive questions.
 
     A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. The guard claims
@@ -156,9 +157,9 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "certificate", "certificate_with",
+            "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "ask_all", "certificate", "certificate_with",
             "dependence", "exhausted", "history", "looks", "n", "parameters", "record_look", "remaining", "report",
-            "risk_left", "score", "scorer", "split", "told", "train",
+            "risk_left", "score", "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""
@@ -301,25 +302,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         values, on_holdout = self._records.apply(train_values)
         mean, known = self._records.train_mean(values, limits, binary)
         question = Question(mean, limits, name, key, known)
-        return self._look("train_values", question, on_holdout)
-
-    def _look(
-        self, argument: str, question: Question, on_holdout: Callable[[], object], missing: float | None = None
-    ) -> Answer:
-        """Ask about per-record values that are computed on the holdout.
-
-        Values out of range are clipped, and missing ones replaced: a function of each record alone.
-        """
-
-        def read() -> Any:
-            values = self._records.ordered(on_holdout(), argument)
-            try:
-                return self._steps.read(values, self.n, question, argument)
-            except InputError:
-                inside = clipped(values, self.n, question.limits, argument, missing)
-                return self._steps.read(inside, self.n, question, argument)
-
-        return self._steps.look(argument, question, read, self._worth)
+        read = self._reading("train_values", question, on_holdout)
+        return self._steps.look("train_values", question, read, self._worth)
 
     def _worth(self) -> Worth:
         """Return what answers are worth, and a function that says it for a smaller share of beta."""
@@ -370,39 +354,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
             The metric itself: losses are not negated here. Its half-width is about what the metric is expected to be;
             for a statistic see `Statistic.target`.
         """
-        chosen, weights = self._checked_score(metric, sample_weight)
-        train, holdout = self._records.labelled()
-        values = (
-            chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
-        )
-        if isinstance(chosen, Statistic):
-            asked, of = statistic_question(chosen, self._records, self.dependence, float(values), key)
-
-            def statistic() -> object:
-                return self._steps.statistic(of(estimator), asked.known)
-
-            return self._steps.look("estimator", asked, statistic, self._worth)
-        limits = chosen.bounds
-        if weights is not None:
-            values, limits = weights.on_train(values, chosen.bounds)
-        mean, known = self._records.train_mean(values, limits)
-        question = Question(mean, limits, chosen.name, key, known)
-
-        worst = limits[0] if chosen.greater_is_better else limits[1]
-
-        def on_holdout() -> object:
-            protected = chosen.of(estimator, *handed_out(holdout))
-            if weights is None:
-                return protected
-            return weights.on_holdout(clipped(protected, self.n, chosen.bounds, "estimator"))
-
-        return self._look("estimator", question, on_holdout, worst)
-
-    def _checked_score(
-        self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
-    ) -> tuple[Metric | Statistic, Weights | None]:
-        """Refuse a score that this guard cannot be asked for."""
-        return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight)
+        question, read = self._scoring(estimator, metric, cv, sample_weight, key)
+        return self._steps.look("estimator", question, read, self._worth)
 
     def scorer(
         self,

@@ -31,6 +31,8 @@ class Question:
         The question's identity.
     known : Known
         What is known of the values before the holdout is looked at.
+    candidate : str
+        What the question is about, such as a model's name; see `about`.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class Question:
         The training value in the user's units.
     """
 
-    __slots__ = ("key", "known", "limits", "name", "shown", "train")
+    __slots__ = ("candidate", "key", "known", "limits", "name", "shown", "train")
 
     def __init__(
         self, train: float, limits: tuple[float, float], name: str, key: str | None, known: Known = UNKNOWN
@@ -48,7 +50,14 @@ class Question:
         self.name = name
         self.key = key
         self.known = known
+        self.candidate = ""
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
+
+    def about(self, candidate: str) -> Question:
+        """Return the same question, about a candidate that the history names."""
+        other = Question(self.train, self.limits, self.name, self.key, self.known)
+        other.candidate = candidate
+        return other
 
     def without_key(self) -> Question:
         """Return the same question with a new key, which the ledger makes."""
@@ -83,6 +92,7 @@ class Question:
             lower=lower,
             upper=upper,
             risk=outcome.risk,
+            candidate=self.candidate,
         )
 
     def answer(self, entry: Entry, repeated: bool, about: Literal["question", "best"]) -> Answer:

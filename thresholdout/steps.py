@@ -8,12 +8,14 @@ makes later half-widths wider, by the number of places where failures can be (PR
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.answer import Answer, Source
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.ledger.checks import check_repeat
+from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
 from thresholdout.question import Question
 from thresholdout.silence import silence
@@ -21,7 +23,7 @@ from thresholdout.standing import joined_state, parted_state
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
-    from thresholdout.ledger import Entry, Ledger
+    from thresholdout.ledger import Ledger
     from thresholdout.noise import NoiseSource
 
 __all__ = ["FAILURES", "Steps", "Worth", "failure_share"]
@@ -56,6 +58,14 @@ def failure_share(failures: int, asked: int, queries: int | None) -> float:
     one = 1.0 / queries if queries is not None else 6.0 / (math.pi * asked) ** 2 * (1.0 - 2.0**-50)
     return FAILURES * (0.25 * one) ** failures
 
+
+_FAILED: Final = (
+    "it failed on the holdout, though not on the training part (how could show records); charged as an answer from the "
+    "holdout"
+)
+
+AskedTogether: TypeAlias = "tuple[Question, Callable[[], Any]]"
+"""A question of a list, and what reads the holdout's values for it."""
 
 Worth: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
 """What answers are worth while nothing has failed, and a function that tells it for a smaller share of beta (``None``
@@ -190,8 +200,7 @@ class Steps:
             return self._told(question, entry, repeated)
         raise InputError(
             argument,
-            "it failed on the holdout, though not on the training part (how could show records); charged as an answer "
-            "from the holdout",
+            _FAILED,
             "a question that works on both parts",
         )
 
@@ -222,6 +231,92 @@ class Steps:
         refusal = self._mechanism.refuses(state, question.train, question.known)
         if refusal is not None:
             raise refusal
+
+    def answer_all(
+        self, argument: str, asked: Sequence[AskedTogether], keep: float, worth: Callable[[], Worth]
+    ) -> list[Answer]:
+        """Answer questions that were fixed together: all in one transaction, or none.
+
+        Parameters
+        ----------
+        argument : str
+            What is at fault when one of them fails on the holdout.
+        asked : sequence of (Question, callable)
+            Each with what reads the holdout's values for it.
+        keep : float
+            Share of the risk for what comes after the list.
+        worth : callable
+            As for `look`.
+        """
+        mechanism = self._lists()
+        known = [self.find(question) for question, _ in asked]
+        if all(answer is not None for answer in known):
+            return [answer for answer in known if answer is not None]
+        readings = self._read_all(argument, asked, worth)
+
+        def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
+            failures, inner = parted_state(text)
+            some = [(asked[k][0].train, readings[k]) for k in positions]
+            state, outcomes = mechanism.step_all(mechanism.restore(inner), some, self._noise, keep)
+            left = mechanism.remaining(state)
+            entries = [
+                asked[k][0].entry(outcome, math.inf, None if left is None else left + len(positions) - 1 - place)
+                for place, (k, outcome) in enumerate(zip(positions, outcomes, strict=True))
+            ]
+            return joined_state(failures, state.to_text()), entries
+
+        stored = self._ledger.ask_all(self._id, [_asked(question) for question, _ in asked], compute)
+        return [
+            self._told(question, entry, repeated)
+            for (question, _), (entry, repeated) in zip(asked, stored, strict=True)
+        ]
+
+    def answer_best(
+        self,
+        argument: str,
+        asked: Sequence[AskedTogether],
+        keep: float,
+        greatest: bool,
+        worth: Callable[[], Worth],
+    ) -> Answer:
+        """Answer which of some questions has the best value on the holdout, and with which value; one entry."""
+        mechanism = self._lists()
+        readings = self._read_all(argument, asked, worth)
+        chosen: list[Question] = []
+
+        def compute(text: str) -> tuple[str, Entry]:
+            failures, inner = parted_state(text)
+            some = [(question.train, reading) for (question, _), reading in zip(asked, readings, strict=True)]
+            state, outcome, place = mechanism.step_best(mechanism.restore(inner), some, self._noise, keep, greatest)
+            chosen.append(asked[place][0])
+            entry = chosen[-1].entry(outcome, math.inf, mechanism.remaining(state))
+            return joined_state(failures, state.to_text()), entry
+
+        first = asked[0][0]
+        name = f"best of {len(asked)}: {first.name}"
+        entry, repeated = self._ledger.ask(self._id, None, first.shown, name, compute)
+        return chosen[-1].answer(replace(entry, name=chosen[-1].name), repeated, "question")
+
+    def _lists(self) -> Claims:
+        if not isinstance(self._mechanism, Claims):
+            seen = f"a list of questions, asked of {self._mechanism.name}"
+            raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'; or ask one after another")
+        return self._mechanism
+
+    def _read_all(self, argument: str, asked: Sequence[AskedTogether], worth: Callable[[], Worth]) -> list[Any]:
+        """Compute all questions of a list on the holdout; a failure of one is charged, and the list is not answered."""
+        refusal = self._lists().refusal(self.state(), len(asked))
+        if refusal is not None:
+            raise refusal
+        try:
+            with silence():
+                return [read() for _, read in asked]
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+        self._fail(asked[0][0].without_key(), worth())
+        if interrupted:
+            raise KeyboardInterrupt("a list was interrupted on the holdout; charged as an answer from the holdout")
+        raise InputError(argument, _FAILED, "questions that work on both parts")
 
     def look_elsewhere(self, name: str, nats: Callable[[float], float], least: float) -> None:
         """Charge another private look at the holdout, durably; for mechanisms that have a price for it.
@@ -300,3 +395,7 @@ def _width(certificate: Certificate | None, outcome: Outcome, spread: float) -> 
         return math.inf
     source: Source = "train" if outcome.source == "train" else "holdout"
     return certificate.half_width(outcome.asked, outcome.hits, source, spread)
+
+
+def _asked(question: Question) -> Asked:
+    return Asked(question.key, question.shown, question.name)

@@ -162,10 +162,7 @@ class Certificate:
 
     def __repr__(self) -> str:
         width = "an interval with each answer" if self.states_intervals else f"± {self.tolerance:.4g}"
-        return (
-            f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about "
-            f"{self.truth.short}>"
-        )
+        return f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about {self.truth.short}>"
 
 
 def certify(

@@ -209,12 +209,58 @@ class Claims(Mechanism[ClaimsState, Reading]):
             told.append(item)
         left = after_list(state.log_risk, keep, told)
         after = replace(
-            state, log_risk=left, asked=state.asked + len(asked), hits=state.hits + len(asked), memory=memory
+            state,
+            log_risk=left,
+            asked=state.asked + len(asked),
+            hits=state.hits + len(asked),
+            letters=state.letters + len(asked),
+            memory=memory,
         )
         return after, [
             Outcome(item.value, "holdout", state.hits + k, state.asked + k + 1, interval=item.interval, risk=left)
             for k, item in enumerate(told)
         ]
+
+    def step_best(
+        self,
+        state: ClaimsState,
+        asked: Sequence[tuple[float, Reading]],
+        noise: NoiseSource,
+        keep: float,
+        greatest: bool,
+    ) -> tuple[ClaimsState, Outcome, int]:
+        """Tell which of some questions has the best value, and this value: its position is one more letter.
+
+        All intervals hold at the level of a list, though one alone is told; so the truth of every other question is at
+        most the upper end of the one that is told (for the least value, at least its lower end): its own value is not
+        better, and limits at one level rise with the value.
+        """
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
+        for _, reading in asked:
+            state = _disclosed(state, reading.known)
+        level = list_level(state.log_risk, len(asked), keep)
+        found = []
+        for train, reading in asked:
+            made, variance = self._forecast(state, train, reading.known)
+            found.append((made, *self._stated(made, variance, reading, noise, level)))
+        values = [(lo + hi) / steps for _, _, lo, hi, steps in found]
+        place = values.index(max(values) if greatest else min(values))
+        made, item, lo, hi, steps = found[place]
+        told = Told(item.value, item.interval, item.nats + math.log(len(asked)))
+        left = after_list(state.log_risk, keep, [told])
+        memory = learn(state.memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
+        after = replace(
+            state,
+            log_risk=left,
+            asked=state.asked + 1,
+            hits=state.hits + 1,
+            letters=state.letters + 1,
+            memory=memory,
+        )
+        outcome = Outcome(item.value, "holdout", state.hits, after.asked, interval=item.interval, risk=left)
+        return after, outcome, place
 
     def _stated(
         self, made: Forecast, variance: float, reading: Reading, noise: NoiseSource, level: float

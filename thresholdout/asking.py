@@ -1,0 +1,229 @@
+"""How a guard asks about estimators, one at a time or a list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from thresholdout.answer import Answer
+from thresholdout.errors import InputError
+from thresholdout.fingerprint import handed_out
+from thresholdout.metrics import Metric
+from thresholdout.queries import check_bounds, clipped
+from thresholdout.question import Question
+from thresholdout.scoring import check_score, statistic_question
+from thresholdout.statistics import Statistic, get_score
+from thresholdout.steps import Steps, Worth
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.records import Records
+    from thresholdout.weights import Weights
+
+__all__ = ["AsksAboutEstimators"]
+
+Asked = tuple[Question, Callable[[], Any]]
+"""A question, and what computes the mechanism's reading of it on the holdout."""
+
+
+class AsksAboutEstimators:
+    """The part of a guard that turns estimators into questions, and asks lists of questions."""
+
+    n: int
+    dependence: DependenceModel
+    _records: Records
+    _parameters: Parameters
+    _mechanism: Any
+    _steps: Steps
+
+    _worth: Callable[[], Worth]
+
+    def ask_all(
+        self,
+        questions: Sequence[tuple[object, object]],
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        names: Sequence[str] | None = None,
+        keys: Sequence[str] | None = None,
+        binary: bool | None = None,
+        keep: float = 0.2,
+    ) -> list[Answer]:
+        """Ask questions that were fixed together, before any of their answers was seen.
+
+        Their intervals are as narrow as those of a list that was written down in advance: no question pays for what
+        the others told. All are answered, in one transaction, or none.
+
+        Parameters
+        ----------
+        questions : sequence of (train_values, holdout_values)
+            As in `ask`, one pair for each question.
+        bounds : tuple of float, default=(0, 1)
+            The declared range of all values.
+        names, keys : sequence of str, optional
+            As in `ask`, one for each question.
+        binary : bool, optional
+            As in `ask`.
+        keep : float, default=0.2
+            Share of the risk for questions after the list, in [0, 1). They also pay for what the list has told, about
+            three or four nats for each of its questions; 0 for a list that is the last.
+
+        Returns
+        -------
+        list of Answer
+
+        Raises
+        ------
+        InputError
+            When there is no question, or one cannot be used; nothing is spent.
+        BudgetExhausted
+            When there are fewer questions, or answers from the holdout, left; nothing is spent.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from thresholdout import Thresholdout
+        >>> holdout = np.arange(1000.0)
+        >>> guard = Thresholdout(holdout)
+        >>> answers = guard.ask_all([(0.25, holdout < 250), (0.5, holdout < 470)], binary=True, keep=0)
+        >>> [tuple(round(limit, 3) for limit in answer.interval) for answer in answers]
+        [(0.22, 0.282), (0.434, 0.506)]
+        """
+        limits = check_bounds(bounds)
+        _check_lengths(questions, names=names, keys=keys)
+        asked: list[Asked] = []
+        for k, (train_values, holdout_values) in enumerate(questions):
+            mean, known = self._records.train_mean(train_values, limits, binary)
+            question = Question(mean, limits, names[k] if names else "", keys[k] if keys else None, known)
+            ordered = self._records.ordered(holdout_values, "holdout_values")
+            read = self._steps.read(ordered, self.n, question, "holdout_values")
+            asked.append((question, lambda read=read: read))  # type: ignore[misc]
+        return self._steps.answer_all("holdout_values", asked, _checked_keep(keep), self._worth)
+
+    def score_all(
+        self,
+        models: Sequence[Any] | Mapping[str, Any],
+        metric: str | Metric | Statistic = "accuracy",
+        *,
+        cv: object | None = None,
+        keys: Sequence[str] | None = None,
+        keep: float = 0.2,
+        tell: Literal["all", "best"] = "all",
+    ) -> list[Answer]:
+        """Score fitted estimators that were fixed together, before any of their answers was seen.
+
+        Parameters
+        ----------
+        models : sequence or mapping of fitted estimators
+            At least one; the keys of a mapping are the candidates' names in the history.
+        metric, cv
+            As in `score`.
+        keys : sequence of str, optional
+            As in `ask`, one for each model.
+        keep : float, default=0.2
+            As in `ask_all`.
+        tell : {"all", "best"}, default="all"
+            What is told: every score, or the best one alone, which costs later questions much less. With "best" the
+            history names the one it is. Where values are 0 or 1, the truths of the others are at most (for losses, at
+            least) the far end of its interval.
+
+        Returns
+        -------
+        list of Answer
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from thresholdout import Thresholdout
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]))
+        >>> models = {f"depth {d}": DecisionTreeClassifier(max_depth=d, random_state=0) for d in (1, 2, 3)}
+        >>> fitted = {name: model.fit(X[300:], y[300:]) for name, model in models.items()}
+        >>> max(answer.half_width for answer in guard.score_all(fitted, keep=0)) < 0.06
+        True
+        """
+        named = dict(models) if isinstance(models, Mapping) else {str(k): model for k, model in enumerate(models)}
+        _check_lengths(list(named), keys=keys)
+        if tell not in ("all", "best"):
+            raise InputError("tell", repr(tell), "'all' or 'best'")
+        asked = []
+        for k, (name, model) in enumerate(named.items()):
+            question, read = self._scoring(model, metric, cv, None, keys[k] if keys else None)
+            asked.append((question.about(name if isinstance(models, Mapping) else ""), read))
+        share = _checked_keep(keep)
+        if tell == "all":
+            return self._steps.answer_all("estimator", asked, share, self._worth)
+        best = get_score(metric).greater_is_better
+        return [self._steps.answer_best("estimator", asked, share, best, self._worth)]
+
+    def _reading(
+        self, argument: str, question: Question, on_holdout: Callable[[], object], missing: float | None = None
+    ) -> Callable[[], Any]:
+        """Return what reads per-record values that are computed on the holdout.
+
+        Values out of range are clipped, and missing ones replaced: a function of each record alone.
+        """
+
+        def read() -> Any:
+            values = self._records.ordered(on_holdout(), argument)
+            try:
+                return self._steps.read(values, self.n, question, argument)
+            except InputError:
+                inside = clipped(values, self.n, question.limits, argument, missing)
+                return self._steps.read(inside, self.n, question, argument)
+
+        return read
+
+    def _checked_score(
+        self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
+    ) -> tuple[Metric | Statistic, Weights | None]:
+        """Refuse a score that this guard cannot be asked for."""
+        return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight)
+
+    def _scoring(
+        self,
+        estimator: Any,
+        metric: str | Metric | Statistic,
+        cv: object | None,
+        sample_weight: tuple[object, object] | None,
+        key: str | None,
+    ) -> Asked:
+        """Return the question about a fitted estimator's score."""
+        chosen, weights = self._checked_score(metric, sample_weight)
+        train, holdout = self._records.labelled()
+        values = (
+            chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
+        )
+        if isinstance(chosen, Statistic):
+            question, of = statistic_question(chosen, self._records, self.dependence, float(values), key)
+            return question, lambda: self._steps.statistic(of(estimator), question.known)
+        limits = chosen.bounds
+        if weights is not None:
+            values, limits = weights.on_train(values, chosen.bounds)
+        mean, known = self._records.train_mean(values, limits)
+        question = Question(mean, limits, chosen.name, key, known)
+        worst = limits[0] if chosen.greater_is_better else limits[1]
+
+        def on_holdout() -> object:
+            protected = chosen.of(estimator, *handed_out(holdout))
+            if weights is None:
+                return protected
+            return weights.on_holdout(clipped(protected, self.n, chosen.bounds, "estimator"))
+
+        return question, self._reading("estimator", question, on_holdout, worst)
+
+
+def _check_lengths(questions: Sequence[Any], **others: Sequence[Any] | None) -> None:
+    """Refuse an empty list, and lists that do not go with it."""
+    if not len(questions):
+        raise InputError("questions", "an empty list", "at least one question")
+    for argument, values in others.items():
+        if values is not None and len(values) != len(questions):
+            raise InputError(argument, f"{len(values)} of them", f"{len(questions)}, one for each question")
+
+
+def _checked_keep(keep: object) -> float:
+    if isinstance(keep, bool) or not isinstance(keep, (int, float)) or not 0.0 <= keep < 1.0:
+        raise InputError("keep", repr(keep), "a share in [0, 1)")
+    return float(keep)
