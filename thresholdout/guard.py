@@ -80,8 +80,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         How the holdout's records depend on each other; independent records by default. The certificate holds under this
         model, so it is the one assumption to think about.
     train_groups : array-like of hashable, optional
-        Group of each training record, such as the patient, beside ``dependence=Groups(patients)`` for the holdout.
-        Groups in both parts are refused; without it nobody notices them, and half-widths are wrong then.
+        Group of each training record, beside ``dependence=Groups(patients)`` for the holdout. Groups in both parts are
+        refused; without it nobody notices them, and half-widths are wrong then.
     queries : int or None, default=1000
         How many questions may be asked. ``None`` for any number; half-widths then grow slowly with each question, and
         ``threshold`` and ``noise_scale`` have to be given.
@@ -488,12 +488,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         -------
         {"train", "holdout", "other"}
             "train" when the records are training records, each at most as often as there; "holdout" when the rows of X
-            are exactly those of the holdout, all of them; "other" otherwise. Numbers are compared in single precision.
-
-        Notes
-        -----
-        A part of the holdout is "other", like rows that nobody has: who knows which rows are in it breaks a guard with
-        one question. Training records are known from the training part alone, the holdout by one digest of its rows.
+            are exactly those of the holdout, by one digest of them all; "other" otherwise, also for a part of it. Numbers
+            are compared in single precision, and labels of the holdout not at all.
 
         Raises
         ------
@@ -503,7 +499,6 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         return self._origin(*content_hashes(X, y))
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        """Say where records come from, by what `thresholdout.records.content_hashes` returns."""
         return self._records.origin(hashes, records)
 
     @property
