@@ -488,8 +488,8 @@ class Thresholdout(Shared, LooksRecorded):  # in this order a forked child can t
         -------
         {"train", "holdout", "other"}
             "train" when the records are training records, each at most as often as there; "holdout" when the rows of X
-            are exactly those of the holdout, by one digest of them all; "other" otherwise, also for a part of it. Numbers
-            are compared in single precision, and labels of the holdout not at all.
+            are exactly those of the holdout, by one digest of them all; "other" otherwise, also for a part of it.
+            Numbers are compared in single precision, and labels of the holdout not at all.
 
         Raises
         ------

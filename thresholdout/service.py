@@ -382,7 +382,7 @@ def _stored_document(ledger: Ledger, identity: str) -> dict[str, Any]:
         for part in (document["train"], document["holdout"]):
             if not all(isinstance(one, str) for one in part["ids"]) or len(part["ids"]) != len(part["labels"]):
                 raise ValueError
-        _model(document)
+        model_of(document)
         return document
     except (KeyError, RecursionError, TypeError, ValueError):
         pass  # a message could show labels
