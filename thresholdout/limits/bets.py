@@ -33,7 +33,7 @@ _BOLD: Final = 0.75  # of the largest bet
 _SLACK: Final = 1e-9
 
 
-def bet_size(mean: float, variance: float, n: int, log_level: float) -> float:
+def bet_size(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> float:
     """Return how much to bet against means of at most `mean`, for values of this variance.
 
     Parameters
@@ -46,6 +46,8 @@ def bet_size(mean: float, variance: float, n: int, log_level: float) -> float:
         Number of records.
     log_level : float
         Natural logarithm of the level, negative.
+    most : float
+        Bets are at most this; behind a noisy edge, what the noise allows.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def bet_size(mean: float, variance: float, n: int, log_level: float) -> float:
     >>> round(bet_size(0.5, 0.0125, 1000, -4.0), 3)
     0.8
     """
-    return min(math.sqrt(-2.0 * log_level / (n * variance)), _BOLD / max(mean, 1e-300))
+    return min(math.sqrt(-2.0 * log_level / (n * variance)), _BOLD / max(mean, 1e-300), most)
 
 
 def log_wealth(values: NDArray[np.float64], bet: float, mean: float) -> float:
@@ -118,7 +120,7 @@ def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> floa
     return low
 
 
-def bet_radius(mean: float, variance: float, n: int, log_level: float) -> float:
+def bet_radius(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> float:
     """Return how far below `mean` the limit of a good bet is expected for values of this mean and variance.
 
     To place a claim, not for a guarantee: ``ln(1/d) = n (l r - l^2 v/2)`` solved for r, where the variance that is
@@ -129,7 +131,7 @@ def bet_radius(mean: float, variance: float, n: int, log_level: float) -> float:
     >>> round(bet_radius(0.51, 0.0125, 1000, -4.38), 4)
     0.011
     """
-    bet = bet_size(mean, variance, n, log_level)
+    bet = bet_size(mean, variance, n, log_level, most)
     farthest = max(mean, 1.0 - mean)
     seen = variance * (1.0 + farthest / math.sqrt(n * variance) / 1.5)
     return -log_level / n / bet + 0.5 * bet * seen

@@ -38,6 +38,7 @@ from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_wi
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
+from thresholdout.queries import record_rounding
 
 __all__ = ["Claims"]
 
@@ -121,7 +122,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             return letter
 
         found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales))
-        low, high = claim.interval(found.lo, found.hi, found.log_level, scales)
+        low, high = self._rounded(*claim.interval(found.lo, found.hi, found.log_level, scales))
         after = ClaimsState(
             found.log_risk,
             state.asked + 1,
@@ -201,6 +202,11 @@ class Claims(Mechanism[ClaimsState, Reading]):
         low, high = claim.interval(window.lo, window.hi, level, scales)
         if high - low > 2.0 * most:
             raise BudgetExhausted("width", state.asked, state.asked)
+
+    def _rounded(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval for the values as they were given, from one for values that were rounded to a grid."""
+        rounding = record_rounding(self._n)
+        return max(0.0, low - rounding), min(1.0, high + rounding)
 
     def _exponent(self, variance: float) -> int:
         """Return the exponent of the edges' noise for values of this variance."""
