@@ -86,16 +86,22 @@ def slack(t: Transcript, *, midpoint: bool = True, factor: float = 1.0, gap_fact
 
 
 def test_lower_bound_on_small_models() -> None:
-    """2,500 transcripts, equal and unequal groups: never below; without the midpoint's spread it is."""
+    """2,500 transcripts, groups too: never below; it is without the midpoint or the room for V, or with 95 % of S."""
     rng = np.random.default_rng(12)
-    slacks, bare = [], []
+    slacks, bare, crowded, lowered = [], [], [], []
     for _ in range(2500):
         t = Transcript(rng)
         slacks.append(slack(t))
         bare.append(slack(t, midpoint=False))
+        t.scales = t.scales * rng.choice([0.5, 1, 3])
+        if slack(t) < math.inf:
+            crowded.append(slack(t, room=False))
+            lowered.append(slack(t, factor=0.95))
     assert min(slacks) > -1e-9
     assert min(slacks) < 1e-3
     assert min(bare) < -1e-3
+    assert min(crowded) < -1e-3
+    assert min(lowered) < -1e-3
 
 
 def test_factors_of_the_lower_bound_cannot_be_lowered() -> None:
