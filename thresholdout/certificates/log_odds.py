@@ -82,6 +82,14 @@ class LogOdds:
         """Return the largest truth of a mean of which the analyst may expect this or less, rounded up."""
         return min(1.0, (1.0 - self.lowest(1.0 - expected)) * (1.0 + 2.0**-52))
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LogOdds):
+            return NotImplemented
+        return np.array_equal(self._leakage, other._leakage) and np.array_equal(self._shares, other._shares)
+
+    def __hash__(self) -> int:
+        return hash((self._leakage.tobytes(), self._shares.tobytes()))
+
     def _most(self, log_slope: float) -> tuple[float, float]:
         """Return the mean of ``G_i`` where ``G_i(x) - s x`` is largest, and the mean of these largest values."""
         a = self._leakage

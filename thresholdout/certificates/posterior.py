@@ -82,7 +82,7 @@ class PosteriorWidths:
     >>> [round(end, 4) for end in widths.interval(1, 0, "holdout", 0.97)]
     [0.9277, 1.0]
     >>> round(widths.expected(0.97), 4), widths.half_width(1, 0, "holdout")
-    (0.0422, 0.08)
+    (0.0423, 0.08)
     """
 
     error: float
