@@ -26,7 +26,7 @@ SCORES = (0.5, 0.9, 0.97)
 
 def posterior_use(queries: int, budget: int) -> Use:
     """Return the use behind a row: no quiet margin, as half-widths of the route alone are compared."""
-    return Target.checked(Independent(N), None, queries, budget, 1 - BETA, None, 0.0, 0.1).use()
+    return Target.checked(Independent(N), None, queries, budget, 1 - BETA, None, 0.0, 0.1, True).use()
 
 
 def planned(use: Use, score: float | None) -> PosteriorWidths:

@@ -13,6 +13,7 @@ from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import largest_normal_superquantile
 from thresholdout.certificates.posterior import mean_total_variation, posterior, posterior_widths
 from thresholdout.certificates.setting import Setting
+from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
@@ -24,7 +25,8 @@ from thresholdout.planning.use import Target, Use
 def posterior_certificate(epsilon_scale: float = 0.001) -> tuple[Certificate, Setting]:
     setting = Setting(Independent(10_000), ThresholdoutParameters(0.0266, epsilon_scale, 2, 20), 0.95)
     route = posterior(setting)
-    return Certificate(0.95, (route,), route, "10000 independent records"), setting
+    truth = truth_of(setting.model, setting.parameters)
+    return Certificate(0.95, (route,), route, "10000 independent records", truth), setting
 
 
 def test_posterior_intervals_by_hand() -> None:
@@ -67,9 +69,9 @@ def test_dependent_records_have_intervals_by_their_own_leakage() -> None:
 
 def test_intervals_without_values_are_symmetric() -> None:
     """A statistic that is not a mean, and a certificate that rests on no route."""
-    certificate, _ = posterior_certificate()
+    certificate, setting = posterior_certificate()
     assert certificate.interval(1, 0, "holdout", 0.4, spread=2.0) == (0.0, 1.0)
-    nothing = Certificate(0.95, (), None, "records")
+    nothing = Certificate(0.95, (), None, "records", truth_of(setting.model, setting.parameters))
     assert nothing.interval(1, 0, "holdout", 0.4) == (0.0, 1.0)
     assert nothing.expected_half_width(0.4) == math.inf
 
@@ -150,7 +152,7 @@ def test_chains_keep_half_widths() -> None:
 
 
 def use(queries: int = 20, budget: int = 2) -> Use:
-    return Target.checked(Independent(10_000), None, queries, budget, 0.95, None, 0.0, 0.1).use()
+    return Target.checked(Independent(10_000), None, queries, budget, 0.95, None, 0.0, 0.1, True).use()
 
 
 @pytest.mark.parametrize(("score", "reached"), [(0.9, 0.072), (0.97, 0.049)])
