@@ -2,7 +2,7 @@
 
 Nothing is drawn. A set of outcomes (of the records, and of a secret edge noise where there is one) is an integer with a
 bit for each; by backward induction over what has been published, the best analyst is found for a rule of letters
-(`Letters`), or for the program itself (`Program`), which is stepped with every holdout that the analyst cannot tell apart.
+(`Letters`), or for the program itself (`Program`), which is stepped with every holdout.
 """
 
 from __future__ import annotations

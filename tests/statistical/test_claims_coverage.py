@@ -78,7 +78,7 @@ def _just_outside(session: Session, kind: str) -> None:
 
 
 def _harvested(session: Session, kind: str) -> None:
-    """Signs of useless features, kept where the holdout answered higher, then their majority with a flattering value."""
+    """Useless features, kept where the holdout answered higher, then their majority with a flattering value."""
     n, shape = session.n, _SHAPES[kind]
     known = shape.known(0.5)
     kept = []
@@ -126,8 +126,9 @@ class Shape:
 
     def mechanism(self, n: int, noise: float) -> Claims:
         effective = n / self.groups if self.groups > 1 else None
-        inflation = {} if self.inflation is None else {"inflation": self.inflation}
-        return Claims(ClaimsParameters(confidence=1 - BETA, noise=noise, effective=effective, **inflation), n)
+        if self.inflation is not None:
+            return Claims(ClaimsParameters(confidence=1 - BETA, noise=noise, inflation=self.inflation), n)
+        return Claims(ClaimsParameters(confidence=1 - BETA, noise=noise, effective=effective), n)
 
 
 def _coins(rng: np.random.Generator, n: int, truth: float) -> NDArray[np.float64]:
@@ -190,7 +191,7 @@ def test_no_attack_breaks_more_sessions_than_promised(attack: str, kind: str, no
 @pytest.mark.parametrize("kind", ["binary", "declared binary"])
 def test_harvested_failures_break_no_more_sessions_than_promised(kind: str, noise: float) -> None:
     sessions = 120
-    assert _broken("harvested", "binary", noise, sessions) <= binom.isf(RATE, sessions, BETA)
+    assert _broken("harvested", kind, noise, sessions) <= binom.isf(RATE, sessions, BETA)
 
 
 @pytest.mark.slow
