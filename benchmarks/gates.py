@@ -78,7 +78,8 @@ class World:
         up = 0.5 * (CHANGED + self.gains[number]) / (1.0 - accuracy)
         down = 0.5 * (CHANGED - self.gains[number]) / accuracy
         u = np.random.default_rng(self.seeds[number]).random(right.size)
-        return np.where(right, u >= down, u < up)
+        changed: np.ndarray = np.where(right, u >= down, u < up)
+        return changed
 
     def holdout(self, old: np.ndarray, new: np.ndarray) -> Counts:
         """Return wins and losses of the new model."""
