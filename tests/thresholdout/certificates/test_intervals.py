@@ -203,6 +203,7 @@ def test_gaussian_plans_for_groups_and_any_score() -> None:
 def test_a_likely_score_is_kept_in_a_ledger() -> None:
     parameters = GaussianParameters([0.03, 0.02], expected=0.9)
     assert parameters_from_json(parameters_to_json(parameters)) == parameters
+    assert "expected" not in parameters_to_json(GaussianParameters(0.02))  # as guards were declared that lack it
     with pytest.raises(InputError, match=r"^expected: 1.5; expected: a number in \[0, 1\]"):
         GaussianParameters(0.02, expected=1.5)
     for wrong in ("0.9", True, [0.9, 0.8]):
