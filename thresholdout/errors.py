@@ -5,7 +5,7 @@
     ThresholdoutError
     ├── InputError (ValueError)         an argument that cannot be used: .argument, .seen, .expected
     │   ├── InputTypeError (TypeError)      its type cannot be used
-    │   └── OverlapError                    training and holdout part share records
+    │   └── OverlapError                    training and holdout part share records or groups
     ├── BudgetExhausted                 the guard answers no more: .spent, .limit, .what
     ├── PlanError                       no parameters reach the target: .reason
     ├── SharingError (TypeError)        a guard that cannot be reached, or would be copied into another process

@@ -432,12 +432,8 @@ class Thresholdout(
         -------
         {"train", "holdout", "other"}
             "train" when the records are training records, each at most as often as there; "holdout" when the rows of X
-            are exactly those of the holdout, all of them; "other" otherwise. Numbers are compared in single precision.
-
-        Notes
-        -----
-        A part of the holdout is "other", like rows that nobody has: who knows which rows are in it breaks a guard with
-        one question. Training records are known from the training part alone, the holdout by one digest of its rows.
+            are exactly those of the holdout, by one digest of them all; "other" otherwise, also for a part of it.
+            Numbers are compared in single precision, and labels of the holdout not at all.
 
         Raises
         ------
@@ -447,7 +443,6 @@ class Thresholdout(
         return self._origin(*content_hashes(X, y))
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        """Say where records come from, by what `thresholdout.records.content_hashes` returns."""
         return self._records.origin(hashes, records)
 
     @property

@@ -27,6 +27,7 @@ from thresholdout.metrics import Metric, get_metric
 from thresholdout.opening import read_declaration
 from thresholdout.overlap import check_disjoint
 from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
+from thresholdout.table_dependence import MOST_CLASSES, described, model_of
 from thresholdout.tables import (
     check_table,
     id_texts,
@@ -43,12 +44,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from graphs import DependenceModel
 
 __all__ = ["PredictionGuard", "read_table"]
 
 DOCUMENT = "labels"
-_MOST_CLASSES = 100
 _OF_LABELS = ("accuracy", "zero_one_loss")
 _OF_NUMBERS = ("squared_error", "absolute_error")
 
@@ -91,6 +90,7 @@ class PredictionGuard:
         groups: str | None = None,
         window: int | None = None,
         chain: str | None = None,
+        transition: pd.DataFrame | None = None,
         edges: pd.DataFrame | None = None,
         queries: int = 1000,
         budget: int = 10,
@@ -118,8 +118,12 @@ class PredictionGuard:
         window : int, optional
             Rows of the holdout more than ``window`` apart are independent: `graphs.MovingWindow`.
         chain : str, optional
-            Column by which both tables are put in order; the labels then form a Markov chain, estimated from the
-            training labels, and records depend on each other only through it: `graphs.MarkovChain`.
+            Column by which both tables are put in order, the holdout after the training part; the labels then form the
+            Markov chain of ``transition``, and records depend on each other only through it: `graphs.MarkovChain`,
+            beginning after the last training label.
+        transition : DataFrame, optional
+            The chain's law, known from elsewhere: a first column of labels, and for each label a column with the
+            probability that it comes next. One that is estimated from the training labels is not their law.
         edges : DataFrame, optional
             Pairs of ids, in the first two columns, of records that may depend on each other; records of the holdout
             that are connected within it form a group. Edges that touch training records are left out: the
@@ -155,7 +159,9 @@ class PredictionGuard:
             "train": {"ids": ids[0], "labels": labels[0].tolist()},
             "holdout": {"ids": ids[1], "labels": labels[1].tolist()},
         }
-        document["dependence"] = _dependence(document, train, holdout, groups, window, chain, edges)
+        document["dependence"] = described(
+            document, train, holdout, groups=groups, window=window, chain=chain, transition=transition, edges=edges
+        )
         text = json.dumps(document, allow_nan=False)
         limits: dict[str, Any] = {
             "queries": queries,
@@ -281,8 +287,8 @@ class PredictionGuard:
             raise InputError(
                 "metric", seen, "a metric of classes, such as 'accuracy', or a guard whose labels are numbers"
             )
-        if metric.response == "predict_proba" and (labels.dtype.kind == "f" or np.unique(labels).size > _MOST_CLASSES):
-            different = "that are not integers" if labels.dtype.kind == "f" else f"of more than {_MOST_CLASSES} kinds"
+        if metric.response == "predict_proba" and (labels.dtype.kind == "f" or np.unique(labels).size > MOST_CLASSES):
+            different = "that are not integers" if labels.dtype.kind == "f" else f"of more than {MOST_CLASSES} kinds"
             seen = f"{name} of training labels {different}"
             raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
         check_direction(self.guard.parameters, metric)
@@ -351,7 +357,7 @@ def _check_mechanism(mechanism: object) -> None:
 
 def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:
     parts = [(np.asarray(document[p]["ids"]), np.asarray(document[p]["labels"])) for p in ("train", "holdout")]
-    return Thresholdout(parts[1], train=parts[0], dependence=_model(document), ledger=ledger, **settings)
+    return Thresholdout(parts[1], train=parts[0], dependence=model_of(document), ledger=ledger, **settings)
 
 
 def _chosen(ledger: Ledger, start: str | None) -> str:
@@ -376,7 +382,7 @@ def _stored_document(ledger: Ledger, identity: str) -> dict[str, Any]:
         for part in (document["train"], document["holdout"]):
             if not all(isinstance(one, str) for one in part["ids"]) or len(part["ids"]) != len(part["labels"]):
                 raise ValueError
-        _model(document)
+        model_of(document)
         return document
     except (KeyError, RecursionError, TypeError, ValueError):
         pass  # a message could show labels
@@ -406,94 +412,6 @@ def _first_twice(ids: list[str]) -> str | None:
             return i
         seen.add(i)
     return None
-
-
-def _dependence(
-    document: dict[str, Any],
-    train: pd.DataFrame,
-    holdout: pd.DataFrame,
-    groups: str | None,
-    window: int | None,
-    chain: str | None,
-    edges: pd.DataFrame | None,
-) -> dict[str, Any]:
-    """Write a dependence model down, as JSON values."""
-    given = [
-        n for n, v in (("groups", groups), ("window", window), ("chain", chain), ("edges", edges)) if v is not None
-    ]
-    if len(given) > 1:
-        raise InputError(given[1], f"given beside {given[0]}", "one kind of dependence")
-    if groups is not None:
-        labels = id_texts(holdout[groups])
-        in_both = set(labels) & set(id_texts(train[groups]))
-        return {"kind": "groups", "labels": labels, "in_both": len(in_both)}
-    if window is not None:
-        return {"kind": "window", "m": _window(len(holdout), window)}
-    if chain is not None:
-        from graphs import MarkovChain
-
-        labels = document["train"]["labels"]
-        kinds = len(set(labels))
-        if kinds > _MOST_CLASSES:
-            raise InputError("chain", f"{kinds} different labels", f"labels of at most {_MOST_CLASSES} kinds")
-        fitted = MarkovChain.fit(labels, n=len(holdout))
-        return {"kind": "chain", "transition": np.asarray(fitted.transition).tolist()}
-    if edges is not None:
-        return _edge_groups(document["train"]["ids"], document["holdout"]["ids"], edges)
-    return {"kind": "independent"}
-
-
-def _window(n: int, window: int) -> int:
-    """Check the reach of a moving window."""
-    from graphs import MovingWindow
-    from graphs.errors import ArgumentError
-
-    try:
-        MovingWindow(n, window)
-    except ArgumentError as error:
-        raise InputError("window", error.seen, error.expected) from None
-    return int(window)
-
-
-def _edge_groups(train: list[str], holdout: list[str], edges: pd.DataFrame) -> dict[str, Any]:
-    """Name each holdout record's connected component by one of its ids.
-
-    Paths through training records count: given what is known about a common effect, its causes depend on each other.
-    """
-    import networkx as nx
-
-    titles = list(check_table(edges, "edges", []).columns[:2])
-    if len(titles) < 2:
-        raise InputError("edges", "one column", "two columns of ids")
-    check_table(edges, "edges", titles)
-    known, protected = {*train, *holdout}, set(holdout)
-    if all(str(title) in known for title in titles):
-        raise InputError("edges", f"ids in the header, {titles[0]!r} and {titles[1]!r}", "a header, such as a,b")
-    pairs = list(zip(*(id_texts(edges[title]) for title in titles), strict=True))
-    for row, pair in enumerate(pairs):
-        for one in pair:
-            if one not in known:
-                raise InputError("edges", f"unknown id {one!r} in row {row + 1}", "ids of train and holdout")
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(holdout)
-    graph.add_edges_from(pairs)
-    names = {member: min(component) for component in nx.connected_components(graph) for member in component}
-    touching = sum((a in protected) != (b in protected) for a, b in pairs)
-    return {"kind": "groups", "labels": [names[i] for i in holdout], "in_both": touching, "from": "edges"}
-
-
-def _model(document: dict[str, Any]) -> DependenceModel:
-    """Read a dependence model that `_dependence` wrote down."""
-    from graphs import Groups, Independent, MarkovChain, MovingWindow
-
-    stored, n = document["dependence"], len(document["holdout"]["ids"])
-    if stored["kind"] == "groups":
-        return Groups(stored["labels"])
-    if stored["kind"] == "window":
-        return MovingWindow(n, stored["m"])
-    if stored["kind"] == "chain":
-        return MarkovChain(stored["transition"], n)
-    return Independent(n)
 
 
 def _predicted(column: pd.Series[Any], labels: NDArray[Any]) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +149,20 @@ def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
             state, _ = mechanism.step_all(start, readings, noise, keep)
             left += math.exp(state.log_risk - start.log_risk)
     assert 0.1 * keep < left <= keep
+
+
+def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None:
+    """A list of one question about values between 0 and 1: over all intervals that 6 records on a grid can show."""
+    n, keep, noise = 6, 0.25, SeededNoise(0)
+    mechanism = Claims(ClaimsParameters(), n)
+    start = mechanism.start(noise)
+    letters = {}
+    for values in itertools.combinations_with_replacement(np.linspace(0, 1, 9), n):
+        reading = mechanism.read(np.array(values), n, (0.0, 1.0), "values", Known(variance=0.02))
+        state, (outcome,) = mechanism.step_all(start, [(0.6, reading)], noise, keep)
+        letters[outcome.interval] = math.exp(state.log_risk - start.log_risk)
+    assert len(letters) > 100
+    assert sum(letters.values()) <= keep
 
 
 def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:

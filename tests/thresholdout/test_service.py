@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from graphs import MarkovChain
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import CONTENT, MemoryLedger
@@ -280,6 +281,72 @@ def test_the_order_of_a_chain_is_that_of_its_numbers() -> None:
     assert sorted_by(table, "when", "train")["t"].tolist() == ["100", "9", "10"]
     with pytest.raises(InputError, match="mixes kinds"):
         sorted_by(pd.DataFrame({"t": [1, "a"]}), "t", "train")
+
+
+LAW = pd.DataFrame({"from": ["b", "a"], "a": [0.25, 0.9], "b": [0.75, 0.1]})
+
+
+def chained(path: Path, start: float = N, law: Any = LAW, labels: tuple[str, str] = ("ab", "ab")) -> PredictionGuard:
+    """Make a guard for a chain whose holdout begins at a time."""
+    train, holdout = tables(*labels)
+    parts = train.assign(t=range(N)), holdout.assign(t=start + np.arange(N))
+    settings: dict[str, Any] = {"queries": 20, "budget": 1, "mechanism": "thresholdout"}
+    return PredictionGuard.create(path / "guard.db", *parts, label="y", chain="t", transition=law, **settings)
+
+
+def test_a_chain_is_declared_and_begins_after_the_last_training_label(tmp_path: Path) -> None:
+    """Known labels beside the holdout leave no stationary start; the law is that of the rows as they are labelled."""
+    guard = chained(tmp_path)
+    expected = MarkovChain([[0.9, 0.1], [0.25, 0.75]], N, [0.25, 0.75])
+    assert guard.guard.dependence.fingerprint() == expected.fingerprint()
+    assert PredictionGuard.open(tmp_path / "guard.db").guard.dependence.fingerprint() == expected.fingerprint()
+    stationary = MarkovChain([[0.9, 0.1], [0.25, 0.75]], N)
+    assert expected.variance_inflation() > stationary.variance_inflation() > 1.0
+    assert expected.variance_inflation() == pytest.approx((1 / (1 - 0.65)) ** 2, rel=0.01)
+
+
+def test_an_estimated_chain_is_refused_and_what_the_refusal_names_works(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^transition: .* estimated .* is not their law; .*transition=table.*window="):
+        chained(tmp_path, law=None)
+    assert not list(tmp_path.iterdir())
+    assert made(tmp_path, "ab", "ab", window=3).guard.n == N
+    (tmp_path / "guard.db").unlink()
+    assert chained(tmp_path).guard.n == N
+
+
+@pytest.mark.parametrize("start", [-N, N / 2 + 0.5, N - 1])
+def test_a_holdout_of_a_chain_begins_after_the_training_part(tmp_path: Path, start: float) -> None:
+    with pytest.raises(InputError, match=r"^chain: .*begins after the last training row"):
+        chained(tmp_path, start)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        (LAW.assign(a=[0.25, 0.8]), "sum"),
+        (LAW[:1], "each label once in both"),
+        (LAW.rename(columns={"b": "c"}), "each label once in both"),
+        (LAW[["from"]], "probabilities of 0 labels"),
+        (LAW.assign(a=["x", "y"]), "text in column 'a', row 1"),
+        (LAW.iloc[1:, :2].assign(a=1.0), "1000 labels that are none of"),
+        ([[0.9, 0.1], [0.25, 0.75]], "transition: "),
+    ],
+    ids=["sum", "row", "name", "no columns", "text", "label", "list"],
+)
+def test_laws_of_chains_that_cannot_be_used_are_refused(tmp_path: Path, law: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        chained(tmp_path, law=law)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_law_of_numbers_is_that_of_labels_that_are_numbers(tmp_path: Path) -> None:
+    law = pd.DataFrame({"from": [0, 1], "0": [0.9, 0.25], "1": [0.1, 0.75]})
+    guard = chained(tmp_path, law=law, labels=([0, 1], [0, 1]))  # type: ignore[arg-type]
+    expected = MarkovChain([[0.9, 0.1], [0.25, 0.75]], N, [0.25, 0.75])
+    assert guard.guard.dependence.fingerprint() == expected.fingerprint()
+    with pytest.raises(InputError, match="chain=column beside them"):
+        made(tmp_path, [0, 1], [0, 1], transition=law)
 
 
 # Ledgers

@@ -409,7 +409,7 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
     assert (holdout, mixed) == ("holdout", "other")
 
     def exhausted() -> None:
-        scorer = guard.scorer()
+        scorer = guard.scorer(exhausted="raise")
         scorer(model, placeholder)
         scorer(model, placeholder)
 

@@ -11,7 +11,7 @@ from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.mutual_information import mutual_information, second_moment
 from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.published import published
-from thresholdout.certificates.route import Route
+from thresholdout.certificates.route import Earlier, Intervals, Route
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, transcript
@@ -159,6 +159,93 @@ class Certificate:
         if isinstance(widths, (DeclaredWidths, AnytimeWidths)):
             return min(1.0, widths.half_width(query, hits, source, spread))
         return min(1.0, widths.half_width(query, hits, source)) if spread == 1.0 else math.inf
+
+    def interval(
+        self,
+        query: int,
+        hits: int,
+        source: Literal["train", "holdout"],
+        value: float,
+        *,
+        earlier: Earlier = None,
+        spread: float = 1.0,
+    ) -> tuple[float, float]:
+        """Truths that are possible given one answer, by the route on which the certificate rests.
+
+        Parameters
+        ----------
+        query, hits, source, spread
+            As for `half_width`.
+        value : float
+            The answer, in units of the range, in [0, 1].
+        earlier : sequence of (float, str), optional
+            Every earlier answer's value, in units of the range, and source ("failed" for a question that could not be
+            computed), in the order of the questions. Gaussian answers are worth more with it: the less the earlier
+            answers can vary, the less they gave away.
+
+        Returns
+        -------
+        low, high : float
+            In units of the range, within [0, 1], rounded outwards; not symmetric about the value. All intervals hold at
+            once with the certificate's confidence. Within the half-width of the value.
+
+        Raises
+        ------
+        InputError
+            When no such round exists, an argument is out of range, or the number of earlier answers is another.
+
+        Examples
+        --------
+        >>> from graphs import Independent
+        >>> from thresholdout.certificates import certify_gaussian
+        >>> from thresholdout.mechanisms import GaussianParameters
+        >>> certificate = certify_gaussian(Independent(10_000), GaussianParameters(0.01, queries=50, expected=0.97))
+        >>> [round(end, 3) for end in certificate.interval(1, 0, "holdout", 0.97, earlier=[])]
+        [0.924, 1.0]
+        """
+        if not 0.0 <= value <= 1.0:
+            raise InputError("value", value, "a number in [0, 1], in units of the range")
+        if earlier is not None and len(earlier) != query - 1:
+            raise InputError("earlier", f"{len(earlier)} answers", f"{query - 1}, one for each earlier question")
+        width = self.half_width(query, hits, source, spread)
+        low, high = value - width, value + width
+        widths = None if self.chosen is None else self.chosen.widths
+        if spread == 1.0 and isinstance(widths, Intervals):
+            low, high = widths.interval(query, hits, source, value, earlier)
+        return max(0.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
+
+    def expected_half_width(self, expected: float) -> float:
+        """Half-width to expect when answers are near a value; the certificate promises only the intervals.
+
+        Parameters
+        ----------
+        expected : float
+            Likely value of answers, in units of the range, in [0, 1].
+
+        Returns
+        -------
+        float
+            The larger side of the widest interval if every answer had this value; at most `tolerance`, which it is
+            where the route does not look at values.
+
+        Raises
+        ------
+        InputError
+            When the value is out of range.
+
+        Examples
+        --------
+        >>> from graphs import Independent
+        >>> from thresholdout.certificates import certify_gaussian
+        >>> from thresholdout.mechanisms import GaussianParameters
+        >>> certificate = certify_gaussian(Independent(10_000), GaussianParameters(0.01, queries=50))
+        >>> round(certificate.tolerance, 3), round(certificate.expected_half_width(0.97), 3)
+        (0.069, 0.05)
+        """
+        if not 0.0 <= expected <= 1.0:
+            raise InputError("expected", expected, "a number in [0, 1], in units of the range")
+        widths = None if self.chosen is None else self.chosen.widths
+        return min(self.tolerance, widths.expected(expected)) if isinstance(widths, Intervals) else self.tolerance
 
     def __repr__(self) -> str:
         width = "an interval with each answer" if self.states_intervals else f"± {self.tolerance:.4g}"

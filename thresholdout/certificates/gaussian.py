@@ -8,6 +8,7 @@ union over questions, and the probability of failure enters by its logarithm. PR
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,10 +17,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from thresholdout.certificates.gaussian_intervals import Given, GivenAway, truths
 from thresholdout.certificates.grid_search import best_parameters
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
-from thresholdout.certificates.route import up
+from thresholdout.certificates.route import Earlier, larger_side, up
 
 __all__ = ["AnytimeDrift", "Drift", "GaussianWidths", "NoiseRuns", "drift_bound", "one_scale", "scheduled_widths"]
 
@@ -101,6 +103,11 @@ class Drift:
         one = np.array(self.stretch), np.array(self.failure)
         return drift_bound(self.blocks, *one, information) * up(1.0)
 
+    @property
+    def events(self) -> tuple[tuple[float, float], ...]:
+        """Pairs of b and the probability with which what follows from it may be wrong."""
+        return ((self.stretch, self.failure),)
+
     def information(self, scale: float) -> float:
         """Return the information in one answer with this standard deviation, ``1/(8 N s^2)`` nats."""
         return 1.0 / (8.0 * self.blocks.effective * scale**2)
@@ -129,6 +136,11 @@ class AnytimeDrift:
 
     blocks: IndependentBlocks
     failure: float
+
+    @property
+    def events(self) -> tuple[tuple[float, float], ...]:
+        """Every b and the probability with which what follows from it may be wrong; they hold at once."""
+        return tuple((float(stretch), self.failure / len(_ANYTIME_STRETCHES)) for stretch in _ANYTIME_STRETCHES)
 
     def __call__(self, information: float) -> float:
         """Return the smallest ``D(x)``, rounded up."""
@@ -242,6 +254,9 @@ class GaussianWidths:
         self._single = single * (1.0 + (len(runs) + 16) * 2.0**-52)
         self._totals = np.cumsum(runs * self._single)
         self._constant = largest_normal_superquantile(schedule.answers, noise_failure) if declared else math.nan
+        records = drift.blocks.fewest
+        self._start = tuple(GivenAway(records, stretch, failure) for stretch, failure in drift.events)
+        self._followed: tuple[list[tuple[float, str]], list[tuple[GivenAway, ...]]] = ([], [self._start])
 
     def information(self, answer: int) -> float:
         """Return x after an answer, counted from 1; rounded up."""
@@ -257,9 +272,75 @@ class GaussianWidths:
         if self.declared and query > self.schedule.answers:
             return math.inf
         constant = self._constant if self.declared else anytime_superquantile(query, self.noise_failure)
-        run = min(int(np.searchsorted(self._ends, query)), len(self._ends) - 1)
-        width = self.schedule.scales[run] * constant + self.drift(self.information(query)) + self.slack
+        width = self._scale(query) * constant + self.drift(self.information(query)) + self.slack
         return up(width + (self.threshold if source == "train" else 0.0))
+
+    def interval(
+        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
+    ) -> tuple[float, float]:
+        """Return the truths that are possible given an answer, within its half-width.
+
+        What earlier answers gave away is computed from their values; without these, as if they could vary most. Not
+        for latent groups, where the half-width is all that is known.
+        """
+        width = self.half_width(query, hits, source)
+        low, high = value - width, value + width
+        if self.drift.blocks.exception or width == math.inf:
+            return low, high
+        before = [(0.0, "failed")] * (query - 1) if earlier is None else list(earlier)
+        given = self._given(query, value, source)
+        after = [state.after(given) for state in self._follow(before)]
+        least, most = truths(after, given.low, given.high)
+        return max(low, least), min(high, most)
+
+    def expected(self, value: float) -> float:
+        """Return the larger side of the widest interval, if all answers are from the holdout and have this value.
+
+        More than 64 answers are taken in runs; the end of each counts. The last answer of a schedule without an end
+        has no widest interval: ``inf``.
+        """
+        if not self.declared:
+            return math.inf
+        widest, states = 0.0, self._start
+        ends = np.unique(np.linspace(0, self.schedule.answers, min(self.schedule.answers, 64) + 1).astype(np.int64))
+        for first, last in itertools.pairwise(ends.tolist()):
+            scales = [self._scale(query) for query in (first + 1, last)]
+            whole = min(scales) / math.sqrt(last - first)  # one answer with this noise gives away what the run does
+            reach = self._reach(last, "holdout")
+            given = Given(whole, max(0.0, value - reach), min(1.0, value + reach))
+            states = tuple(state.after(given) for state in states)
+            least, most = truths(states, given.low, given.high)
+            width = min(self.half_width(last, last - 1, "holdout"), larger_side(value, (least, most)))
+            widest = max(widest, width)
+        return up(widest)
+
+    def _scale(self, query: int) -> float:
+        run = min(int(np.searchsorted(self._ends, query)), len(self._ends) - 1)
+        return self.schedule.scales[run]
+
+    def _reach(self, query: int, source: str) -> float:
+        """How far the analyst's expectation of the answered mean can be from the answer, now and ever after."""
+        constant = self._constant if self.declared else anytime_superquantile(query, self.noise_failure)
+        return up(self._scale(query) * constant + self.slack + (self.threshold if source == "train" else 0.0))
+
+    def _given(self, query: int, value: float, source: str) -> Given:
+        """Return an answer; a question that could not be computed is one of which nothing is known."""
+        if source == "failed":
+            return Given(self._scale(query))
+        reach = self._reach(query, source)
+        return Given(self._scale(query), max(0.0, value - reach), min(1.0, value + reach))
+
+    def _follow(self, earlier: list[tuple[float, str]]) -> tuple[GivenAway, ...]:
+        """Return what earlier answers gave away; what was computed for the same first answers is kept."""
+        known, states = self._followed
+        if known != earlier[: len(known)]:
+            known, states = [], [self._start]
+        states = list(states)
+        for query in range(len(known) + 1, len(earlier) + 1):
+            given = self._given(query, *earlier[query - 1])
+            states.append(tuple(state.after(given) for state in states[-1]))
+        self._followed = earlier, states
+        return states[-1]
 
     def tolerance(self) -> float:
         """Return the largest half-width of any answer; ``inf`` without a declared number."""

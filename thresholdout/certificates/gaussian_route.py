@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.certificates.gaussian import GaussianWidths, NoiseRuns, scheduled_widths
+from thresholdout.certificates.gaussian import NoiseRuns, scheduled_widths
+from thresholdout.certificates.gaussian_expected import scheduled_for
 from thresholdout.certificates.latent_groups import best_blocks
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import check_confidence, check_model
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["certify_gaussian", "gaussian_route"]
 
 NAME = "gaussian"
-SOURCE = "PROOFS.md, 'Gaussian answers'"
+SOURCE = "PROOFS.md, 'Gaussian answers' and 'Gaussian answers and entropy'"
 LATENT_SOURCE = "PROOFS.md, 'Latent groups'"
 ASSUMES = "independent records or groups, declared or given unseen redraws; questions are means of per-record values"
 
@@ -75,7 +76,8 @@ def gaussian_route(model: DependenceModel, parameters: GaussianParameters, beta:
     -------
     Route
         With `GaussianWidths` as half-widths: they grow with the number of the question, whether it was answered by the
-        train value or not. Without a declared number of questions they grow for ever, and the tolerance is infinite.
+        train value or not; intervals of answers near 0 or 1 are narrower. Without a declared number of questions
+        they grow for ever, and the tolerance is infinite.
 
     Examples
     --------
@@ -94,14 +96,12 @@ def gaussian_route(model: DependenceModel, parameters: GaussianParameters, beta:
         why = "the records form no independent groups, declared or given unseen redraws"
         return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
     slack = GaussianGuard(parameters).noise_slack(model.n) + (parameters.grid or 0.0) / 2.0
-    widths: GaussianWidths = scheduled_widths(
-        blocks,
-        NoiseRuns.of(parameters.schedule.scales(answers)),
-        beta,
-        slack=slack,
-        threshold=parameters.threshold or 0.0,
-        declared=declared,
-    )
+    threshold, expected = parameters.threshold or 0.0, parameters.expected
+    runs = NoiseRuns.of(parameters.schedule.scales(answers))
+    if expected is not None and declared and not blocks.exception:
+        widths = scheduled_for(blocks, runs, beta, expected, slack=slack, threshold=threshold)
+    else:
+        widths = scheduled_widths(blocks, runs, beta, slack=slack, threshold=threshold, declared=declared)
     tolerance = widths.tolerance()
     why = "" if declared else "no limit is declared for queries"
     if declared and math.isinf(tolerance):

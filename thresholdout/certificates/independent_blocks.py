@@ -63,6 +63,11 @@ class IndependentBlocks:
         return self.n / self.inflation
 
     @property
+    def fewest(self) -> float:
+        """``n/s_max``: the number of groups if all were as large as the largest."""
+        return self.n / self.largest
+
+    @property
     def crowding(self) -> float:
         """``s_max^2 / (Lambda n)``: 1/N for equal groups, more when some are larger."""
         return self.largest**2 / (self.inflation * self.n)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from thresholdout.certificates.route import Route
+from thresholdout.certificates.log_odds import LogOdds
+from thresholdout.certificates.route import Earlier, Route, larger_side, up
 from thresholdout.certificates.setting import Setting, leakage
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["mean_total_variation", "posterior", "posterior_tolerance"]
+__all__ = ["PosteriorWidths", "mean_total_variation", "posterior", "posterior_tolerance", "posterior_widths"]
 
 NAME = "posterior"
 SOURCE = "PROOFS.md, 'Posterior certificate'; after [J20]"
@@ -31,8 +33,9 @@ def posterior(setting: Setting) -> Route:
     -------
     Route
         Tolerance ``CVaR_beta(M) + (1/n) sum_i tanh(alpha_i/4)``: M the largest error of an answer about the holdout,
-        alpha_i the interaction's leakage about record i to an analyst who knows the model only. The same half-width
-        for all answers, at the moment of their release and ever after.
+        alpha_i the interaction's leakage about record i to an analyst who knows the model only. Of one answer v,
+        `PosteriorWidths` says more: its interval is that of the truths whose log-odds are within the leakage of
+        those of a number within the first term of v, at the moment of its release and ever after.
 
     Notes
     -----
@@ -56,8 +59,59 @@ def posterior(setting: Setting) -> Route:
     """
     if why := setting.undeclared():
         return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
-    tolerance = posterior_tolerance(setting, mean_total_variation(setting.model, setting.epsilon))
-    return Route.constant(NAME, tolerance, sound=True, assumes=ASSUMES, source=SOURCE)
+    widths = posterior_widths(setting)
+    return Route(NAME, widths.width, True, ASSUMES, SOURCE, widths=widths)
+
+
+@dataclass(frozen=True, slots=True)
+class PosteriorWidths:
+    """Half-widths and intervals by the posterior certificate.
+
+    Attributes
+    ----------
+    error : float
+        What an answer is off from the analyst's expectation of the holdout's value: ``CVaR_beta(M)`` and rounding.
+    width : float
+        Half-width of every answer, whatever its value.
+    beliefs : LogOdds
+        How far expectations can be from the truth.
+
+    Examples
+    --------
+    >>> widths = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])))
+    >>> [round(end, 4) for end in widths.interval(1, 0, "holdout", 0.97)]
+    [0.9277, 1.0]
+    >>> round(widths.expected(0.97), 4), widths.half_width(1, 0, "holdout")
+    (0.0423, 0.08)
+    """
+
+    error: float
+    width: float
+    beliefs: LogOdds
+
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return the width."""
+        return self.width
+
+    def interval(
+        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
+    ) -> tuple[float, float]:
+        """Return the truths that are possible given an answer; earlier answers do not matter."""
+        low = self.beliefs.lowest(value - self.error)
+        high = self.beliefs.highest(value + self.error)
+        return max(low, value - self.width), min(high, value + self.width)
+
+    def expected(self, value: float) -> float:
+        """Return the larger side of the interval of an answer with this value."""
+        return larger_side(value, self.interval(1, 0, "holdout", value))
+
+
+def posterior_widths(setting: Setting) -> PosteriorWidths:
+    """Return the half-widths of a guard whose limits are declared."""
+    alphas = leakage(setting.model, setting.epsilon, "uninformed")
+    variation = mean_total_variation(setting.model, setting.epsilon)
+    width = up(posterior_tolerance(setting, variation))
+    return PosteriorWidths(up(posterior_tolerance(setting, 0.0)), width, LogOdds(alphas))
 
 
 def posterior_tolerance(setting: Setting, variation: float) -> float:

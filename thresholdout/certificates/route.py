@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["ConstantWidth", "HalfWidths", "Route", "up"]
+__all__ = ["ConstantWidth", "Earlier", "HalfWidths", "Intervals", "Route", "larger_side", "up"]
 
 _ROUNDING = 1.0 + 2.0**-40
+
+
+Earlier: TypeAlias = "Sequence[tuple[float, str]] | None"
+"""Values of all earlier answers, in units of the range, and where each came from: "train", "holdout", or "failed" for a
+question that could not be computed. ``None`` when they are not at hand."""
 
 
 class HalfWidths(Protocol):
@@ -16,6 +22,19 @@ class HalfWidths(Protocol):
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
         """Return what the answer to question ``query`` (from 1) is worth, given ``hits`` holdout answers before it."""
+
+
+@runtime_checkable
+class Intervals(HalfWidths, Protocol):
+    """A route that says more of an answer once its value is known."""
+
+    def interval(
+        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
+    ) -> tuple[float, float]:
+        """Return the truths that are possible given an answer, within its half-width; not symmetric."""
+
+    def expected(self, value: float) -> float:
+        """Return the larger side of any answer's interval, if all answers have this value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +101,18 @@ class Route:
     def missing(cls, name: str, why_not: str, *, sound: bool, assumes: str, source: str, guards: bool = True) -> Route:
         """Return a route that does not apply."""
         return cls(name, math.inf, sound, assumes, source, why_not, guards)
+
+
+def larger_side(value: float, interval: tuple[float, float]) -> float:
+    """Return how far the farther end of an interval is from a value in it.
+
+    Examples
+    --------
+    >>> larger_side(0.75, (0.5, 0.875))
+    0.25
+    """
+    low, high = interval
+    return max(value - low, high - value)
 
 
 def up(value: float) -> float:

@@ -30,7 +30,13 @@ __all__ = ["ask", "create", "history", "report", "status"]
 @click.option("--id", "id_column", default="id", show_default=True, help="Column that identifies a record.")
 @click.option("--groups", help="Column of groups; records of one group may depend on each other arbitrarily.")
 @click.option("--window", type=int, help="Rows of the holdout more than this far apart are independent.")
-@click.option("--chain", help="Column of the order in which the labels form a Markov chain.")
+@click.option("--chain", help="Column of the order in which the labels form the Markov chain of --transition.")
+@click.option(
+    "--transition",
+    "transition_path",
+    type=FILE,
+    help="CSV of the chain's law: a column of labels, then one for each label with the probability of it next.",
+)
 @click.option("--edges", "edges_path", type=FILE, help="CSV of pairs of ids that may depend on each other.")
 @click.option(
     "--mechanism",
@@ -49,6 +55,7 @@ def create(
     groups: str | None,
     window: int | None,
     chain: str | None,
+    transition_path: Path | None,
     edges_path: Path | None,
     mechanism: str | None,
     allow_equal_rows: bool,
@@ -73,6 +80,7 @@ def create(
         groups=groups,
         window=window,
         chain=chain,
+        transition=None if transition_path is None else read_table(transition_path),
         edges=None if edges_path is None else read_table(edges_path),
         queries=queries,
         budget=budget,

@@ -27,13 +27,16 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["bet_lower", "bet_radius", "bet_size", "log_wealth"]
+__all__ = ["best_bet", "bet_lower", "bet_radius", "bet_size", "log_wealth"]
 
 _BOLD: Final = 0.75  # of the largest bet
 _SLACK: Final = 1e-9
+_BOLDEST: Final = 0.98  # of the largest bet, for values that are 0, 1 or near the mean
+_GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
+_GOLDEN_STEPS: Final = 16
 
 
-def bet_size(mean: float, variance: float, n: int, log_level: float) -> float:
+def bet_size(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> float:
     """Return how much to bet against means of at most `mean`, for values of this variance.
 
     Parameters
@@ -46,6 +49,8 @@ def bet_size(mean: float, variance: float, n: int, log_level: float) -> float:
         Number of records.
     log_level : float
         Natural logarithm of the level, negative.
+    most : float
+        Bets are at most this; behind a noisy edge, what the noise allows.
 
     Returns
     -------
@@ -57,7 +62,7 @@ def bet_size(mean: float, variance: float, n: int, log_level: float) -> float:
     >>> round(bet_size(0.5, 0.0125, 1000, -4.0), 3)
     0.8
     """
-    return min(math.sqrt(-2.0 * log_level / (n * variance)), _BOLD / max(mean, 1e-300))
+    return min(math.sqrt(-2.0 * log_level / (n * variance)), _BOLD / max(mean, 1e-300), most)
 
 
 def log_wealth(values: NDArray[np.float64], bet: float, mean: float) -> float:
@@ -118,7 +123,7 @@ def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> floa
     return low
 
 
-def bet_radius(mean: float, variance: float, n: int, log_level: float) -> float:
+def bet_radius(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> float:
     """Return how far below `mean` the limit of a good bet is expected for values of this mean and variance.
 
     To place a claim, not for a guarantee: ``ln(1/d) = n (l r - l^2 v/2)`` solved for r, where the variance that is
@@ -129,7 +134,65 @@ def bet_radius(mean: float, variance: float, n: int, log_level: float) -> float:
     >>> round(bet_radius(0.51, 0.0125, 1000, -4.38), 4)
     0.011
     """
-    bet = bet_size(mean, variance, n, log_level)
+    bet = bet_size(mean, variance, n, log_level, most)
     farthest = max(mean, 1.0 - mean)
     seen = variance * (1.0 + farthest / math.sqrt(n * variance) / 1.5)
     return -log_level / n / bet + 0.5 * bet * seen
+
+
+def best_bet(mean: float, variance: float, n: int, log_level: float) -> tuple[float, float]:
+    r"""Return a bet against means of at most `mean`, and how far above it a mean has to be for the bet to win.
+
+    To place a claim, not for a guarantee. The values are taken to be 0, 1 or `mean`, the boldest law with this
+    variance v about m: with a mean of ``m + r`` a bet l then wins ``ln(1/d)`` of n records on average where
+
+        v (a + b) + r (m a - (1 - m) b) = ln(1/d) / n,   a = ln(1 + l (1 - m)) / (1 - m),  b = ln(1 - l m) / m,
+
+    linear in r; the bet is the one with the smallest r. For differences of two models, ``x = (z + 1)/2``, it is exact.
+
+    Parameters
+    ----------
+    mean : float
+        m, in (0, 1).
+    variance : float
+        v, positive.
+    n : int
+        Number of records.
+    log_level : float
+        Natural logarithm of the level, negative.
+
+    Returns
+    -------
+    bet, radius : float
+        l, below ``1 / m``, and r.
+
+    Examples
+    --------
+    >>> bet, radius = best_bet(0.5, 0.0125, 1000, -4.38)
+    >>> round(bet, 2), round(radius, 4)
+    (0.82, 0.0103)
+    """
+    rest = 1.0 - mean
+    needed = -log_level / n
+
+    def radius(bet: float) -> float:
+        up, down = math.log1p(bet * rest) / rest, math.log1p(-bet * mean) / mean
+        return (needed - variance * (up + down)) / (mean * up - rest * down)
+
+    # golden section on ln l, around the bet that is the best one for small l
+    top = math.log(_BOLDEST / mean)
+    middle = min(0.5 * math.log(2.0 * needed / variance), top)
+    low, high = min(middle, top) - 1.5, min(middle + 0.5, top)
+    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_inner, at_outer = radius(math.exp(inner)), radius(math.exp(outer))
+    for _ in range(_GOLDEN_STEPS):
+        if at_inner <= at_outer:
+            high, outer, at_outer = outer, inner, at_inner
+            inner = high - _GOLDEN * (high - low)
+            at_inner = radius(math.exp(inner))
+        else:
+            low, inner, at_inner = inner, outer, at_outer
+            outer = low + _GOLDEN * (high - low)
+            at_outer = radius(math.exp(outer))
+    bet = math.exp(0.5 * (low + high))
+    return bet, radius(bet)

@@ -22,7 +22,8 @@ __all__ = ["binomial_lower", "binomial_upper", "log_binomial_tail"]
 
 _SMALLEST: Final = -650.0  # logarithm of the smallest level at which the incomplete beta function is used
 _SHRINK: Final = 1.0 - 1e-9  # moves the tail by 1e-9 and more; the incomplete beta function is off by 1e-12
-_SLACK: Final = 1e-10
+_SLACK: Final = 1e-10  # and in proportion to the number of records from ten million on
+_MANY: Final = 1e7
 
 
 def log_binomial_tail(k: int, n: int, p: float) -> float:
@@ -64,7 +65,7 @@ def log_binomial_tail(k: int, n: int, p: float) -> float:
 
     tail = float(betainc(k, n - k + 1, p))
     if tail > 1e-280:
-        return min(0.0, math.log(tail) + _SLACK)
+        return min(0.0, math.log(tail) + _SLACK * max(1.0, n / _MANY))
     return min(0.0, -n * coin_divergence(k / n, p) * (1.0 - 1e-9))
 
 
@@ -96,10 +97,12 @@ def binomial_lower(k: int, n: int, log_level: float) -> float:
     if log_level >= _SMALLEST:
         from scipy.special import betaincinv
 
-        level = math.exp(log_level)
-        p = (level / n if k == 1 else float(betaincinv(k, n - k + 1, level))) * _SHRINK
-        if (k == 1 or k >= n * p + 1.0 + 1e-6) and log_binomial_tail(k, n, p) <= log_level:
-            return max(p, entropy_lower(1.0 / n, n, log_level)) if k == 1 else p
+        level, farthest = math.exp(log_level), (k - 1.0 - 1e-5) / n  # Hoeffding's theorem reaches no farther
+        p = level / n if k == 1 else float(betaincinv(k, n - k + 1, level))
+        whole = k > 1 and p <= farthest
+        p = _SHRINK * (p if whole or k == 1 else farthest)
+        if log_binomial_tail(k, n, p) <= log_level:
+            return p if whole else max(p, entropy_lower(k / n, n, log_level))
     return entropy_lower(k / n, n, log_level)
 
 
@@ -112,4 +115,4 @@ def binomial_upper(k: int, n: int, log_level: float) -> float:
     >>> round(binomial_upper(950, 1000, math.log(0.025)), 5)
     0.96266
     """
-    return 1.0 if k >= n else math.nextafter(1.0 - binomial_lower(n - k, n, log_level), 2.0)
+    return 1.0 if k >= n else min(1.0, 1.0 - binomial_lower(n - k, n, log_level) + 2.0**-53)

@@ -111,7 +111,7 @@ def entropy_lower(mean: float, effective: float, log_level: float) -> float:
         return 0.0
     needed = -log_level * _SLACK / effective
     if mean >= 1.0:
-        return max(0.0, math.exp(-needed) * (2.0 - _SLACK))
+        return max(0.0, math.exp(-needed) * (1.0 - 2.0**-50))
     low, high = 0.0, mean
     step = math.sqrt(2.0 * needed * mean * (1.0 - mean)) + 2.0 * needed
     if mean - step > 0.0 and coin_divergence(mean, mean - step) > needed:

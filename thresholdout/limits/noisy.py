@@ -17,9 +17,11 @@ next integer, where it is at most what the secant says.)
 *Counts.* The binomial survival function S is log-concave in j, so its logarithm lies below every secant of neighbours
 that is continued outside of them: with ``theta = ln S(a-1)/S(a)``, ``S(a+m) <= S(a) e^(-theta m)`` for every integer m.
 For different laws S bounds the tail from ``j >= n p + 1`` on, and below that T = 1: the line is above 0 there if it is
-at the largest such j. *Means.* ``T(x) = exp(-N kl(x, p))`` for x >= p, and 1 below. Its exponent is concave, so it lies
-below its tangent at the edge, whose height at x = p is ``N kl(p, x) >= 0``. (The slope at x = 1 is infinite; a smaller
-edge makes the test pass more often, so the edge is taken as at most ``1 - 1/(2N)``.)
+at the largest such j. *Means.* ``T(x) = exp(-N kl(x, p))`` for x >= p, and 1 below: for every theta, ``ln T(x)`` is at
+most ``N ln(1 - p + p e^(theta/N)) - theta x`` (the conjugate of the relative entropy; at x = p by Jensen's inequality,
+and so below). With the edge put in and the noise's moment added, this is the level at one p, in closed form, for each
+theta; the best theta is searched for, and the limit is valid whatever it is. Hoeffding's exponent has the conjugate
+``ln 2 + theta^2/(8N) - theta (x - p)``.
 
 The bound on the sum needs no sum: noise of a twentieth of a standard deviation widens an interval by about 1 %.
 """
@@ -31,7 +33,7 @@ from collections.abc import Callable
 from typing import Final
 
 from thresholdout.limits.binomial import binomial_lower, log_binomial_tail
-from thresholdout.limits.entropy import coin_divergence, entropy_lower
+from thresholdout.limits.entropy import entropy_lower
 
 __all__ = ["log_laplace_moment", "noisy_binomial_lower", "noisy_entropy_lower", "noisy_hoeffding_lower"]
 
@@ -39,6 +41,11 @@ _ROUNDS: Final = 6
 _RETREAT: Final = 0.05
 _FAR: Final = -600.0  # below it the tail is not the binomial one
 _SLACK: Final = 1e-10
+_ROUNDED: Final = 1.0 + 1e-9
+_STEEPEST: Final = 600.0  # slope for each record: its exponential is finite
+_SECTIONS: Final = 36
+_GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
+_DEEP: Final = -40.0  # from here on the noise may weigh more than the records
 
 
 def log_laplace_moment(theta: float, scale: float) -> float:
@@ -107,7 +114,9 @@ def noisy_binomial_lower(k: int, n: int, log_level: float, scales: tuple[float, 
         return (tail + noise, noise) if above else (math.inf, math.inf)
 
     found = _largest(bound, lambda level: binomial_lower(k, n, level), log_level)
-    return found if found > 0.0 else noisy_entropy_lower(k / n, n, log_level, scales, n)
+    if found > 0.0 and log_level >= _DEEP:
+        return found
+    return max(found, noisy_entropy_lower(k / n, n, log_level, scales, n))
 
 
 def noisy_entropy_lower(
@@ -137,19 +146,14 @@ def noisy_entropy_lower(
         return entropy_lower(mean, effective, log_level)
     if mean <= 0.0:
         return 0.0
-    edge = min(mean, 1.0 - 0.5 / effective)
-    if edge <= 0.0:
-        return 0.0
 
-    def bound(p: float) -> tuple[float, float]:
-        """Return the logarithm of the bound on the probability, and what the noise adds to it."""
-        if not 0.0 < p < edge:
-            return math.inf, math.inf
-        theta = effective / steps * (math.log(edge / p) + math.log((1.0 - p) / (1.0 - edge))) * (1.0 + 1e-9)
-        noise = sum(log_laplace_moment(theta, scale) for scale in scales)
-        return -effective * coin_divergence(edge, p) * (1.0 - 1e-9) + noise, noise
+    def limit(theta: float) -> float:
+        """Return the limit that a slope gives, in units of the range."""
+        noise = sum(log_laplace_moment(theta, scale / steps) for scale in scales)
+        lost = (noise - log_level) * _ROUNDED + _SLACK * theta
+        return math.expm1((theta * mean - lost) / effective) / math.expm1(theta / effective)
 
-    return _largest(bound, lambda level: entropy_lower(edge, effective, level), log_level)
+    return min(max(0.0, _best(limit, scales, steps, _STEEPEST * effective)), 1.0)
 
 
 def noisy_hoeffding_lower(
@@ -166,8 +170,7 @@ def noisy_hoeffding_lower(
 
     Notes
     -----
-    Only the two-sided inequality is assumed, so its factor 2 stands in every one-sided limit. The exponent is concave
-    and lies below its tangent, which at t = 0 is above 0.
+    Only the two-sided inequality is assumed, so its factor 2 stands in every one-sided limit.
 
     Examples
     --------
@@ -178,17 +181,37 @@ def noisy_hoeffding_lower(
     if mean <= 0.0:
         return 0.0
 
-    def plain(level: float) -> float:
-        return max(0.0, mean - math.sqrt((math.log(2.0) - level) * (1.0 + 1e-9) / (2.0 * records)))
+    needed = (math.log(2.0) - log_level) * (1.0 + 1e-9)
+    if not any(scales):
+        return max(0.0, mean - math.sqrt(needed / (2.0 * records)))
 
-    def bound(p: float) -> tuple[float, float]:
-        """Return the logarithm of the bound on the probability, and what the noise adds to it."""
-        distance = mean - p
-        theta = 4.0 * records * distance / steps * (1.0 + 1e-9)
-        noise = sum(log_laplace_moment(theta, scale) for scale in scales)
-        return math.log(2.0) - 2.0 * records * distance * distance * (1.0 - 1e-10) + noise, noise
+    def limit(theta: float) -> float:
+        """Return the limit that a slope gives, in units of the range."""
+        noise = sum(log_laplace_moment(theta, scale / steps) for scale in scales)
+        return mean - ((needed + noise) / theta + theta / (8.0 * records)) * _ROUNDED
 
-    return plain(log_level) if not any(scales) else _largest(bound, plain, log_level)
+    return max(0.0, _best(limit, scales, steps, 16.0 * records))
+
+
+def _best(limit: Callable[[float], float], scales: tuple[float, ...], steps: float, most: float) -> float:
+    """Return the largest value of a function of the slope that rises and then falls: golden sections of its logarithm.
+
+    Slopes are up to `most`, and below those at which the noise has no moment.
+    """
+    high = math.log(min(most, 0.999 * steps / max(scales)))
+    low = min(math.log(1e-3), high) - 7.0
+    first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_first, at_second = limit(math.exp(first)), limit(math.exp(second))
+    for _ in range(_SECTIONS):
+        if at_first > at_second:
+            high, second, at_second = second, first, at_first
+            first = high - _GOLDEN * (high - low)
+            at_first = limit(math.exp(first))
+        else:
+            low, first, at_first = first, second, at_second
+            second = low + _GOLDEN * (high - low)
+            at_second = limit(math.exp(second))
+    return max(at_first, at_second)
 
 
 def _largest(bound: Callable[[float], tuple[float, float]], plain: Callable[[float], float], log_level: float) -> float:

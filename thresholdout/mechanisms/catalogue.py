@@ -55,6 +55,10 @@ _STATES: dict[type[Parameters], Any] = {
 }
 
 
+_LATER = frozenset({"expected"})
+"""What guards were made without; left out where it is not given, so that they are opened as they were declared."""
+
+
 def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = None) -> Mechanism[Any, Any]:
     """Return the mechanism of some parameters.
 
@@ -116,7 +120,8 @@ def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
     {'mechanism': 'splitting', 'queries': 10}
     """
     name = next(name for name, kind in _KINDS.items() if isinstance(parameters, kind))
-    return {"mechanism": name} | {item.name: _plain(getattr(parameters, item.name)) for item in fields(parameters)}
+    plain = {item.name: _plain(getattr(parameters, item.name)) for item in fields(parameters)}
+    return {"mechanism": name} | {key: value for key, value in plain.items() if key not in _LATER or value is not None}
 
 
 def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:

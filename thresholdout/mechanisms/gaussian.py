@@ -173,6 +173,9 @@ class GaussianParameters:
         T: the train value is the answer when it is within T of the noisy mean. Positive; ``None`` for no threshold.
     grid : float or None
         Step of the answer grid: 1/(K-1) for an integer K from 2 to 2**30 + 1. ``None`` for 2**-40.
+    expected : float or None
+        Near which value the answers are likely to be, in [0, 1]: the certificate spends its probability of failure so
+        that intervals are narrow there. It holds for all answers. ``None`` for narrow ones wherever they are.
 
     Raises
     ------
@@ -192,6 +195,7 @@ class GaussianParameters:
     queries: int | None = None
     threshold: float | None = None
     grid: float | None = None
+    expected: float | None = None
 
     def __init__(
         self,
@@ -199,6 +203,7 @@ class GaussianParameters:
         queries: int | None = None,
         threshold: float | None = None,
         grid: float | None = None,
+        expected: float | None = None,
     ) -> None:
         def fix(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -209,14 +214,29 @@ class GaussianParameters:
             raise InputError("queries", limit, f"at most {chosen.limit}, as many as the schedule has scales")
         fix("schedule", chosen)
         fix("queries", limit)
-        expected = "a positive number up to 1e6"
-        fix("threshold", None if threshold is None else check_number("threshold", threshold, 0.0, _LARGEST, expected))
+        wanted = "a positive number up to 1e6"
+        fix("threshold", None if threshold is None else check_number("threshold", threshold, 0.0, _LARGEST, wanted))
         fix("grid", None if grid is None else 1.0 / check_grid(grid))
+        fix("expected", None if expected is None else _check_expected(expected))
 
     @property
     def intervals(self) -> int:
         """Steps of the answer grid from 0 to 1: K - 1, or 2**40 without a grid."""
         return _FINEST if self.grid is None else check_grid(self.grid)
+
+
+def _check_expected(expected: object) -> float:
+    """Return a likely value of answers."""
+    wanted = "a number in [0, 1], in units of the range"
+    if isinstance(expected, (bool, str)):
+        raise InputTypeError("expected", repr(expected), wanted)
+    try:
+        value = float(expected)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputTypeError("expected", repr(expected), wanted) from None
+    if not 0.0 <= value <= 1.0:
+        raise InputError("expected", expected, wanted)
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance
+from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.transcript import ANSWER_SHARE, SHARES, Radius, transcript
 from thresholdout.planning.use import Alternative, Use
@@ -103,8 +103,21 @@ def _loudest(use: Use, scale: float, grid: float, tolerance: float) -> Alternati
     return best
 
 
-def by_posterior(use: Use) -> Alternative:
+def by_posterior(use: Use, expected: float | None = None) -> Alternative:
     """Choose the noise scale for the posterior route.
+
+    Parameters
+    ----------
+    use : Use
+        What the guard is for.
+    expected : float, optional
+        Near which value the answers are likely to be, in [0, 1]: their intervals are narrow there. Beliefs about means
+        near 0 or 1 move little, so less noise is best; the tolerance, which is for answers anywhere, is larger.
+
+    Returns
+    -------
+    Alternative
+        With the tolerance for answers anywhere.
 
     Notes
     -----
@@ -129,7 +142,20 @@ def by_posterior(use: Use) -> Alternative:
         if abs(step) < _CLOSE:
             break
         scale = _clipped(scale * math.exp(step))
-    return best
+    return best if expected is None or best.noise_scale is None else _near(use, expected, best.noise_scale)
+
+
+def _near(use: Use, expected: float, widest: float) -> Alternative:
+    """Choose the noise scale at which the interval of an answer with a likely value is narrowest."""
+    from scipy.optimize import minimize_scalar
+
+    def width(log_scale: float) -> float:
+        return posterior_widths(use.setting(_clipped(math.exp(log_scale)), None)).expected(expected)
+
+    limits = math.log(widest / 64.0), math.log(widest * 2.0)
+    found = minimize_scalar(width, bounds=limits, method="bounded", options={"xatol": _CLOSE})
+    setting = use.setting(_clipped(math.exp(float(found.x))), None)
+    return guard_of(setting, "posterior", posterior_widths(setting).width)
 
 
 def _clipped(scale: float) -> float:

@@ -6,7 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.gaussian import GaussianWidths
+from thresholdout.certificates.gaussian_expected import tightest_for
 from thresholdout.certificates.gaussian_route import gaussian_route
+from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.latent_groups import gaussian_within, tightest_gaussian
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters
@@ -17,8 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["gaussian_parameters", "gaussian_tolerance", "most_gaussian_answers", "one_scale_tolerance"]
 
 
-def gaussian_parameters(model: DependenceModel, queries: int, confidence: float) -> GaussianParameters:
+def gaussian_parameters(
+    model: DependenceModel, queries: int, confidence: float, expected: float | None = None
+) -> GaussianParameters:
     """Choose the noise of a Gaussian guard for a number of questions.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    queries : int
+        k.
+    confidence : float
+        1 - beta.
+    expected : float, optional
+        Near which value the answers are likely to be, in [0, 1]: intervals are narrow there, and the tolerance, which
+        is for answers anywhere, is larger. Latent groups of a chain have half-widths only, and take no notice.
 
     Raises
     ------
@@ -30,15 +46,17 @@ def gaussian_parameters(model: DependenceModel, queries: int, confidence: float)
     >>> from graphs import Independent
     >>> gaussian_parameters(Independent(10_000), 600, 0.95).queries
     600
+    >>> gaussian_parameters(Independent(10_000), 50, 0.95, expected=0.9).expected
+    0.9
     """
-    widths = _widths(model, queries, 1.0 - confidence)
+    widths = _widths(model, queries, 1.0 - confidence, expected)
     if widths is None:
         raise PlanError(
             f"Gaussian answers about {model.describe()} cannot be certified: it takes independent records, independent "
             "groups, or a stationary chain that forgets its state with some probability at every step; take "
             "mechanism='thresholdout'"
         )
-    return GaussianParameters(widths.schedule.expand(), queries)
+    return GaussianParameters(widths.schedule.expand(), queries, expected=expected)
 
 
 def gaussian_tolerance(model: DependenceModel, queries: int, beta: float) -> tuple[float, float]:
@@ -73,8 +91,11 @@ def most_gaussian_answers(model: DependenceModel, tolerance: float, beta: float)
     return answers
 
 
-def _widths(model: DependenceModel, queries: int, beta: float) -> GaussianWidths | None:
+def _widths(model: DependenceModel, queries: int, beta: float, expected: float | None = None) -> GaussianWidths | None:
     """Return the noise schedule with the smallest tolerance, and its half-widths; ``None`` for other dependence."""
+    blocks = blocks_of(model)
+    if expected is not None and blocks is not None:
+        return tightest_for(blocks, queries, beta, expected, slack=_slack(model.n))
     return tightest_gaussian(model, queries, beta, slack=_slack(model.n))
 
 

@@ -71,13 +71,16 @@ def test_nothing_secret_is_printed(folder: Path) -> None:
     [
         (("--groups", "patient"), "group"),
         (("--window", "3"), "3"),
-        (("--chain", "day"), "Markov"),
+        (("--chain", "day", "--transition", "law.csv"), "Markov"),
         (("--edges", "edges.csv"), "group"),
     ],
 )
 def test_kinds_of_dependence(folder: Path, options: tuple[str, ...], words: str) -> None:
     pairs = pd.DataFrame({"a": [f"r{k}" for k in range(N, 2 * N, 2)], "b": [f"r{k + 1}" for k in range(N, 2 * N, 2)]})
     pairs.to_csv("edges.csv", index=False)
+    for name, start in (("train.csv", 0), ("holdout.csv", N)):
+        pd.read_csv(name).assign(day=range(start, start + N)).to_csv(name, index=False)
+    pd.DataFrame({"from": [0, 1], "0": [0.8, 0.2], "1": [0.2, 0.8]}).to_csv("law.csv", index=False)
     assert words in create(*options).output
     answer = json.loads(run("ask", "guard.db", "overfitted.csv", "--json").output)
     (folder / "guard.db").unlink()
@@ -156,7 +159,9 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "given beside" in refused("--groups", "patient", "--window", "2")
     assert "window: -1; expected" in refused("--window", "-1")
     assert "budget" in refused("--budget", "0")
-    assert "labels of at most 100 kinds" in refused("--chain", "day", "--label", "x")
+    assert "transition: nothing beside chain" in refused("--chain", "day")
+    Path("law.csv").write_text("from,0,1\n0,0.8,0.2\n1,0.2,0.8\n")
+    assert "holdout rows before the end of the training part" in refused("--chain", "day", "--transition", "law.csv")
     spoil("holdout.csv", id="r0")
     assert "'r0' occurs twice" in refused()
     spoil("holdout.csv", id="r1503", y=None)

@@ -164,7 +164,7 @@ class BetTest(Claim):
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the edges, less and plus what a good bet needs."""
-        return self._end(lo, log_level), _mirror(self._end(self.steps - hi, log_level))
+        return self._end(lo, log_level, scales), _mirror(self._end(self.steps - hi, log_level, scales))
 
     def stated(self, log_level: float) -> tuple[int, int, tuple[float, float]]:
         """Return the limits of two bets, rounded outwards to the grid, and the middle third between them."""
@@ -181,25 +181,31 @@ class BetTest(Claim):
             return "above"
         return "confirmed" if self._wins(self._values, lo, log_level, scales, edge - lower) else "below"
 
-    def _end(self, lo: int, log_level: float) -> float:
+    def _end(self, lo: int, log_level: float, scales: Scales) -> float:
         if lo <= 0:
             return 0.0
-        mean = lo / self.steps
-        end = mean - self._margin * bet_radius(mean, self._variance, self._values.size, log_level)
+        mean, n, most = lo / self.steps, self._values.size, self._most(scales)
+        charge = self._charge(bet_size(mean, self._variance, n, log_level, most), scales)
+        end = mean - self._margin * bet_radius(mean, self._variance, n, log_level - charge, most)
         return end if end > 0.0 else 0.0
 
     def _wins(self, values: NDArray[np.float64], lo: int, log_level: float, scales: Scales, noise: int) -> bool:
         """Whether a bet against means below the lower end wins one over the level."""
-        end = self._end(lo, log_level)
+        end = self._end(lo, log_level, scales)
         if end <= 0.0:
             return True  # nothing is claimed
-        bet = bet_size(end, self._variance, values.size, log_level)
+        bet = bet_size(end, self._variance, values.size, log_level, self._most(scales))
         slope = bet * values.size
-        charge = sum(log_laplace_moment(slope, scale) for scale in scales)
-        if charge == math.inf:
-            return False
         wealth = log_wealth(values, bet, end) + slope * (noise / UNITS)
-        return wealth >= -log_level + charge + 1e-9 * (1.0 + abs(slope * noise / UNITS))
+        return wealth >= -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(slope * noise / UNITS))
+
+    def _charge(self, bet: float, scales: Scales) -> float:
+        """Return what the noise adds to the logarithm of the wealth that is needed."""
+        return sum(log_laplace_moment(bet * self._values.size, scale) for scale in scales)
+
+    def _most(self, scales: Scales) -> float:
+        """Return the largest bet for which the moment of the noise is small."""
+        return 0.5 / (self._values.size * max(scales)) if scales else math.inf
 
 
 def ones(n: int) -> Limit:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.limits.bets import bet_radius
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import (
@@ -44,6 +45,7 @@ from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_wi
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
+from thresholdout.queries import record_rounding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,7 +141,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             return letter
 
         found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales))
-        low, high = claim.interval(found.lo, found.hi, found.log_level, scales)
+        low, high = self._rounded(*claim.interval(found.lo, found.hi, found.log_level, scales))
         after = replace(
             state,
             log_risk=found.log_risk,
@@ -272,10 +274,11 @@ class Claims(Mechanism[ClaimsState, Reading]):
         if lo == hi:
             value, nats = lo / steps, cell_nats(lo, made, steps)
         else:
-            value, shift = made.mean, 0.5 * (interval[1] - interval[0])
+            value, shift = made.mean, bet_radius(made.mean, variance, self._n, level)  # fixed before the records
             ends = round(interval[0] * steps), round(interval[1] * steps)
             nats = cell_nats(ends[0], made, steps, -shift) + cell_nats(ends[1], made, steps, shift)
-        return Told(min(max(value, interval[0]), interval[1]), interval, nats), lo, hi, steps
+        low, high = self._rounded(*interval)
+        return Told(min(max(value, low), high), (low, high), nats), lo, hi, steps
 
     def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
         """Pay for another private look at the holdout: a node of its own (PROOFS.md, B8).
@@ -374,6 +377,11 @@ class Claims(Mechanism[ClaimsState, Reading]):
     def _window(self, state: ClaimsState, made: Forecast, steps: int) -> Window:
         asked = state.asked - state.looks
         return first_window(made.mean * steps, made.deviation * steps, steps, asked, self.parameters.queries)
+
+    def _rounded(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval for the values as they were given, from one for values that were rounded to a grid."""
+        rounding = record_rounding(self._n)
+        return max(0.0, low - rounding), min(1.0, high + rounding)
 
     def _exponent(self, variance: float) -> int:
         """Return the exponent of the edges' noise for values of this variance."""

@@ -83,6 +83,6 @@ def grid_steps(deviation: float) -> int:
 
 def variance_of(mean: float, known: Known, n: float) -> float:
     """Return the variance of a value, at least that of a coin that showed one in n."""
-    floor = 1.0 / n
+    floor = 1.0 / max(n, 2.0)
     coin = mean * (1.0 - mean)
     return max(floor * (1.0 - floor), coin if known.variance is None else min(known.variance, coin + floor))

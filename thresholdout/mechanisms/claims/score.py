@@ -26,6 +26,7 @@ RAISED: Final = 2.0**-20
 """Share of the risk that is kept for a question that fails on the holdout, and as much for one that is interrupted."""
 
 _ROUNDING: Final = 1e-12  # taken from the logarithm of every share; sums of shares are then at most 1
+_ULPS: Final = 1e-14  # of the logarithm of the risk, taken from it before each claim: digits that its size leaves out
 _AGAIN: Final = 0.15  # share of the risk for directions after the first
 _MOST_LETTERS: Final = 48
 _STEP: Final = 1.5  # deviations by which the first claim after a direction reaches beyond it
@@ -142,6 +143,7 @@ def search(
         covers = lo <= bottom and hi >= top
         if letters >= _MOST_LETTERS:
             lo, hi, covers = (bottom, top, True) if exact else (0, steps, True)
+        risk += _ULPS * risk
         if covers and (exact or (lo <= 0 and hi >= steps)):
             level = risk + math.log1p(-2.0 * RAISED) - _ROUNDING
             return Found(lo, hi, level, level, letters)
@@ -157,8 +159,10 @@ def search(
             risk += math.log(share) - (0.0 if one_way else math.log(2.0)) - _ROUNDING
             letters += 1
             if letter == "above":
+                top = top if hi < top else steps  # beyond what noise has said before
                 bottom = max(bottom, hi + 1 - (pad or 0))
             else:
+                bottom = bottom if lo > bottom else 0
                 top = min(top, lo - 1 + (pad or 0))
             if top < bottom:  # noise has said both
                 bottom, top = 0, steps

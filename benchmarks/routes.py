@@ -1,0 +1,138 @@
+"""What answers from the holdout are worth near a likely score: posterior and Gaussian routes, Gaussian comparisons.
+
+Run with ``python -m benchmarks.routes``. Nothing is drawn: all numbers follow from the declarations.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+from graphs import Groups, Independent
+from thresholdout.certificates import certify_gaussian
+from thresholdout.certificates.gaussian import GaussianWidths, one_scale
+from thresholdout.certificates.gaussian_comparisons import comparison_blocks, tightest_comparisons
+from thresholdout.certificates.gaussian_expected import alike, scheduled_for
+from thresholdout.certificates.gaussian_schedule import most_answers
+from thresholdout.certificates.independent_blocks import IndependentBlocks
+from thresholdout.certificates.posterior import PosteriorWidths, posterior_widths
+from thresholdout.planning.candidates import by_posterior
+from thresholdout.planning.gaussian import gaussian_parameters
+from thresholdout.planning.use import Target, Use
+
+N, BETA = 10_000, 0.05
+SCORES = (0.5, 0.9, 0.97)
+
+
+def posterior_use(queries: int, budget: int) -> Use:
+    """Return the use behind a row: no quiet margin, as half-widths of the route alone are compared."""
+    return Target.checked(Independent(N), None, queries, budget, 1 - BETA, None, 0.0, 0.1, True).use()
+
+
+def planned(use: Use, score: float | None) -> PosteriorWidths:
+    """Return the widths of the guard that the planner picks for a likely score."""
+    found = by_posterior(use, score)
+    assert found.noise_scale is not None
+    return posterior_widths(use.setting(found.noise_scale, None))
+
+
+def print_posterior() -> None:
+    """Print the posterior route, planned for answers anywhere and for a likely score."""
+    print(f"Posterior route, {N:,} independent records, confidence {1 - BETA:g}, no quiet margin; larger side of the")
+    print("interval at each score, planned for answers anywhere and for that score\n")
+    print(
+        "| questions | budget | anywhere | " + " | ".join(f"{score}, same noise | planned" for score in SCORES) + " |"
+    )
+    print("|---|---|---|" + "---|---|" * len(SCORES))
+    for queries, budget in ((20, 2), (20, 5), (100, 2), (1000, 2)):
+        use = posterior_use(queries, budget)
+        common = planned(use, None)
+        cells = [f"{common.expected(score):.4f} | {planned(use, score).expected(score):.4f}" for score in SCORES]
+        print(f"| {queries} | {budget} | {common.width:.4f} | " + " | ".join(cells) + " |")
+    print()
+
+
+def largest_side(widths: GaussianWidths, score: float, answers: int) -> float:
+    """Return the largest side of any interval when every answer is the score, from the intervals themselves."""
+    earlier: list[tuple[float, str]] = []
+    widest = 0.0
+    for query in range(1, answers + 1):
+        low, high = widths.interval(query, query - 1, "holdout", score, earlier)
+        widest = max(widest, score - max(0.0, low), min(1.0, high) - score)
+        earlier.append((score, "holdout"))
+    return widest
+
+
+def constant(blocks: IndependentBlocks, answers: int, score: float) -> GaussianWidths:
+    """Return one standard deviation for all answers, chosen for a likely score."""
+    width = 0.1
+    for _ in range(4):
+        schedule = one_scale(alike(blocks, score, width), answers, BETA).schedule
+        found = scheduled_for(blocks, schedule, BETA, score)
+        width = found.expected(score)
+    return found
+
+
+def print_gaussian() -> None:
+    """Print the Gaussian route, with and without a schedule."""
+    print(f"Gaussian route, {N:,} records, confidence {1 - BETA:g}; largest side of any interval at a likely score\n")
+    print(
+        "| records | answers | score | anywhere | one scale, planned | schedule, planned | tolerance then | seconds |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    models = (Independent(N), Groups([record // 5 for record in range(N)]))
+    for model in models:
+        for answers in (50, 300):
+            for score in SCORES:
+                blocks = IndependentBlocks(N, *((5.0, 5.0) if isinstance(model, Groups) else (1.0, 1.0)))
+                start = time.perf_counter()
+                parameters = gaussian_parameters(model, answers, 1 - BETA, score)
+                certificate = certify_gaussian(model, parameters, 1 - BETA)
+                spent = time.perf_counter() - start
+                anywhere = certify_gaussian(model, gaussian_parameters(model, answers, 1 - BETA), 1 - BETA).tolerance
+                widths = certificate.chosen.widths if certificate.chosen else None
+                assert isinstance(widths, GaussianWidths)
+                same = largest_side(constant(blocks, answers, score), score, answers)
+                side = largest_side(widths, score, answers)
+                print(
+                    f"| {model.describe()} | {answers} | {score} | {anywhere:.4f} | {same:.4f} | {side:.4f} "
+                    f"| {certificate.tolerance:.4f} | {spent:.2f} |"
+                )
+    print()
+
+
+def print_comparisons() -> None:
+    """Print how many fully adaptive comparisons are possible within some points."""
+    print(f"Gaussian comparisons given the features, {N:,} records: how many differences of accuracies are within\n")
+    print("| disagreement | one scale, 2 points | 3 points | schedule, 2 points | 3 points | half-width of one fixed |")
+    print("|---|---|---|---|---|---|")
+    for share in (0.02, 0.05):
+        blocks = comparison_blocks(N, share)
+        cells = [str(most_of_one_scale(blocks, points / 2)) for points in (0.02, 0.03)]
+        for points in (0.02, 0.03):
+            most = most_answers(blocks, points / 2, BETA)
+            cells.append(str(most.schedule.answers if most else 0))
+        fixed = share * math.sqrt(2 * math.log(2 / BETA) / (share * N))
+        print(f"| {share:.0%} | " + " | ".join(cells) + f" | {fixed:.4f} |")
+    ten = tightest_comparisons(N, 0.05, 10, BETA).tolerance()
+    print(f"\nTen comparisons at 5 % disagreement: differences within {2 * ten:.4f}.\n")
+
+
+def most_of_one_scale(blocks: IndependentBlocks, tolerance: float) -> int:
+    """Return how many answers with the same noise are within a tolerance."""
+    low, high = 0, 100_000
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if one_scale(blocks, middle, BETA).tolerance() <= tolerance else (low, middle)
+    return low
+
+
+def main() -> None:
+    """Print the tables."""
+    print_posterior()
+    print_gaussian()
+    print_comparisons()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Gates whose training values mislead: no candidate is better, all look so, and a keep breaks the climb.
+
+At confidence 1 - beta more than ``binom.isf(1e-9, climbs, beta)`` broken climbs reject a gate; a valid one is rejected
+with probability at most 1e-9. A twin that does not pay for rejections must be rejected. The first analyst proposes
+candidates that do nothing; the second one proposes harmless changes, and then the majority of those that looked worst
+for the incumbent, a candidate that is fitted to the holdout as far as rejections tell.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from thresholdout.mechanisms.claims.gate import (
+    BetGate,
+    Decision,
+    GateState,
+    GateTest,
+    Proposal,
+    SignGate,
+    checkpoint,
+    decide,
+    propose,
+)
+
+pytestmark = pytest.mark.statistical
+
+RATE = 1e-9
+BETA = 0.05
+N = 400
+LOOKS_GOOD = Proposal(0.06, 0.05, 800.0, float(N))
+
+Gate = Callable[[GateState, Proposal, GateTest], Decision]
+
+
+def free_rejections(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+    made = propose(state, proposal, test)
+    return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.letter == "reject" else made
+
+
+def half(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+    return decide(state, proposal, test, 0.5)
+
+
+def broken(gate: Gate, rng: np.random.Generator, proposals: int, kind: str) -> bool:
+    """Propose candidates that do nothing, until one is kept."""
+    state = GateState(math.log(BETA))
+    for _ in range(proposals):
+        down, up = rng.multinomial(N, [0.025, 0.025, 0.95])[:2]
+        test = SignGate(up, down) if kind == "sign" else BetGate(np.repeat([0.0, 1.0, 0.5], [down, up, N - down - up]))
+        made = gate(state, LOOKS_GOOD, test)
+        if made.letter == "keep":
+            return True
+        state = made.state
+    return False
+
+
+def smallest_edge(weights: list[float]) -> float:
+    """Return the smallest edge that the score of a record is above with probability 1/2 at most: an exact sum."""
+    law = {0.0: 1.0}
+    for weight in weights:
+        after: dict[float, float] = {}
+        for value, chance in law.items():
+            after[value] = after.get(value, 0.0) + 0.45 * chance
+            after[value + weight] = after.get(value + weight, 0.0) + 0.55 * chance
+        law = after
+    return min(edge for edge in law if sum(chance for value, chance in law.items() if value > edge) <= 0.5)
+
+
+def harvested(gate: Gate, rng: np.random.Generator) -> bool:
+    """Learn from letters about candidates that are better by a little, then propose their majority, centred."""
+    signs = rng.random((N, 12)) < 0.55  # wins of true candidates; all records differ
+    state, weights = GateState(math.log(BETA)), []
+    for column in signs.T[:11]:
+        made = gate(state, LOOKS_GOOD, SignGate(int(column.sum()), int(N - column.sum())))
+        weights.append(1.0 if made.letter == "keep" else -1.0)
+        state = made.state
+    score = signs[:, :11] @ np.array(weights)
+    wins = int((score > smallest_edge(weights)).sum())
+    losses = N - wins
+    return gate(state, LOOKS_GOOD, SignGate(wins, losses)).letter == "keep"
+
+
+@pytest.mark.parametrize("kind", ["sign", "bets"])
+@pytest.mark.parametrize("gate", [propose, checkpoint, half])
+def test_false_keeps_are_as_rare_as_promised(gate: Gate, kind: str) -> None:
+    rng, climbs = np.random.default_rng(11), 600
+    found = sum(broken(gate, rng, 12, kind) for _ in range(climbs))
+    assert found <= binom.isf(RATE, climbs, BETA)
+
+
+def test_rejections_that_cost_nothing_are_caught() -> None:
+    rng, climbs = np.random.default_rng(12), 600
+    found = sum(broken(free_rejections, rng, 12, "sign") for _ in range(climbs))
+    assert found > binom.isf(RATE, climbs, BETA)
+
+
+@pytest.mark.parametrize("gate", [propose, checkpoint])
+def test_harvested_letters_do_not_help(gate: Gate) -> None:
+    rng, climbs = np.random.default_rng(13), 400
+    found = sum(harvested(gate, rng) for _ in range(climbs))
+    assert found <= binom.isf(RATE, climbs, BETA)

@@ -1,0 +1,144 @@
+"""Exact binomial limits: against sums in fractions and in many digits, one law and different laws."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import betaincinv
+
+from tests.oracles.counts import binomial_tail, count_law, tail
+from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail
+from thresholdout.limits.entropy import entropy_lower
+
+_LEVELS = (-1e-3, math.log(0.9), math.log(0.5), math.log(0.3), math.log(0.25), math.log(0.05), math.log(1e-6))
+
+
+def _vectors(n: int, mean: float, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+    """Expectations with this mean: equal, as few as possible, and random ones in between."""
+    few = np.zeros(n)
+    whole = min(n, math.floor(n * mean))
+    few[:whole] = 1.0
+    if whole < n:
+        few[whole] = n * mean - whole
+    found = [np.full(n, mean), few]
+    for k in range(1, n + 1):  # k records share it all, as far as they can hold it
+        if n * mean <= k:
+            found.append(np.array([n * mean / k] * k + [0.0] * (n - k)))
+        if n * mean >= n - k:
+            found.append(np.array([1.0] * (n - k) + [(n * mean - n + k) / k] * k))
+    for _ in range(count):
+        draw = rng.beta(0.4, 0.4, n)
+        draw *= n * mean / draw.sum()
+        found.append(np.clip(draw, 0.0, 1.0))
+    return found
+
+
+def _miss(limit: float, n: int, k: int, rng: np.random.Generator, count: int = 40) -> float:
+    """Return the largest P(S >= k) that is found with a mean of at most the limit."""
+    vectors = [v * min(1.0, limit / max(v.mean(), 1e-300)) for v in _vectors(n, limit, rng, count)]
+    return max(float(tail(count_law(v.tolist()), k)) for v in vectors)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("log_level", _LEVELS)
+def test_no_laws_with_a_mean_of_at_most_the_limit_reach_the_count_more_often(n: int, log_level: float) -> None:
+    rng = np.random.default_rng([n, 7])
+    for k in range(1, n + 1):
+        assert _miss(binomial_lower(k, n, log_level), n, k, rng) <= math.exp(log_level) * (1 + 1e-12), k
+
+
+def test_no_optimised_laws_break_a_limit() -> None:
+    rng = np.random.default_rng(3)
+    for n, k, level in ((2, 1, 0.2), (3, 1, 0.25), (3, 2, 0.24), (4, 2, 0.25), (5, 3, 0.4), (4, 3, 0.7), (3, 2, 0.6)):
+        limit = binomial_lower(k, n, math.log(level))
+
+        def less(x: np.ndarray, n: int = n, k: int = k, limit: float = limit) -> float:
+            weights = np.exp(x - x.max())
+            p = np.minimum(weights / weights.sum() * n * limit, 1.0)
+            law = np.array([1.0])
+            for each in p:
+                law = np.convolve(law, [1 - each, each])
+            return -float(law[k:].sum())
+
+        worst = max(-minimize(less, rng.normal(0, 2, n), method="Nelder-Mead").fun for _ in range(6))
+        assert worst <= level * (1 + 1e-9), (n, k)
+
+
+@pytest.mark.parametrize(("n", "k", "level"), [(2, 1, 0.2), (3, 1, 0.1), (3, 2, 0.7), (6, 4, 0.8)])
+def test_the_plain_clopper_pearson_limit_is_broken_by_different_laws(n: int, k: int, level: float) -> None:
+    plain = float(betaincinv(k, n - k + 1, level))  # k = 1, or a level above a quarter
+    assert _miss(plain, n, k, np.random.default_rng(0), 400) > level * 1.001
+
+
+def test_the_trap_of_two_records_has_the_excess_that_was_derived() -> None:
+    level = 0.2
+    plain = 1.0 - math.sqrt(1.0 - level)  # P(Bin(2, p) >= 1) = level
+    excess = float(tail(count_law([2 * plain, 0.0]), 1)) - level
+    assert excess == pytest.approx(level**2 / 4, rel=0.15)  # to second order
+    assert binomial_lower(1, 2, math.log(level)) <= level / 2
+
+
+@pytest.mark.parametrize("log_level", [math.log(0.025), math.log(1e-30), math.log(1e-200)])
+@pytest.mark.parametrize(("n", "k"), [(1000, 950), (1000, 999), (20, 20), (100_000, 97_000), (30, 7)])
+def test_a_limit_is_where_the_tail_is_the_level(n: int, k: int, log_level: float) -> None:
+    limit = binomial_lower(k, n, log_level)
+    with mp.workdps(60):
+        at, beyond = (mp.log(binomial_tail(k, n, p)) for p in (limit, limit * (1 + 1e-7)))
+        assert at <= log_level
+        assert beyond > log_level  # sharp to seven digits
+
+
+@pytest.mark.parametrize("log_level", [-700.0, -5000.0, -1e5])
+def test_limits_at_levels_below_the_smallest_float(log_level: float) -> None:
+    for n, k in ((1000, 950), (1_000_000, 700_000), (10, 10), (1000, 2)):
+        limit = binomial_lower(k, n, log_level)
+        with mp.workdps(60):
+            assert mp.log(binomial_tail(k, n, limit)) <= log_level if limit > 0.0 else limit == 0.0
+    assert binomial_lower(700_000, 1_000_000, -5000.0) > 0.63
+
+
+@pytest.mark.parametrize("n", [10**6, 10**7])
+def test_bounds_on_tails_are_above_them_for_many_records(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for p in (0.5, 0.9, 0.99):
+        k = math.ceil(n * p + rng.uniform(2, 20) * math.sqrt(n * p * (1 - p)))
+        with mp.workdps(60):
+            exact = mp.log(binomial_tail(k, n, p))
+        assert float(exact) <= log_binomial_tail(k, n, p) <= float(exact) + 1e-8
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(1, 10**9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))),
+    st.floats(-1e6, -1e-9),
+    st.floats(1.0, 3.0),
+)
+def test_limits_are_monotone_mirrored_and_inside(shape: tuple[int, int], log_level: float, factor: float) -> None:
+    n, k = shape
+    low, high = binomial_lower(k, n, log_level), binomial_upper(k, n, log_level)
+    assert 0.0 <= low <= k / n <= high <= 1.0
+    assert binomial_lower(k, n, factor * log_level) <= low * (1 + 1e-9)
+    assert high == pytest.approx(1.0 - binomial_lower(n - k, n, log_level), abs=1e-15)
+    assert Fraction(high) >= 1 - Fraction(binomial_lower(n - k, n, log_level))
+    if k < n:
+        assert binomial_lower(k + 1, n, log_level) >= low * (1 - 1e-9)
+
+
+def test_upper_limits_are_at_most_one() -> None:
+    assert binomial_upper(5, 10, -1e5) == 1.0
+    assert binomial_upper(9, 10, -600.0) == 1.0
+
+
+@pytest.mark.parametrize("level", [0.26, 0.5, 0.9, 0.999])
+def test_limits_above_a_quarter_are_no_worse_than_at_a_quarter(level: float) -> None:
+    for n, k in ((1000, 950), (5, 3), (40, 1), (7, 7)):
+        limit = binomial_lower(k, n, math.log(level))
+        assert limit >= binomial_lower(k, n, math.log(0.25)) * (1 - 1e-9)
+        assert limit >= entropy_lower(k / n, n, math.log(level)) * (1 - 1e-8)

@@ -1,0 +1,66 @@
+"""Limits from relative entropy: against many digits, at ordinary and extreme levels."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.oracles.counts import count_law, tail
+from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
+
+
+def _divergence(x: float, p: float) -> mp.mpf:
+    with mp.workdps(150):
+        a, b = mp.mpf(x), mp.mpf(p)
+        first = a * mp.log(a / b) if a else mp.mpf(0)
+        return first + ((1 - a) * mp.log((1 - a) / (1 - b)) if a < 1 else 0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(0.0, 1.0), st.floats(1e-12, 1 - 1e-12), st.sampled_from([0.0, 1e-12, 1e-8, 1e-5, 1e-3]))
+def test_the_divergence_has_ten_digits(x: float, p: float, near: float) -> None:
+    for left in (x, min(1.0, p * (1 + near))):
+        exact = float(_divergence(left, p))
+        assert coin_divergence(left, p) == pytest.approx(exact, rel=1e-10, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    "log_level", [-1e-9, math.log(0.5), math.log(0.05), math.log(1e-30), math.log(1e-200), -5000.0]
+)
+@pytest.mark.parametrize("effective", [0.7, 3.0, 1000.0, 1e8])
+@pytest.mark.parametrize("mean", [0.0, 1e-30, 1e-9, 0.03, 0.5, 0.95, 1 - 1e-9, 1.0])
+def test_limits_are_beyond_the_exact_ones_and_near_them(mean: float, effective: float, log_level: float) -> None:
+    low, high = entropy_lower(mean, effective, log_level), entropy_upper(mean, effective, log_level)
+    assert 0.0 <= low <= mean <= high <= 1.0
+    with mp.workdps(50):
+        if 0.0 < low < mean:
+            assert effective * _divergence(mean, low) >= -log_level
+            nearer = low + 1e-7 * (mean - low) + 2e-12
+            assert nearer >= mean or effective * _divergence(mean, nearer) <= -log_level
+        if mean < high < 1.0:
+            assert effective * _divergence(mean, high) >= -log_level
+            nearer = high - 1e-7 * (high - mean) - 2e-12
+            assert nearer <= mean or effective * _divergence(mean, nearer) <= -log_level
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_means_of_different_laws_keep_the_level(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for level in (0.02, 0.2, 0.5, 0.95):
+        for k in range(1, n + 1):
+            limit = entropy_lower(k / n, n, math.log(level))
+            for _ in range(60):
+                draw = rng.beta(0.3, 0.3, n)
+                draw = np.clip(draw * min(1.0, n * limit / draw.sum()), 0.0, 1.0)
+                assert float(tail(count_law(draw.tolist()), k)) <= level
+
+
+def test_half_the_divergence_would_break_the_level() -> None:
+    level, n = 0.02, 50  # a limit at N twice as large
+    broken = entropy_lower(0.9, 2 * n, math.log(level))
+    assert float(tail(count_law([broken] * n), 45)) > level

@@ -1,0 +1,121 @@
+"""Limits behind noisy edges: against exact sums over counts and noise, on lattices of several finenesses."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import thresholdout.limits.noisy as noisy
+from tests.oracles.counts import count_law, lattice_law, noisy_tail, raised
+from thresholdout.limits.binomial import binomial_lower
+from thresholdout.limits.entropy import entropy_lower
+from thresholdout.limits.noisy import (
+    log_laplace_moment,
+    noisy_binomial_lower,
+    noisy_entropy_lower,
+    noisy_hoeffding_lower,
+)
+
+_STEPS = (Fraction(1, 7), Fraction(1), Fraction(1, 2), Fraction(5, 3))
+_SCALES = ((0.3, 0.6), (1.0, 2.0), (0.05,), (0.8, 0.8))
+
+
+def _noises(step: Fraction, scales: tuple[float, ...]) -> dict[int, float]:
+    return raised([lattice_law(step, scale, math.ceil(25 * scale / float(step)) + 2) for scale in scales])
+
+
+def _laws(n: int, mean: float, rng: np.random.Generator) -> list[list[float]]:
+    few = range(max(1, math.ceil(n * mean)), n)  # so many records share it all
+    laws = [[mean] * n, *([min(1.0, n * mean / k)] * k + [0.0] * (n - k) for k in few)]
+    for _ in range(2):
+        draw = rng.beta(0.4, 0.4, n)
+        laws.append(np.clip(draw * min(1.0, n * mean / draw.sum()), 0.0, 1.0).tolist())
+    return laws
+
+
+@pytest.mark.parametrize("scales", _SCALES)
+@pytest.mark.parametrize("step", _STEPS)
+def test_tests_behind_noisy_edges_keep_their_level(step: Fraction, scales: tuple[float, ...]) -> None:
+    rng = np.random.default_rng(5)
+    noises = _noises(step, scales)
+    for n in (2, 5, 9):
+        for k in {1, 2, n // 2 + 1, n}:
+            for level in (1e-6, 0.02, 0.2, 0.6):
+                limits = [
+                    noisy_binomial_lower(k, n, math.log(level), scales),
+                    noisy_entropy_lower(k / n, n, math.log(level), scales, n),
+                    noisy_hoeffding_lower(k / n, n, math.log(level), scales, n),
+                ]
+                for limit in limits:
+                    for law in _laws(n, limit, rng) if limit else []:
+                        assert noisy_tail(count_law(law), k, noises) <= level * (1 + 1e-9), (n, k, level, law)
+
+
+def test_the_price_of_a_little_noise_is_little() -> None:
+    n, k, level = 1000, 950, math.log(0.001)
+    scale = 0.05 * math.sqrt(n * 0.05 * 0.95)
+    for exact, limit in (
+        (binomial_lower(k, n, level), noisy_binomial_lower(k, n, level, (scale, 2 * scale))),
+        (entropy_lower(k / n, n, level), noisy_entropy_lower(k / n, n, level, (scale, 2 * scale), n)),
+    ):
+        assert k / n - exact < k / n - limit < 1.03 * (k / n - exact)
+
+
+@pytest.mark.parametrize("log_level", [-60.0, -150.0, -300.0, -600.0])
+def test_limits_stay_useful_at_levels_that_are_left_after_many_failures(log_level: float) -> None:
+    scales = (0.25, 0.5)
+    limit = noisy_binomial_lower(950, 1000, log_level, scales)
+    assert limit > 0.9 * binomial_lower(950, 1000, log_level)
+    assert noisy_hoeffding_lower(0.95, 1000, log_level, scales, 1000) > 0.3
+
+
+def test_a_limit_that_forgets_the_moment_of_the_noise_exceeds_its_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    scales, step, n, k, level = (1.0, 2.0), Fraction(1, 2), 12, 11, 0.02
+    noises = _noises(step, scales)
+    sound = noisy_tail(count_law([noisy_binomial_lower(k, n, math.log(level), scales)] * n), k, noises)
+    monkeypatch.setattr(noisy, "log_laplace_moment", lambda theta, scale: 0.0)
+    broken = noisy_tail(count_law([noisy_binomial_lower(k, n, math.log(level), scales)] * n), k, noises)
+    assert sound <= level < broken
+
+
+def test_hoeffding_without_its_two_sided_constant_is_another_number() -> None:
+    level = math.log(0.05)
+    assert noisy_hoeffding_lower(0.9, 100, level, (), 100) == pytest.approx(
+        0.9 - math.sqrt(math.log(40) / 200), abs=1e-9
+    )
+    nearly = noisy_hoeffding_lower(0.9, 100, level, (1e-6,), 100)
+    assert nearly == pytest.approx(0.9 - math.sqrt(math.log(40) / 200), abs=1e-6)
+
+
+@pytest.mark.parametrize("step", [0.01, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("scale", [0.2, 1.0, 4.0])
+def test_the_moment_bounds_that_of_every_lattice(step: float, scale: float) -> None:
+    for share in (0.1, 0.5, 0.9):
+        theta = share / scale
+        weights = [(m * step, math.exp(-abs(m) * step / scale)) for m in range(-20_000, 20_001)]
+        total = math.fsum(w for _, w in weights)
+        exact = math.fsum(w * math.exp(theta * x) for x, w in weights if abs(x) < 700 * scale) / total
+        assert math.log(exact) <= log_laplace_moment(theta, scale) + 1e-12
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(1, 10**7).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))),
+    st.floats(-3000.0, -1e-6),
+    st.floats(1e-9, 1e6),
+)
+def test_limits_are_at_most_those_without_noise(shape: tuple[int, int], log_level: float, scale: float) -> None:
+    n, k = shape
+    scales = (scale, 2 * scale)
+    pairs = (
+        (noisy_binomial_lower(k, n, log_level, scales), max(k / n, 0.0)),
+        (noisy_entropy_lower(k / n, n, log_level, scales, n), entropy_lower(k / n, n, log_level)),
+        (noisy_hoeffding_lower(k / n, n, log_level, scales, n), noisy_hoeffding_lower(k / n, n, log_level, (), n)),
+    )
+    for limit, most in pairs:
+        assert 0.0 <= limit <= most

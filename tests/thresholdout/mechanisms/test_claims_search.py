@@ -1,0 +1,135 @@
+"""The letters of a score question: what each leaves of the risk, that every search ends, and what is shown."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thresholdout.mechanisms.claims import Claims, ClaimsParameters, Known
+from thresholdout.mechanisms.claims.interval import BetTest, Claim, Letter
+from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
+from thresholdout.noise import SeededNoise
+from thresholdout.queries import record_rounding
+
+
+@pytest.mark.parametrize("log_risk", [-0.1, -3.0, -1e3, -1e6, -1e12])
+@pytest.mark.parametrize("pad", [1, 7])
+def test_what_letters_leave_adds_up_to_at_most_the_risk(log_risk: float, pad: int) -> None:
+    """What a direction leaves is read off the level of the claim after it; in many digits."""
+    for share in (0.5, 1 / 3, 0.1, 0.0123, 1e-5):
+        levels: dict[str, list[float]] = {}
+        for direction in ("above", "below"):
+            seen = levels[direction] = []
+
+            def ask(lo: int, hi: int, level: float, seen: list[float] = seen, direction: str = direction) -> Letter:
+                seen.append(level)
+                return "confirmed" if len(seen) > 1 else "above" if direction == "above" else "below"
+
+            search(Window(40, 60, share, 2.0), 100, log_risk, ask, pad)
+        assert levels["above"][0] == levels["below"][0]
+        with mp.workdps(60):
+            again = mp.log1p(-mp.mpf(0.15) - RAISED)
+            total = mp.exp(mp.mpf(levels["above"][0]) - log_risk) + RAISED
+            total += sum(mp.exp(mp.mpf(seen[1]) - again - log_risk) for seen in levels.values())
+            assert total <= 1
+            assert total >= 0.97 if log_risk < -1e9 else total > 1 - 1e-5
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 1000),
+    st.floats(-100, 1100),
+    st.floats(1e-3, 300),
+    st.integers(0, 40),
+    st.integers(0, 2**32 - 1),
+    st.floats(0.0, 40.0),
+)
+def test_every_search_ends(value: int, mean: float, deviation: float, pad: int, seed: int, loud: float) -> None:
+    """Whatever the noise says, and however wrong it was before: at most 49 letters and a few confirmed claims."""
+    draw, asked = random.Random(seed), [0]
+
+    def ask(lo: int, hi: int, level: float) -> Letter:
+        asked[0] += 1
+        assert asked[0] < 400
+        if value + draw.gauss(0, loud) > hi:
+            return "above"
+        return "below" if value + draw.gauss(0, loud) < lo else "confirmed"
+
+    found = search(first_window(mean, deviation, 1000, 5, None), 1000, -3.0, ask, pad)
+    assert found.letters <= 48
+    assert 0 <= found.lo <= found.hi <= 1000
+
+
+def test_a_search_that_noise_has_misled_comes_back() -> None:
+    """The value is above everything that an early letter left, and the range opens again."""
+    first: list[Letter] = ["above", "below"]
+
+    def ask(lo: int, hi: int, level: float) -> Letter:
+        if first:
+            return first.pop(0)
+        return "above" if hi < 700 else "below" if lo > 700 else "confirmed"
+
+    found = search(Window(480, 500, 0.1, 10.0), 1000, -3.0, ask, 2)
+    assert found.lo <= 700 <= found.hi
+    assert found.letters < 20
+
+
+def test_exact_directions_find_every_value() -> None:
+    for value in range(101):
+
+        def ask(lo: int, hi: int, level: float, value: int = value) -> Letter:
+            return "above" if value > hi else "below" if value < lo else "confirmed"
+
+        for mean in (-3.0, 40.0, 103.0):
+            found = search(first_window(mean, 2.0, 100, 0, None), 100, -3.0, ask, None)
+            assert found.lo <= value <= found.hi
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("values", ["equal", "ones"])
+def test_holdouts_of_one_record_are_answered(n: int, values: str) -> None:
+    noise = SeededNoise(0)
+    mechanism = Claims(ClaimsParameters(), n)
+    state = mechanism.start(noise)
+    for _ in range(20):
+        reading = mechanism.read([0.5 if values == "equal" else 1.0] * n, n, (0, 1), "values", Known(variance=0.0))
+        state, outcome = mechanism.step(state, 0.5, reading, noise)
+        assert outcome.interval is not None
+
+
+@pytest.mark.parametrize("log_level", [-10.0, -100.0, -1000.0])
+def test_bets_behind_noisy_edges_can_be_won_at_every_level(log_level: float) -> None:
+    n, scale = 10_000, 2.0**-16
+    values = np.random.default_rng(0).beta(40, 2, n)
+    claim: Claim = BetTest(1000, values, float(values.var()))
+    lo, hi = math.floor(1000 * values.mean()) - 1, math.ceil(1000 * values.mean()) + 1
+    scales = (scale, 2 * scale)
+    failures = 0
+    while claim.letter(lo, hi, log_level, scales, (0, 0, 0)) != "confirmed":
+        claim, failures = claim.wider(), failures + 1
+    assert failures <= 8
+    low, high = claim.interval(lo, hi, log_level, scales)
+    assert high - low < 0.5
+
+
+def test_intervals_are_about_the_values_as_they_were_given() -> None:
+    """Values are rounded to a grid, all in the same direction; the interval of their mean contains what that moves."""
+    n = 1 << 14
+    value = 0.5 + 2.0**-40  # rounded down by half a step of the grid
+    noise, known = SeededNoise(0), Known(variance=0.0)
+    mechanism = Claims(ClaimsParameters(noise=0.0, effective=1e15), n)
+    state = mechanism.start(noise)
+    reading = mechanism.read([value] * n, n, (0, 1), "values", known)
+    _, outcome = mechanism.step(state, 0.5, reading, noise)
+    assert outcome.interval is not None
+    assert Fraction(outcome.interval[0]) <= Fraction(value) <= Fraction(outcome.interval[1])
+    whole = mechanism._claim(mechanism._forecast(state, 0.5, known)[0], 0.0, reading, noise)
+    assert mechanism._rounded(0.5, 0.5) == (0.5 - record_rounding(n), 0.5 + record_rounding(n))
+    assert whole.steps > 0

@@ -1,0 +1,508 @@
+"""Keep or reject a candidate: a claim about two models, of which nothing but the letter is told.
+
+The claim is "the candidate is better than the incumbent by more than delta", tested at a level ``w = q R``. *Keep*
+leaves w, *reject* leaves ``R - w`` and claims nothing, and `RAISED` of R is set aside for a comparison that fails on
+the holdout. So a keep that was to be expected costs ``ln(1/q)``, a tenth of a nat, and not the logarithm of the number
+of proposals; how large q is, is decided by what cross-validation says of this candidate and said of earlier ones. A
+look that is not worth its price is not taken: the candidate is rejected, and nothing is spent.
+
+PROOFS.md, "Comparisons and gates", has the proof that the probability of any false keep in a whole climb is at most
+beta. Everything here is a function of public numbers, except what a test is given of the holdout.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from thresholdout.limits.bets import best_bet, log_wealth
+from thresholdout.limits.entropy import coin_divergence
+from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.queries import record_rounding
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "BetGate",
+    "Decision",
+    "EntropyGate",
+    "GateState",
+    "GateTest",
+    "History",
+    "Proposal",
+    "SignGate",
+    "chance",
+    "checkpoint",
+    "climb",
+    "decide",
+    "foreseen",
+    "last_look",
+    "propose",
+    "remembered",
+    "share_of_risk",
+    "worth_a_checkpoint",
+]
+
+_ROUNDING: Final = 1e-12  # taken from the logarithm of every share
+_ULPS: Final = 1e-14  # of the logarithm of the risk: digits that its size leaves out
+_PRIOR: Final = 4.0  # proposals without effect that the first ones are averaged with
+_PRICE: Final = 0.3  # of a nat, in kept candidates
+_STEP: Final = 1.5  # standard deviations by which a climb on cross-validation asks for
+_LIKELY: Final = 0.9  # foreseen probability of a confirmation at which a checkpoint is tested
+_SHARES: Final = tuple(1.0 / (1.0 + math.exp(-0.5 * step)) for step in range(-14, 19))  # 0.001 to 0.9999
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the training part says of a candidate against the incumbent; public.
+
+    Attributes
+    ----------
+    difference : float
+        Mean of the records' differences, candidate less incumbent, out of fold; in [-1, 1].
+    variance : float
+        Of one record's difference, positive. For models that are right or wrong: about the share of records on which
+        exactly one of them is right.
+    train_records : float
+        Effective number of training records.
+    holdout_records : float
+        Effective number of holdout records.
+    delta : float
+        By how much more than which the candidate has to be better, in [0, 1).
+
+    Examples
+    --------
+    >>> Proposal(0.012, 0.05, 4000, 2000).deviation
+    0.005
+    """
+
+    difference: float
+    variance: float
+    train_records: float
+    holdout_records: float
+    delta: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the holdout's mean difference."""
+        return math.sqrt(self.variance / self.holdout_records)
+
+    @property
+    def train_deviation(self) -> float:
+        """Standard deviation of the training part's mean difference."""
+        return math.sqrt(self.variance / self.train_records)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What cross-validation said of earlier candidates; public.
+
+    Attributes
+    ----------
+    count : int
+        How many there were.
+    total, squares, noise : float
+        Sums of their differences, of the squares of these, and of the variances of their sampling noise.
+    """
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    noise: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """What a gate remembers between two proposals; public.
+
+    Attributes
+    ----------
+    log_risk : float
+        Natural logarithm of R, the risk that is left.
+    history : History
+        Of the earlier candidates.
+    ahead, uncertain : float
+        By how much the present model is foreseen to be better than the last certified one, and the variance of that; 0
+        where every step is certified.
+
+    Examples
+    --------
+    >>> GateState(-3.0)
+    GateState(log_risk=-3.0, history=History(count=0, ...), ahead=0.0, uncertain=0.0)
+    """
+
+    log_risk: float
+    history: History = History()
+    ahead: float = 0.0
+    uncertain: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a gate says of one candidate, and what is left.
+
+    Attributes
+    ----------
+    letter : {"keep", "reject"}
+        "keep" claims that the candidate is better; "reject" claims nothing.
+    log_level : float or None
+        Natural logarithm of w; ``None`` where the holdout was not looked at.
+    state : GateState
+        For the next proposal.
+    """
+
+    letter: Literal["keep", "reject"]
+    log_level: float | None
+    state: GateState
+
+
+class GateTest(ABC):
+    """The holdout's side of a comparison: whether the claim "better by more than delta" passes at a level.
+
+    A test is an event that the node fixes; under every law with a false claim it has at most the level as probability.
+    """
+
+    @abstractmethod
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Whether the claim is confirmed. Secret until it is told as a letter that was paid for."""
+
+    @abstractmethod
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return how many standard deviations above delta the mean has to be for that, about: public numbers only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignGate(GateTest):
+    """The exact sign test: wins among the records on which exactly one of both models is right; ties are dropped.
+
+    For delta = 0. Under a false claim and one law of independent records, the wins are binomial given the number of
+    such records, with a probability of at most 1/2. For different laws, given the features, the tail of a binomial law
+    bounds theirs from half of the records + 1 on, which every test at a level below 1/2 asks for; at other levels the
+    claim does not pass.
+
+    Parameters
+    ----------
+    wins, losses : int
+        Of the candidate. Secret.
+    one_law : bool
+        Whether the records have one law; otherwise, that claims are given the features.
+
+    Examples
+    --------
+    >>> proposal = Proposal(0.01, 0.05, 2000, 1000)
+    >>> SignGate(9, 1).passes(proposal, math.log(0.011)), SignGate(9, 1).passes(proposal, math.log(0.0107))  # 11/1024
+    (True, False)
+    >>> SignGate(1, 0, one_law=False).passes(proposal, math.log(0.5))
+    False
+    """
+
+    wins: int = field(repr=False)
+    losses: int = field(repr=False)
+    one_law: bool = True
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare the binomial tail with the level."""
+        if proposal.delta != 0.0 or (not self.one_law and log_level >= _HALF):
+            return False
+        return log_one_law_tail(self.wins, self.wins + self.losses, 0.5) <= log_level
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return the normal quantile, and half a record more."""
+        if not self.one_law and log_level >= _HALF:
+            return math.inf
+        return _normal_tail(log_level) + 1.0 / math.sqrt(max(1.0, proposal.variance * proposal.holdout_records))
+
+
+@dataclass(frozen=True, slots=True)
+class BetGate(GateTest):
+    """A constant bet against "better by at most delta", for independent records of any laws and any bounded losses.
+
+    The wealth is ``prod (1 + l (z_i - delta))``, z_i in [-1, 1]; for models that are right or wrong and delta = 0 it is
+    the e-value ``exp(u S - K ln cosh u)`` with ``l = tanh u``. The bet is fixed by public numbers.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        ``(z + 1) / 2``, in [0, 1]. Secret, except for their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> proposal = Proposal(0.03, 0.05, 2000, 1000)
+    >>> gate = BetGate(np.repeat([0.5, 1.0, 0.0], [950, 40, 10]))
+    >>> gate.passes(proposal, math.log(0.02)), gate.passes(proposal, math.log(1e-6))
+    (True, False)
+    """
+
+    values: NDArray[np.float64] = field(repr=False)
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare the wealth with one over the level."""
+        mean = 0.5 * (1.0 + proposal.delta)
+        bet, _ = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
+        null = mean + record_rounding(self.values.size)  # to which the rounding of values may have moved it
+        return log_wealth(self.values, bet, null) >= -log_level
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return the distance at which a good bet wins."""
+        mean = 0.5 * (1.0 + proposal.delta)
+        _, radius = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
+        return 2.0 * radius / proposal.deviation
+
+
+@dataclass(frozen=True, slots=True)
+class EntropyGate(GateTest):
+    """A limit from relative entropy, for records that depend on each other and have N effective ones.
+
+    Parameters
+    ----------
+    mean : float
+        Of ``(z + 1) / 2`` over the holdout. Secret.
+    effective : float
+        N; see `graphs.DependenceModel.effective_records`.
+
+    Examples
+    --------
+    >>> proposal = Proposal(0.3, 0.4, 2000, 200)
+    >>> EntropyGate(0.65, 200).passes(proposal, -4.0), EntropyGate(0.52, 200).passes(proposal, -4.0)
+    (True, False)
+    """
+
+    mean: float = field(repr=False)
+    effective: float
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare N times the divergence with the logarithm of one over the level."""
+        null = math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
+        mean = self.mean * (1.0 - 2.0**-50)
+        return mean >= null and -self.effective * coin_divergence(mean, null) * (1.0 - 1e-9) <= log_level
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return Hoeffding's distance in standard deviations."""
+        return 2.0 * math.sqrt(-0.5 * log_level / self.effective) / proposal.deviation
+
+
+_HALF: Final = math.log(0.5)
+
+
+def foreseen(history: History, proposal: Proposal) -> tuple[float, float]:
+    """Return mean and standard deviation of the true difference, by cross-validation and what it said before.
+
+    Empirical Bayes: earlier differences are a normal law of mean mu and variance t2, and sampling noise; the first
+    ones are averaged with a few proposals without effect, spread as widely as the noise of this one.
+
+    Examples
+    --------
+    >>> mean, deviation = foreseen(History(), Proposal(0.01, 0.05, 2000, 1000))
+    >>> round(mean, 6), round(deviation, 6)
+    (0.005, 0.003536)
+    """
+    noise = proposal.train_deviation**2
+    number = history.count + _PRIOR
+    middle = history.total / number
+    spread = (history.squares + 2.0 * _PRIOR * noise) / number - middle * middle
+    variance = max(0.1 * noise, spread - (history.noise + _PRIOR * noise) / number)
+    weight = variance / (variance + noise)
+    return middle + weight * (proposal.difference - middle), math.sqrt(weight * noise)
+
+
+def remembered(history: History, proposal: Proposal) -> History:
+    """Return the history with one more proposal.
+
+    Examples
+    --------
+    >>> remembered(History(), Proposal(0.5, 1.0, 4, 4))
+    History(count=1, total=0.5, squares=0.25, noise=0.25)
+    """
+    x = proposal.difference
+    return History(
+        history.count + 1, history.total + x, history.squares + x * x, history.noise + proposal.train_deviation**2
+    )
+
+
+def chance(mean: float, deviation: float, proposal: Proposal, needed: float) -> float:
+    """Return the foreseen probability that a test passes.
+
+    Parameters
+    ----------
+    mean, deviation : float
+        Of the true difference, as `foreseen` says.
+    proposal : Proposal
+        Whose holdout noise is added.
+    needed : float
+        Standard deviations above delta that the test asks for.
+
+    Examples
+    --------
+    >>> chance(0.01, 0.0, Proposal(0.01, 0.1, 1000, 1000), 1.0)
+    0.5
+    """
+    scale = proposal.deviation
+    above = (mean - proposal.delta) / scale - needed
+    return 0.5 * math.erfc(-above / math.sqrt(2.0 * (1.0 + (deviation / scale) ** 2)))
+
+
+def share_of_risk(state: GateState, proposal: Proposal, test: GateTest) -> float | None:
+    """Return q, the share of the risk to test a candidate at; ``None`` where a look is not worth its price.
+
+    What is gained is the foreseen probability B(q) of a keep; what is paid is `_PRICE` for each nat of risk, on average
+    over both letters.
+
+    Examples
+    --------
+    >>> share_of_risk(GateState(-3.0), Proposal(0.05, 0.05, 20000, 10000), SignGate(0, 0)) > 0.95
+    True
+    >>> share_of_risk(GateState(-3.0), Proposal(-0.01, 0.05, 20000, 10000), SignGate(0, 0)) is None
+    True
+    """
+    mean, deviation = foreseen(state.history, proposal)
+    best, found = 0.0, None
+    for share in _SHARES:
+        keep = chance(mean, deviation, proposal, test.needed(proposal, _log_level(state.log_risk, share)))
+        gain = keep - _PRICE * (keep * -math.log(share) + (1.0 - keep) * -math.log1p(-share))
+        if gain > best:
+            best, found = gain, share
+    return found
+
+
+def propose(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+    """Decide about one candidate.
+
+    Parameters
+    ----------
+    state : GateState
+        After the proposals before.
+    proposal : Proposal
+        What the training part says.
+    test : GateTest
+        The holdout's side.
+
+    Examples
+    --------
+    >>> first = propose(GateState(math.log(0.05)), Proposal(0.02, 0.05, 20_000, 10_000), SignGate(350, 150))
+    >>> first.letter, round(first.state.log_risk - math.log(0.05), 2)
+    ('keep', -0.0...)
+    >>> propose(first.state, Proposal(-0.02, 0.05, 20_000, 10_000), SignGate(350, 150)).log_level is None
+    True
+    """
+    share = share_of_risk(state, proposal, test)
+    state = replace(state, history=remembered(state.history, proposal))
+    return Decision("reject", None, state) if share is None else decide(state, proposal, test, share)
+
+
+def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -> Decision:
+    """Test a candidate at a share of the risk.
+
+    Parameters
+    ----------
+    share : float
+        q, in (0, 1).
+
+    Examples
+    --------
+    >>> decision = decide(GateState(math.log(0.04)), Proposal(0.02, 0.05, 2000, 1000), SignGate(9, 0), 0.25)
+    >>> decision.letter, round(math.exp(decision.log_level), 4), round(math.exp(decision.state.log_risk), 4)
+    ('keep', 0.01, 0.01)
+    """
+    level = _log_level(state.log_risk, share)
+    if test.passes(proposal, level):
+        return Decision("keep", level, replace(state, log_risk=level, ahead=0.0, uncertain=0.0))
+    return Decision("reject", level, replace(state, log_risk=_log_level(state.log_risk, 1.0 - share)))
+
+
+def climb(state: GateState, proposal: Proposal) -> tuple[bool, GateState]:
+    """Take a candidate or not by cross-validation alone, which costs nothing and claims nothing.
+
+    Parameters
+    ----------
+    state : GateState
+        After the proposals before.
+    proposal : Proposal
+        What the training part says of the candidate against the present model.
+
+    Returns
+    -------
+    taken : bool
+        Whether the candidate is better by one and a half standard deviations.
+    state : GateState
+        With this proposal.
+
+    Examples
+    --------
+    >>> taken, state = climb(GateState(-3.0), Proposal(0.01, 0.05, 2000, 1000))
+    >>> taken, round(state.ahead, 6)
+    (True, 0.005)
+    >>> climb(state, Proposal(0.007, 0.05, 2000, 1000))[0]
+    False
+    """
+    mean, deviation = foreseen(state.history, proposal)
+    taken = proposal.difference > _STEP * proposal.train_deviation
+    ahead, uncertain = (mean, deviation * deviation) if taken else (0.0, 0.0)
+    history = remembered(state.history, proposal)
+    return taken, GateState(state.log_risk, history, state.ahead + ahead, state.uncertain + uncertain)
+
+
+def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> bool:
+    """Whether the present model is likely enough to be confirmed against the last certified one.
+
+    What is foreseen is the sum of the steps', each as `foreseen` when it was taken: the difference of both models in
+    cross-validation is the sum of steps that were chosen for being large.
+
+    Parameters
+    ----------
+    state : GateState
+        After the last step.
+    proposal : Proposal
+        What the training part says of the present model against the certified one.
+    test : GateTest
+        The holdout's side.
+
+    Examples
+    --------
+    >>> state = GateState(-3.0, ahead=0.03, uncertain=1e-5)
+    >>> worth_a_checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), SignGate(0, 0))
+    True
+    """
+    needed = test.needed(proposal, _log_level(state.log_risk, 0.5))
+    return chance(state.ahead, math.sqrt(state.uncertain), proposal, needed) >= _LIKELY
+
+
+def checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+    """Test the present model against the last certified one at half of the risk; either letter leaves the other half.
+
+    Examples
+    --------
+    >>> made = checkpoint(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), SignGate(3, 0))
+    >>> made.letter, round(math.exp(made.state.log_risk), 4)
+    ('reject', 0.02)
+    """
+    return decide(state, proposal, test, 0.5)
+
+
+def last_look(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+    """Test the present model at all of the risk but a little, which keeps later intervals finite.
+
+    Examples
+    --------
+    >>> made = last_look(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), SignGate(5, 0))
+    >>> made.letter, round(math.exp(made.log_level), 4)  # 1/32 is below 0.04
+    ('keep', 0.04)
+    """
+    return decide(state, proposal, test, 1.0 - RAISED)
+
+
+def _log_level(log_risk: float, share: float) -> float:
+    """Return the logarithm of a share of what is not set aside for failures, rounded down."""
+    return log_risk + math.log(share) + math.log1p(-RAISED) - _ROUNDING + _ULPS * log_risk
+
+
+def _normal_tail(log_level: float) -> float:
+    """Return the number of standard deviations that a normal variable exceeds with some probability."""
+    from scipy.special import ndtri_exp
+
+    return -float(ndtri_exp(log_level))

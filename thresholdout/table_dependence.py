@@ -1,0 +1,175 @@
+"""How the records of a table depend on each other: named by columns, kept as JSON values, read as a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.tables import check_table, id_texts, numbers, sorted_by
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphs import DependenceModel
+
+__all__ = ["MOST_CLASSES", "described", "model_of"]
+
+MOST_CLASSES: Final = 100
+"""Most kinds of labels that are classes, or states of a chain."""
+
+_TABLE: Final = (
+    "transition=table: a first column of labels, and for each label a column with its probability to be next"
+)
+
+
+def described(
+    document: dict[str, Any],
+    train: pd.DataFrame,
+    holdout: pd.DataFrame,
+    *,
+    groups: str | None,
+    window: int | None,
+    chain: str | None,
+    transition: pd.DataFrame | None,
+    edges: pd.DataFrame | None,
+) -> dict[str, Any]:
+    """Write a dependence model down, as JSON values.
+
+    Parameters
+    ----------
+    document : dict
+        Ids and labels of both parts.
+    train, holdout : DataFrame
+        Both parts, in the order of the document.
+    groups, window, chain, transition, edges
+        As in `thresholdout.service.PredictionGuard.create`.
+
+    Raises
+    ------
+    InputError
+        When they cannot be used, or more than one kind is named.
+    """
+    kinds = {"groups": groups, "window": window, "chain": chain, "edges": edges}
+    given = [name for name, value in kinds.items() if value is not None]
+    if len(given) > 1:
+        raise InputError(given[1], f"given beside {given[0]}", "one kind of dependence")
+    if transition is not None and chain is None:
+        raise InputError("transition", "probabilities without an order", "chain=column beside them")
+    if groups is not None:
+        labels = id_texts(holdout[groups])
+        in_both = set(labels) & set(id_texts(train[groups]))
+        return {"kind": "groups", "labels": labels, "in_both": len(in_both)}
+    if window is not None:
+        return {"kind": "window", "m": _window(len(holdout), window)}
+    if chain is not None:
+        law = _declared_chain(document, transition)
+        _check_follows(train, holdout, chain)
+        return law
+    if edges is not None:
+        return _edge_groups(document["train"]["ids"], document["holdout"]["ids"], edges)
+    return {"kind": "independent"}
+
+
+def model_of(document: dict[str, Any]) -> DependenceModel:
+    """Read a dependence model that `described` wrote down."""
+    from graphs import Groups, Independent, MarkovChain, MovingWindow
+
+    stored, n = document["dependence"], len(document["holdout"]["ids"])
+    if stored["kind"] == "groups":
+        return Groups(stored["labels"])
+    if stored["kind"] == "window":
+        return MovingWindow(n, stored["m"])
+    if stored["kind"] == "chain":
+        return MarkovChain(stored["transition"], n, stored["initial"])
+    return Independent(n)
+
+
+def _check_follows(train: pd.DataFrame, holdout: pd.DataFrame, chain: str) -> None:
+    """Refuse a holdout that does not come after the training part, whose labels are known."""
+    import pandas as pd
+
+    size = len(train)
+    both = pd.DataFrame({chain: [*train[chain], *holdout[chain]], "held": np.arange(size + len(holdout)) >= size})
+    ordered = sorted_by(both, chain, "train and holdout")
+    early = int(ordered["held"].iloc[:size].sum())
+    if early or ordered[chain].iloc[size - 1] == ordered[chain].iloc[size]:
+        seen = f"{early} holdout rows before the end of the training part" if early else "a holdout row at its last row"
+        expected = "a holdout that begins after the last training row: between known labels the chain has another law"
+        raise InputError("chain", seen, expected)
+
+
+def _declared_chain(document: dict[str, Any], transition: pd.DataFrame | None) -> dict[str, Any]:
+    """Read a declared chain, and let it begin after the last training label, which is known."""
+    from graphs import MarkovChain
+    from graphs.errors import ArgumentError
+
+    if transition is None:
+        seen = "nothing beside chain; a chain that is estimated from training labels is not their law"
+        raise InputError(
+            "transition", seen, f"{_TABLE}, known from elsewhere; or groups= or window= in place of chain="
+        )
+    table = check_table(transition, "transition", [])
+    names = [str(column) for column in table.columns[1:]]
+    if not 1 <= len(names) <= MOST_CLASSES:
+        raise InputError(
+            "transition", f"probabilities of {len(names)} labels", f"labels of at most {MOST_CLASSES} kinds"
+        )
+    check_table(table, "transition", list(table.columns))
+    labels = [part["labels"] for part in (document["train"], document["holdout"])]
+    text = isinstance(labels[0][0], str)
+    states = names if text else numbers(table.columns[1:].to_series(), "transition", "its header").tolist()
+    column = table.iloc[:, 0]
+    rows = id_texts(column) if text else numbers(column, "transition", table.columns[0]).tolist()
+    if len(set(rows)) < len(rows) or set(rows) != set(states):
+        raise InputError("transition", f"rows for {rows}, columns for {states}", f"each label once in both; {_TABLE}")
+    foreign = sum(label not in set(states) for part in labels for label in part)
+    if foreign:
+        raise InputError("transition", f"{foreign} labels that are none of {states}", "every label of both tables")
+    found = np.stack([numbers(table[name], "transition", name) for name in table.columns[1:]], axis=1)
+    matrix = found[[rows.index(state) for state in states]]
+    try:
+        model = MarkovChain(matrix, len(labels[1]), matrix[states.index(labels[0][-1])])
+    except ArgumentError as error:
+        raise InputError("transition", error.seen, error.expected) from None
+    return {"kind": "chain", "transition": model.transition.tolist(), "initial": model.initial.tolist()}
+
+
+def _window(n: int, window: int) -> int:
+    """Check the reach of a moving window."""
+    from graphs import MovingWindow
+    from graphs.errors import ArgumentError
+
+    try:
+        MovingWindow(n, window)
+    except ArgumentError as error:
+        raise InputError("window", error.seen, error.expected) from None
+    return int(window)
+
+
+def _edge_groups(train: list[str], holdout: list[str], edges: pd.DataFrame) -> dict[str, Any]:
+    """Name each holdout record's connected component by one of its ids.
+
+    Paths through training records count: given what is known about a common effect, its causes depend on each other.
+    """
+    import networkx as nx
+
+    titles = list(check_table(edges, "edges", []).columns[:2])
+    if len(titles) < 2:
+        raise InputError("edges", "one column", "two columns of ids")
+    check_table(edges, "edges", titles)
+    known, protected = {*train, *holdout}, set(holdout)
+    if all(str(title) in known for title in titles):
+        raise InputError("edges", f"ids in the header, {titles[0]!r} and {titles[1]!r}", "a header, such as a,b")
+    pairs = list(zip(*(id_texts(edges[title]) for title in titles), strict=True))
+    for row, pair in enumerate(pairs):
+        for one in pair:
+            if one not in known:
+                raise InputError("edges", f"unknown id {one!r} in row {row + 1}", "ids of train and holdout")
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(holdout)
+    graph.add_edges_from(pairs)
+    names = {member: min(component) for component in nx.connected_components(graph) for member in component}
+    touching = sum((a in protected) != (b in protected) for a, b in pairs)
+    return {"kind": "groups", "labels": [names[i] for i in holdout], "in_both": touching, "from": "edges"}
