@@ -53,7 +53,7 @@ def test_no_moving_average_is_beyond_the_bound(seed: int, reach: int) -> None:
     n = 6
     hidden = coins(n + reach)
     tables = rng.integers(0, 2, size=(n, 2 ** (reach + 1))).astype(float)
-    code = sum(hidden[:, k : k + n] << k for k in range(reach + 1))
+    code = np.sum([hidden[:, k : k + n] << k for k in range(reach + 1)], axis=0)
     values = np.stack([tables[i][code[:, i]] for i in range(n)], axis=1)
     model = MovingWindow(n, reach)
     assert model.effective_records() == n / (reach + 1)

@@ -17,7 +17,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.mechanisms.claims import Claims, ClaimsState, Known
+from thresholdout.mechanisms import Known
+from thresholdout.mechanisms.claims import Claims, ClaimsState
 from thresholdout.noise import SeededNoise
 
 __all__ = ["SOUND", "Letters", "Model", "Program", "Rule", "coins"]

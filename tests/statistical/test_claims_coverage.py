@@ -20,7 +20,8 @@ from scipy.stats import binom
 
 import thresholdout.mechanisms.claims.mechanism as mechanism_module
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState, Known
+from thresholdout.mechanisms import Known
+from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
 from thresholdout.mechanisms.claims.guess import Memory
 from thresholdout.noise import SeededNoise
 

@@ -84,7 +84,7 @@ class Analyst:
                 state, outcome = mechanism.step(state, train, float(np.mean(1 + signs * records)) / 2, noise)
             except BudgetExhausted:
                 return False
-            assert outcome.source != "failed"
+            assert outcome.source in ("train", "holdout")
             hits = outcome.hits + (outcome.source == "holdout")
             if abs(outcome.value - 0.5) > widths.half_width(query, outcome.hits, outcome.source):
                 return True

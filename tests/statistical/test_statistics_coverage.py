@@ -83,7 +83,7 @@ def broken(attack: Attack, certificate: Certificate, spread: float, group: int, 
             state, outcome = mechanism.step(state, train, holdout, noise)
         except BudgetExhausted:
             return False
-        assert outcome.source != "failed"
+        assert outcome.source in ("train", "holdout")
         hits = outcome.hits + (outcome.source == "holdout")
         if abs(outcome.value - attack.truth) > certificate.half_width(query, outcome.hits, outcome.source, spread):
             return True

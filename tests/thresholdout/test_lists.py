@@ -165,7 +165,7 @@ def test_what_intervals_by_bets_leave_never_sums_to_more_than_was_kept() -> None
         state, (outcome,) = mechanism.step_all(start, [(0.6, reading)], noise, keep)
         letters[outcome.interval] = math.exp(state.log_risk - start.log_risk)
     assert len(letters) > 100
-    assert 0.01 * keep < sum(letters.values()) <= keep
+    assert sum(letters.values()) <= keep
 
 
 def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, Known
+from thresholdout.mechanisms import Known
+from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import BetTest, Claim, Letter
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
 from thresholdout.noise import SeededNoise
