@@ -72,25 +72,25 @@ class BudgetExhausted(ThresholdoutError):
 
     Parameters
     ----------
-    what : {"budget", "queries", "width"}
-        Which limit was reached: answers from the holdout, questions in all, or the declared half-width (`at_most`) by
-        this question, while others may still be answered.
+    what : {"budget", "queries", "risk", "width"}
+        Which limit was reached: answers from the holdout, questions in all, the risk that was left, or the declared
+        half-width (`at_most`) by this question, while others may still be answered.
     spent, limit : int
-        How many were used, and how many there were; questions so far, where a half-width is the limit.
+        How many were used, and how many there were; questions so far, twice, where risk or half-width is the limit.
     """
 
     def __init__(self, what: str, spent: int, limit: int) -> None:
         self.what = what
         self.spent = spent
         self.limit = limit
-        thing = "answers from the holdout" if what == "budget" else "questions"
-        super().__init__(
-            f"after {spent} questions this one would have a half-width above at_most; it was refused free of charge, "
-            "and a guard without at_most answers it"
-            if what == "width"
-            else f"all {limit} {thing} of this guard are used; earlier answers stay valid, new questions need a new "
-            "holdout"
-        )
+        used = f"all {limit} {'answers from the holdout' if what == 'budget' else 'questions'} of this guard are used"
+        if what == "risk":
+            used = f"after {spent} questions and what else was told nothing is left of this guard's risk"
+        then = "; earlier answers stay valid, new questions need a new holdout"
+        if what == "width":
+            used = f"after {spent} questions this one would have a half-width above at_most"
+            then = "; it was refused free of charge, and a guard without at_most answers it"
+        super().__init__(used + then)
 
     def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[str, int, int]]:
         return (type(self), (self.what, self.spent, self.limit))

@@ -121,7 +121,8 @@ class LooksRecorded:
             Several such looks are recorded together, as one event, since the privacy of the second must not be chosen
             in view of what the first released (what it computes may be).
         void : bool, default=False
-            Record a look also when no certificate can take it into account; later half-widths are the whole range.
+            Record a look also when no certificate can take it into account; later half-widths are the whole range, and
+            a guard that makes claims answers no more.
 
         Returns
         -------

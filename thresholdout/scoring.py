@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -78,10 +79,15 @@ def statistic_question(
     def unit(found: float) -> float:
         return min(1.0, max(0.0, (found - lower) / (upper - lower)))
 
-    shown = disclosure_nats(statistic, records.labelled()[0][1], labels)
-    known = Known(spread=statistic.spread(labels, model), shown=shown, mean=False)
+    try:
+        shown = disclosure_nats(statistic, records.labelled()[0][1], labels)
+        known = Known(spread=statistic.spread(labels, model), shown=shown, mean=False)
+    except InputError:  # it does not exist for these labels, which is a failure on the holdout, and charged as one
+        known = Known(shown=math.inf, mean=False)
 
     def of(estimator: Any) -> float:
+        if known.shown == math.inf:
+            raise InputError("metric", f"{statistic.name!r}", "labels for which it exists")
         return unit(float(statistic.of(estimator, *handed_out(records.holdout))))
 
     return Question(unit(value), statistic.bounds, statistic.name, key, known), of

@@ -68,9 +68,10 @@ class Opened:
         dependence: DependenceModel | None = None,
     ) -> Thresholdout:
         """Open one."""
-        use = (len(holdout), queries)
+        n = len(holdout[0]) if isinstance(holdout, tuple) else len(holdout)
+        use = (n, queries)
         if callable(self._mechanism) and use not in self._planned:
-            self._planned[use] = self._mechanism(dependence or Independent(len(holdout)), queries)
+            self._planned[use] = self._mechanism(dependence or Independent(n), queries)
         guard = Thresholdout(
             holdout,
             train=train,

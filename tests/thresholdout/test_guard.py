@@ -536,3 +536,17 @@ def test_statistics_that_are_no_means() -> None:
     with pytest.raises(InputError, match="mechanism='thresholdout'"):
         noisy.score(model, "roc_auc")
     assert noisy.history.empty
+
+
+def test_a_statistic_that_the_labels_of_the_holdout_do_not_have_is_charged() -> None:
+    """That they are of one class would be told for nothing otherwise."""
+    X, _ = data(0)
+    for settings in ({}, {"threshold": 0.05, "noise_scale": 0.001, "queries": 50, "budget": 3}, {"at_most": 0.01}):
+        guard = Thresholdout((X, np.zeros(N, dtype=int)), train=data(1), **settings)  # type: ignore[arg-type]
+        model = LogisticRegression().fit(*data(1))
+        with pytest.raises(InputError, match="it failed on the holdout") as caught:
+            guard.score(model, "roc_auc")
+        assert "one class" not in "".join(traceback.format_exception(caught.value))
+        assert guard.history["source"].tolist() == ["failed"]
+        if guard.told is not None:
+            assert guard.told == pytest.approx(20 * math.log(2), rel=1e-9)

@@ -41,7 +41,7 @@ from thresholdout.mechanisms.claims.interval import (
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, list_level
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values, variance_of
-from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_window, search
+from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_window, lowered, search
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
@@ -54,7 +54,6 @@ __all__ = ["Claims"]
 
 _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
-_ALL: Final = 1e100  # nats, after which nothing is said any more
 _LEAST: Final = 1e-290  # of which the price of a look can be computed
 _GIVEN: Final = 1
 _COUNTS: Final = 2
@@ -102,7 +101,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
-        log_risk = math.log1p(-self.parameters.confidence) - 1e-12
+        log_risk = lowered(math.log1p(-self.parameters.confidence))
         exponent = self._exponent(_TYPICAL)
         return ClaimsState(log_risk, 0, 0, 0, exponent, _edge(exponent, noise), Memory())
 
@@ -167,7 +166,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             raise refusal
         after = replace(
             state,
-            log_risk=state.log_risk + math.log(RAISED) - 1e-12,
+            log_risk=lowered(state.log_risk + math.log(RAISED)),
             asked=state.asked + 1,
             hits=state.hits + 1,
             letters=state.letters + 1,
@@ -292,8 +291,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
             the records that were looked at.
         """
         risk = math.exp(state.log_risk)
-        cost = nats(risk) if risk >= _LEAST else _ALL
-        left = state.log_risk - min(cost, _ALL) * (1.0 + 1e-12) - 1e-12
+        cost = nats(risk) if risk >= _LEAST else math.inf
+        left = max(NOTHING, lowered(state.log_risk - cost * (1.0 + 1e-12)))
         after = replace(state, log_risk=left, asked=state.asked + 1, looks=state.looks + 1)
         return after, Outcome(0.0, "look", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
 
@@ -320,7 +319,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         made, variance = self._forecast(state, train, known)
         claim = self._test(made, variance, known)
         window = self._window(state, made, claim.steps)
-        level = state.log_risk + math.log1p(-window.share - 2.0 * RAISED) - 2e-12
+        level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * RAISED))
         scales = self._scales(min(state.exponent, self._exponent(variance)))
         low, high = claim.interval(window.lo, window.hi, level, scales)
         value = min(max(made.mean, low), high)
@@ -414,13 +413,13 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
 
 def _disclosed(state: ClaimsState, known: Known) -> ClaimsState:
-    """Pay, once each, for truths that are given the labels (B9), and for what widths show of the labels (B8)."""
+    """Pay, once each, for truths that are given the labels, and for what widths show of them (PROOFS.md, B9)."""
     shown = 0 if known.mean else _COUNTS if known.shown > 0.0 else _GIVEN
     if shown <= state.shown:
         return state
     given = math.log(2.0) if state.shown == 0 else 0.0
     cost = given + (known.shown if shown == _COUNTS else 0.0)
-    return replace(state, log_risk=state.log_risk - cost * (1.0 + 1e-12) - 1e-12, shown=shown)
+    return replace(state, log_risk=lowered(state.log_risk - cost * (1.0 + 1e-12)), shown=shown)
 
 
 def _scale(exponent: int) -> Fraction:

@@ -20,13 +20,11 @@ from typing import Final
 
 from thresholdout.mechanisms.claims.interval import Letter
 
-__all__ = ["RAISED", "Found", "Window", "first_window", "search"]
+__all__ = ["RAISED", "Found", "Window", "first_window", "lowered", "search"]
 
 RAISED: Final = 2.0**-20
 """Share of the risk that is kept for a question that fails on the holdout, and as much for one that is interrupted."""
 
-_ROUNDING: Final = 1e-12  # taken from the logarithm of every share; sums of shares are then at most 1
-_ULPS: Final = 1e-14  # of the logarithm of the risk, taken from it before each claim: digits that its size leaves out
 _AGAIN: Final = 0.15  # share of the risk for directions after the first
 _MOST_LETTERS: Final = 48
 _STEP: Final = 1.5  # deviations by which the first claim after a direction reaches beyond it
@@ -111,6 +109,17 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
     return Window(max(lo, 0), min(hi, steps), share, deviation)
 
 
+def lowered(logarithm: float) -> float:
+    """Return the logarithm of a share, lower by more than it may be off, so that shares sum to no more than 1.
+
+    Examples
+    --------
+    >>> -3.0 - 2e-12 < lowered(-3.0) < -3.0, lowered(-1e6) < -1e6
+    (True, True)
+    """
+    return logarithm - 1e-12 - 1e-15 * abs(logarithm)
+
+
 def search(
     window: Window, steps: int, log_risk: float, ask: Callable[[int, int, float], Letter], pad: int | None
 ) -> Found:
@@ -143,11 +152,10 @@ def search(
         covers = lo <= bottom and hi >= top
         if letters >= _MOST_LETTERS:
             lo, hi, covers = (bottom, top, True) if exact else (0, steps, True)
-        risk += _ULPS * risk
         if covers and (exact or (lo <= 0 and hi >= steps)):
-            level = risk + math.log1p(-2.0 * RAISED) - _ROUNDING
+            level = lowered(risk + math.log1p(-2.0 * RAISED))
             return Found(lo, hi, level, level, letters)
-        level = risk + math.log1p(-share - 2.0 * RAISED) - _ROUNDING
+        level = lowered(risk + math.log1p(-share - 2.0 * RAISED))
         letter = ask(lo, hi, level)
         if letter == "confirmed":
             risk = level
@@ -156,7 +164,7 @@ def search(
             bottom, top, cutting = lo, hi, True
         else:
             one_way = lo <= (bottom if exact else 0) or hi >= (top if exact else steps)
-            risk += math.log(share) - (0.0 if one_way else math.log(2.0)) - _ROUNDING
+            risk = lowered(risk + math.log(share) - (0.0 if one_way else math.log(2.0)))
             letters += 1
             if letter == "above":
                 top = top if hi < top else steps  # beyond what noise has said before
