@@ -39,7 +39,7 @@ _FIELDS: Final = attrgetter(*Entry.__slots__)
 class _Question:
     """One call of `SQLLedger.ask` or `ask_all`, and what comes of it."""
 
-    __slots__ = ("answers", "asked", "compute", "error", "guard", "keys", "made", "together", "tried")
+    __slots__ = ("answers", "asked", "compute", "computing", "error", "guard", "keys", "made", "together", "tried")
 
     def __init__(self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, together: bool) -> None:
         self.guard = guard
@@ -51,6 +51,8 @@ class _Question:
         """Whether it was in a transaction before, of which nobody knows whether it was stored."""
         self.made: dict[str, Entry] = {}
         """Its own entries in such a transaction."""
+        self.computing = False
+        """Whether the mechanism is at work, so that whatever is raised counts as the question's own."""
         self.answers: list[tuple[Entry, bool]] = []
         self.error: BaseException | None = None
 
@@ -231,18 +233,21 @@ class SQLLedger(Ledger):
         for question in questions:
             kept = rows[question.guard]
             stored = [] if kept is None else self._before(cursor, kept, question)
-            question.tried, question.error = True, None
+            question.tried, question.computing, question.error = True, False, None
             progress = None if kept is None else kept.progress
             try:
                 self._answer(question, kept, stored)
             except BaseException as error:
-                if kept is not None and kept.progress is not progress:
-                    raise  # it was thrown into this thread from outside, when the question was answered
+                answered = kept is not None and kept.progress is not progress
+                if answered or not (question.computing or isinstance(error, Exception)):
+                    raise  # it was thrown into this thread from outside
                 question.error = error
         for guard, kept in rows.items():
-            if kept is None or not kept.progress.new or kept.progress.state is None:
+            if kept is None:
                 continue
             state, number, last, new = kept.progress
+            if state is None or not new:
+                continue
             added = [(kept.guard_id, *_FIELDS(entry), digest) for entry, digest in new.values()]
             if len(added) == 1:
                 cursor.execute(self._sql.add_entry, added[0])
@@ -283,7 +288,9 @@ class SQLLedger(Ledger):
         state, number, head, new = kept.progress
         if state is None:
             state = self._unseal(kept.stored, guard, "state", str(number), head)
+        question.computing = True
         state, computed = question.compute(state, places)
+        question.computing = False
         check_texts(state=state)
         keyed = [(question.keys[place], question.asked[place]) for place in places]
         entries = self._settled(computed, number + 1, keyed, question.together)

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import IO, Any, cast
 
@@ -174,6 +175,18 @@ def asks(file: str, count: str) -> None:
         ledger.ask(GUARD, "shared", 0.5, "accuracy", Mechanism())
 
 
+def asks_when_told(file: str, name: str, go: str) -> None:
+    """Wait until a file is there, and ask for two seconds."""
+    with SQLLedger(file) as ledger:
+        ledger.find(GUARD, "nothing")
+        Path(go).with_name(f"ready {name}").touch()
+        while not Path(go).exists():
+            time.sleep(0.001)
+        until = time.monotonic() + 2.0
+        while time.monotonic() < until:
+            ledger.ask(GUARD, None, 0.5, name, Mechanism())
+
+
 def asks_stubbornly(file: str, prefix: str) -> None:
     """Ask until told to stop, and again with the same key whenever that fails."""
     told: list[int] = []
@@ -300,6 +313,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         killed_at_every_line,
         killed_at_random,
         asks,
+        asks_when_told,
         asks_stubbornly,
         asks_with_marks,
         asks_until_killed,
