@@ -271,15 +271,13 @@ def test_first_come_first_served(tmp_path: Path) -> None:
         assert stdout is not None
         assert stdout.readline() == "waits\n"
         time.sleep(0.1)
-    moments = []
     for _ in processes:
         (tmp_path / "free").touch()
         until = time.monotonic() + 30
         while (tmp_path / "free").exists():
             assert time.monotonic() < until
             time.sleep(0.001)
-    for process in processes:
-        moments.append(float(process.communicate(timeout=30)[0]))
+    moments = [float(process.communicate(timeout=30)[0]) for process in processes]
     assert moments == sorted(moments)
     assert not (tmp_path / "file-queue").exists()
 
