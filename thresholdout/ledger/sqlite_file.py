@@ -39,6 +39,7 @@ _REASONS: Final[dict[int, str]] = {
     sqlite3.SQLITE_CANTOPEN: "it can't be opened; check the permissions of the file and its folder",
     sqlite3.SQLITE_PERM: "it can't be opened; check the permissions of the file and its folder",
     sqlite3.SQLITE_IOERR: "the disk failed; check it for space and health",
+    sqlite3.SQLITE_CONSTRAINT: "what it holds does not fit what was to be stored; nothing was stored, verify its guards",
     sqlite3.SQLITE_NOTADB: "it is not a ledger",
     sqlite3.SQLITE_CORRUPT: "it is damaged; its holdout should not be used again",
 }
