@@ -34,7 +34,7 @@ _REASONS: Final[dict[str, str]] = {
     "25006": "it can only be read; use the server that is written to",
     "53100": "the server's disk is full",
     "53300": "the server has no room for another connection; try again",
-    "23505": "what it holds does not fit what was to be stored; nothing was stored, verify its guards",
+    "23505": "what it holds does not fit what was to be stored; verify its guards",
     "23001": "the database refused: what a ledger keeps never changes",
 }
 _LOST: Final = "the connection was lost; nothing was stored"

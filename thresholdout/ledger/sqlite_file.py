@@ -39,7 +39,7 @@ _REASONS: Final[dict[int, str]] = {
     sqlite3.SQLITE_CANTOPEN: "it can't be opened; check the permissions of the file and its folder",
     sqlite3.SQLITE_PERM: "it can't be opened; check the permissions of the file and its folder",
     sqlite3.SQLITE_IOERR: "the disk failed; check it for space and health",
-    sqlite3.SQLITE_CONSTRAINT: "what it holds does not fit what was to be stored; nothing was stored, verify its guards",
+    sqlite3.SQLITE_CONSTRAINT: "what it holds does not fit what was to be stored; verify its guards",
     sqlite3.SQLITE_NOTADB: "it is not a ledger",
     sqlite3.SQLITE_CORRUPT: "it is damaged; its holdout should not be used again",
 }
@@ -217,7 +217,10 @@ class SQLiteFile(Database):
         return _Use(self, self._writer, Claim(sys._getframe(1)), writes=True)
 
     def close(self) -> None:
-        """Close the connections for good."""
+        """Close the connections for good; waits until nobody uses them."""
+        if self.crossed_a_fork():
+            self._closed = True  # they are the parent's
+            return
         self.check_not_asking()
         for line in (self._writer, self._reader):
             claim = Claim(sys._getframe())

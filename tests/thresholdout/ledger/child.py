@@ -90,16 +90,17 @@ def _ask_until_killed(where: str, guard: str, prefix: str, threads: int) -> tupl
     os._exit(1)
 
 
-def killed_at_every_line(where: str) -> None:
-    """Fork processes that are killed at the first, second, third... line of a question, until one is left alive.
+def killed_at_every_line(where: str, step: str = "1") -> None:
+    """Fork processes that are killed at later and later lines of a question, until one is left alive.
 
     Prints how many were killed, and how many of them before their answer was stored.
     """
-    lines, status = 0, signal.SIGKILL.value
+    kills, lines, status = -1, random.randrange(int(step)), signal.SIGKILL.value
     known: dict[str, str] = {}
     before = 0
     while status == signal.SIGKILL:
-        lines += 1
+        kills += 1
+        lines += int(step)
         key = f"line {lines}"
         process = os.fork()
         if process == 0:
@@ -131,7 +132,7 @@ def killed_at_every_line(where: str) -> None:
             known = stored | {key: repr(entry.value)}
             assert known[key] == repr(entry.value) == stored.get(key, repr(entry.value))
     assert status == 0, status
-    print(lines - 1, before)
+    print(kills, before)
 
 
 def killed_at_random(where: str, kills: str) -> None:
