@@ -1,17 +1,52 @@
-"""Every test and every piece of code that the documents of proofs and mends name exists."""
+"""Every test and every piece of code that the documents of proofs and mends name exists, and every route has a row."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+from graphs import Groups, Independent, MarkovChain
+from graphs.out_of_fold import OutOfFold
+from thresholdout.accounting import BlackBox
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.generalization import generalization_certificate
+from thresholdout.mechanisms import (
+    GaussianParameters,
+    GuessAndCheckParameters,
+    LadderParameters,
+    SplittingParameters,
+    ThresholdoutParameters,
+)
+from thresholdout.mechanisms.catalogue import Parameters
+from thresholdout.mechanisms.claims import ClaimsParameters
+
 ROOT = Path(__file__).parents[1]
-MENDS = ROOT / "docs" / "what-was-broken.md"
+MENDS = (ROOT / "docs" / "what-was-broken.md").read_text(encoding="utf-8")
+HYPOTHESES = (ROOT / "docs" / "hypotheses.md").read_text(encoding="utf-8")
+HEADER = ["theorem", "hypothesis", "enforced by", "test", "broken twin"]
 _TEST = re.compile(r"`(tests/[\w/.-]+\.py)((?:::\w+)*)`")
+_CODE = re.compile(r"`((?:thresholdout|graphs)(?:\.\w+)*):([\w.]+)`")
+
+PARAMETERS: dict[type[Any], Any] = {
+    ClaimsParameters: ClaimsParameters(),
+    ThresholdoutParameters: ThresholdoutParameters(0.03, 0.002, budget=1, queries=100),
+    GaussianParameters: GaussianParameters(0.02, queries=10),
+    GuessAndCheckParameters: GuessAndCheckParameters(0.2),
+    LadderParameters: LadderParameters(queries=10),
+    SplittingParameters: SplittingParameters(2),
+}
+MODELS = [
+    Independent(4000),
+    Groups([record // 4 for record in range(4000)]),
+    MarkovChain([[0.6, 0.4], [0.4, 0.6]], 4000),
+    OutOfFold([record % 5 for record in range(4000)]),
+]
 
 
 def named_tests(text: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -22,21 +57,18 @@ def named_tests(text: str) -> list[tuple[str, tuple[str, ...]]]:
 @cache
 def collected(file: str) -> frozenset[tuple[str, ...]]:
     """Return the names of a file's tests, those of classes after the name of the class, without running it."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
     found: set[tuple[str, ...]] = set()
-    for node in tree.body:
+    for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
             found.add((node.name,))
         elif isinstance(node, ast.ClassDef):
             inner = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
             found.update((node.name, name) for name in inner if name.startswith("test"))
-            if any(name.startswith("test") for name in inner):
-                found.add((node.name,))
     return frozenset(found)
 
 
 def missing_tests(text: str) -> list[str]:
-    """Return what a text names and no file has."""
+    """Return the tests that a text names and no file has."""
     return [
         "::".join((file, *names))
         for file, names in named_tests(text)
@@ -44,22 +76,86 @@ def missing_tests(text: str) -> list[str]:
     ]
 
 
+def missing_code(text: str) -> list[str]:
+    """Return what a text names as module:name and no module has."""
+    missing = []
+    for module, name in _CODE.findall(text):
+        try:
+            reduce(getattr, name.split("."), importlib.import_module(module))
+        except (ImportError, AttributeError):
+            missing.append(f"{module}:{name}")
+    return missing
+
+
 def sections(text: str) -> dict[str, str]:
     """Return the parts of a text by the headings of the third level."""
     parts = re.split(r"^### (.+)$", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    return {heading.strip("`"): part.split("\n## ")[0] for heading, part in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def table(section: str) -> list[list[str]]:
+    """Return the lines of a section's table, its header first."""
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return [cells[0], *cells[2:]] if cells else []
+
+
+ROWS = sections(HYPOTHESES)
 
 
 class TestMends:
     def test_every_named_test_exists(self) -> None:
-        assert missing_tests(MENDS.read_text(encoding="utf-8")) == []
+        assert missing_tests(MENDS) == []
 
     def test_every_section_has_effect_mend_and_tests(self) -> None:
-        found = sections(MENDS.read_text(encoding="utf-8"))
+        found = sections(MENDS)
         assert len(found) >= 18
         for heading, text in found.items():
             assert all(f"**{word}.**" in text for word in ("Effect", "Mend", "Tests")), heading
             assert named_tests(text), heading
+
+
+class TestRows:
+    def test_every_named_test_exists(self) -> None:
+        assert missing_tests(HYPOTHESES) == []
+
+    def test_every_named_piece_of_code_exists(self) -> None:
+        assert len(_CODE.findall(HYPOTHESES)) > 100
+        assert missing_code(HYPOTHESES) == []
+
+    @pytest.mark.parametrize("row", ROWS)
+    def test_every_hypothesis_has_a_line_that_enforces_it_and_a_test(self, row: str) -> None:
+        header, *lines = table(ROWS[row])
+        assert header == HEADER
+        assert lines
+        for line in lines:
+            assert len(line) == len(HEADER), line
+            said = line[2].startswith(("declared", "stated"))
+            assert _CODE.search(line[2]) or said, line
+            assert named_tests(line[3]), line
+            assert line[4], line
+
+    def test_every_mechanism_is_here(self) -> None:
+        assert set(get_args(Parameters)) <= set(PARAMETERS)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [PARAMETERS[kind] for kind in get_args(Parameters)],
+        ids=lambda parameters: type(parameters).__name__,
+    )
+    @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+    def test_every_route_has_a_row(self, model: Any, parameters: Any) -> None:
+        certificate = certify_parameters(model, parameters)
+        assert {route.row for route in certificate.compared} <= set(ROWS)
+        assert list(certificate.routes["row"]) == [route.row for route in certificate.compared]
+        if certificate.chosen is None:
+            assert certificate.row == "none"
+        else:
+            assert certificate.row == certificate.chosen.row
+            assert f"docs/hypotheses.md, row {certificate.row}." in certificate.statement
+
+    def test_what_is_said_about_new_data_has_a_row(self) -> None:
+        assert {route.row for route in generalization_certificate(BlackBox(0.02), 1000).compared} <= set(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -71,5 +167,10 @@ class TestMends:
         "`tests/test_hypotheses.py::test_every_named_test_exists`",
     ],
 )
-def test_what_does_not_exist_is_found(text: str) -> None:
+def test_a_test_that_does_not_exist_is_found(text: str) -> None:
     assert missing_tests(text) == [text.strip("`")]
+
+
+@pytest.mark.parametrize("text", ["`graphs.nothing:Groups`", "`graphs:Nothing`", "`graphs:Groups.nothing`"])
+def test_code_that_does_not_exist_is_found(text: str) -> None:
+    assert missing_code(text) == [text.strip("`")]

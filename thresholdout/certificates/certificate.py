@@ -82,6 +82,11 @@ class Certificate:
         return "none" if self.chosen is None else self.chosen.name
 
     @property
+    def row(self) -> str:
+        """The row of docs/hypotheses.md about the route on which the certificate rests, ``"none"`` without one."""
+        return "none" if self.chosen is None else self.chosen.row
+
+    @property
     def splitting(self) -> float:
         """The baseline: half-width with a fresh part of the holdout for each question, values in [0, 1]."""
         return next(route.tolerance for route in self.compared if route.name == "splitting")
@@ -93,10 +98,10 @@ class Certificate:
 
     @property
     def routes(self) -> pd.DataFrame:
-        """Every route, one row each: tolerance, applies, sound, guards, assumes, why_not, source, chosen."""
+        """Every route, one row each: tolerance, applies, sound, guards, assumes, why_not, source, row, chosen."""
         import pandas as pd
 
-        columns = ["tolerance", "applies", "sound", "guards", "assumes", "why_not", "source"]
+        columns = ["tolerance", "applies", "sound", "guards", "assumes", "why_not", "source", "row"]
         rows = [[getattr(route, column) for column in columns] for route in self.compared]
         index = pd.Index([route.name for route in self.compared], name="route")
         table = pd.DataFrame(rows, columns=columns, index=index)
@@ -120,8 +125,9 @@ class Certificate:
             trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
             promise = f"all answers at once are within their half-width of the truth, {size}{trivial}"
         return (
-            f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: {self.records}. Route: {self.route} "
-            f"({self.chosen.source}). It assumes: {self.chosen.assumes}."
+            f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "
+            f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}. What enforces "
+            f"each hypothesis: docs/hypotheses.md, row {self.row}."
         )
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:

@@ -70,6 +70,11 @@ class GeneralizationRoute:
     source: str
     why_not: str = ""
 
+    @property
+    def row(self) -> str:
+        """Where docs/hypotheses.md says what the theorems about new data need, and what enforces it."""
+        return "new-data"
+
 
 @dataclass(frozen=True, slots=True)
 class GeneralizationCertificate:

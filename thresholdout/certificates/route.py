@@ -91,6 +91,17 @@ class Route:
         """Whether a certificate may rest on it."""
         return self.applies and self.sound and self.guards
 
+    @property
+    def row(self) -> str:
+        """Where docs/hypotheses.md says what the theorem needs, and which code and tests hold each of these.
+
+        Examples
+        --------
+        >>> Route.missing("second moment", "not now", sound=True, assumes="", source="").row
+        'second-moment'
+        """
+        return self.name.partition(",")[0].replace(" ", "-")
+
     @classmethod
     def constant(cls, name: str, tolerance: float, *, sound: bool, assumes: str, source: str) -> Route:
         """Return a route of this guard with the same half-width for every answer."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from thresholdout.errors import LedgerError
 
 if TYPE_CHECKING:
+    from thresholdout.ledger.lease import Claim
     from thresholdout.ledger.schema import Statements
 
 __all__ = ["Cursor", "Database"]
@@ -42,10 +46,36 @@ class Database(ABC):
         Where it is, for messages; never with a password.
     statements : Statements
         The ledger's statements in this database's dialect.
+    on_server : bool
+        Whether it is a server, which lets transactions about different guards run at the same time, and may write what
+        it is told into logs that others read.
+
+    Notes
+    -----
+    What is lent belongs to the function that has the ``with``: it must not be a generator that pauses inside.
+
+    Errors say in words of this package what went wrong, and have neither cause nor context: a driver's own errors can
+    show what a row holds.
     """
 
     location: str
     statements: Statements
+    on_server: ClassVar[bool]
+
+    def __init__(self) -> None:
+        self._asking: dict[int, Claim] = {}
+
+    def check_not_asking(self) -> None:
+        """Refuse a thread that is in the middle of a `transaction`.
+
+        Raises
+        ------
+        LedgerError
+            Most likely the mechanism uses the ledger that asks it.
+        """
+        claim = self._asking.get(get_ident())
+        if claim is not None and claim.is_running():
+            raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Cursor]:

@@ -4,20 +4,28 @@ A durable commit costs the disk a synchronisation, whatever the number of questi
 waits for the disk, the others queue up; the next of them takes the whole queue into its transaction. A lone
 thread waits for nobody.
 
+Whoever works for the others may be hit by an exception from outside at any line. So nobody depends on it: a request
+stays in the queue until it is done, and those who wait look from time to time whether anybody still works. If not, the
+next of them takes over and does all that is left, once more; `Work` has to find what was stored by then.
+
 Signal handlers, and so a ``KeyboardInterrupt``, run in the main thread. It therefore never queues and never works
-for others: an interrupt hits its own request only, which is in no queue that it could leave in disorder.
+for others: an interrupt hits its own request only.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from thresholdout.errors import LedgerError
 from thresholdout.ledger.database import Cursor, Database
+from thresholdout.ledger.lease import Claim, Lease
 
 __all__ = ["GroupCommit"]
 
@@ -28,16 +36,26 @@ Work: TypeAlias = Callable[[Cursor, Sequence[Request]], None]
 
 
 class _Waiting(Generic[Request]):
-    """A request in the queue."""
+    """A request in a queue."""
 
-    __slots__ = ("done", "error", "request", "wake")
+    __slots__ = ("claim", "done", "error", "request", "tried")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, claim: Claim) -> None:
         self.request = request
+        self.claim = claim
+        self.tried = False
         self.done = False
         self.error: LedgerError | None = None
-        self.wake = threading.Lock()
-        self.wake.acquire()
+
+
+class _Queue(Generic[Request]):
+    """Requests that can share transactions, and the right to work for all of them."""
+
+    __slots__ = ("lead", "waiting")
+
+    def __init__(self) -> None:
+        self.lead = Lease()
+        self.waiting: deque[_Waiting[Request]] = deque()
 
 
 class GroupCommit(Generic[Request]):
@@ -51,13 +69,10 @@ class GroupCommit(Generic[Request]):
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._runner: int | None = None
-        self._mutex = threading.Lock()
-        self._queue: list[_Waiting[Request]] = []
-        self._led = False
+        self._queues: dict[str, _Queue[Request]] = {}
         _all.add(self)
 
-    def run(self, request: Request, work: Work[Request]) -> None:
+    def run(self, request: Request, work: Work[Request], about: str) -> None:
         """Return when a request's transaction is stored durably.
 
         Parameters
@@ -66,82 +81,87 @@ class GroupCommit(Generic[Request]):
             What is to be done.
         work : callable
             Does several requests inside a transaction; the same for all. A request that fails alone must keep its
-            error to itself; what is raised here takes the transaction back, with all requests in it.
+            error to itself; what is raised here takes the transaction back, with all requests in it. It may be called
+            with the same request again, when nobody knows whether an earlier transaction was stored: it then has to
+            look, and do nothing twice.
+        about : str
+            The guard. Where transactions can run at the same time, only requests about the same one share them, so that
+            none waits for a guard that another process keeps locked.
 
         Raises
         ------
         LedgerError
             The transaction failed, or the calling thread is in the middle of one; nothing was stored.
         """
-        me = threading.get_ident()
-        if self._runner == me:
-            raise LedgerError(self._database.location, "was used by the mechanism that it asks; nothing was stored")
-        if me == threading.main_thread().ident:
+        self._database.check_not_asking()
+        if threading.get_ident() == threading.main_thread().ident:
             with self._database.transaction() as cursor:
-                self._run(cursor, (request,), work)
+                work(cursor, (request,))
             return
-        waiting = _Waiting(request)
-        with self._mutex:
-            self._queue.append(waiting)
-            leads = not self._led
-            self._led = True
-        if not leads:
-            waiting.wake.acquire()  # until it is done, or its thread is the next to lead
-        if not waiting.done:
-            self._lead(waiting, work)
-        if waiting.error is not None:
-            raise waiting.error
-
-    def _run(self, cursor: Cursor, requests: Sequence[Request], work: Work[Request]) -> None:
-        self._runner = threading.get_ident()
+        queue = self._queues.setdefault(about if self._database.on_server else "", _Queue())
+        mine = _Waiting(request, Claim(sys._getframe()))
         try:
-            work(cursor, requests)
+            queue.waiting.append(mine)
+            woken = True
+            while not mine.done:
+                claim = Claim(sys._getframe())
+                if queue.lead.try_take(claim, thorough=not woken):
+                    try:
+                        self._lead(queue, mine, work)
+                    finally:
+                        queue.lead.give_back(claim)
+                else:
+                    woken = mine.claim.wait()
         finally:
-            self._runner = None
+            with suppress(ValueError):
+                queue.waiting.remove(mine)
+            with suppress(IndexError):  # the next to lead
+                queue.waiting[0].claim.wake()
+        if mine.error is not None:
+            raise mine.error
 
-    def _lead(self, mine: _Waiting[Request], work: Work[Request]) -> None:
-        """Do all requests that wait when the transaction begins, and appoint the next leader."""
+    def _lead(self, queue: _Queue[Request], mine: _Waiting[Request], work: Work[Request]) -> None:
+        """Do all requests that wait when the transaction begins."""
+        if mine.done:
+            return
         batch: list[_Waiting[Request]] = []
-        done: list[_Waiting[Request]] = [mine]
+        failure: LedgerError | None = None
         try:
             with self._database.transaction() as cursor:
-                batch = self._take()
-                self._run(cursor, [waiting.request for waiting in batch], work)
-            done = batch
+                batch = self._take(queue, mine)
+                work(cursor, [waiting.request for waiting in batch])
         except LedgerError as error:
-            done = batch or self._take()
-            for waiting in done:
-                waiting.error = _same(error)
-        finally:
-            # After an error that is none of the ledger's, those of the others who were in the batch try again.
-            with self._mutex:
-                again = [waiting for waiting in batch if waiting not in done]
-                self._queue = again + [waiting for waiting in self._queue if waiting not in done]
-                successor = self._queue[0] if self._queue else None
-                self._led = successor is not None
-            for waiting in done:
-                waiting.done = True
-                waiting.wake.release()
-            if successor is not None:
-                successor.wake.release()
+            failure = error
+        for waiting in batch or self._take(queue, mine):
+            if failure is not None:
+                waiting.error = _same(failure)
+            waiting.done = True
+            with suppress(ValueError):
+                queue.waiting.remove(waiting)
+            waiting.claim.wake()
 
-    def _take(self) -> list[_Waiting[Request]]:
-        with self._mutex:
-            taken, self._queue = self._queue, []
-        return taken
+    @staticmethod
+    def _take(queue: _Queue[Request], mine: _Waiting[Request]) -> list[_Waiting[Request]]:
+        """Return the requests to be done, without those that were tried before and that nobody waits for any more."""
+        batch = []
+        for waiting in list(queue.waiting):
+            if waiting.done or (waiting is not mine and waiting.tried and not waiting.claim.is_running()):
+                with suppress(ValueError):
+                    queue.waiting.remove(waiting)
+                continue
+            waiting.tried, waiting.error = True, None
+            batch.append(waiting)
+        return batch
 
     def _reset(self) -> None:
-        """Start with an empty queue, as in a process that is forked off: those who wait are not in it."""
-        self._mutex = threading.Lock()
-        self._queue = []
-        self._led = False
+        """Start with empty queues, as in a process that is forked off: those who wait are not in it."""
+        self._queues = {}
 
 
 def _same(error: LedgerError) -> LedgerError:
     """Return an error of its own for each thread, since raising one changes its traceback."""
     kind, arguments = error.__reduce__()
     copy: LedgerError = kind(*arguments)
-    copy.__suppress_context__ = True
     return copy
 
 

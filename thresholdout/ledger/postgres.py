@@ -1,25 +1,24 @@
-"""A ledger's tables on a PostgreSQL server: making them, and one connection that survives forks and failures.
+"""A ledger's tables on a PostgreSQL server: making them, and the connections that a process has to it.
 
-A connection can fail when nobody can tell whether its last commit was done. The server decides that at the latest
-when it lets the connection's session end. So whatever was left behind in an unknown condition is ended, and waited
-for, before anything else is done; afterwards an entry with the digest that was to be stored is there, or never will
-be.
+Writers and readers have connections of their own, and transactions about different guards run at the same time: a
+guard that another process keeps locked makes those wait who ask this guard, and nobody else.
 """
 
 from __future__ import annotations
 
 import os
-import threading
-import time
+import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.errors import InputError, LedgerError, LedgerUnusable, ThresholdoutError
+from thresholdout.errors import InputError, LedgerUnusable, ThresholdoutError
 from thresholdout.ledger import migrations, schema
 from thresholdout.ledger.checks import earlier_format
 from thresholdout.ledger.database import Cursor, Database
+from thresholdout.ledger.lease import Claim, Forking, Waiting
+from thresholdout.ledger.postgres_line import Line, Site, Use
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,40 +28,20 @@ __all__ = ["PostgresServer"]
 SCHEMA: Final = "thresholdout"
 """Name of the schema that holds the tables."""
 
-_REASONS: Final[dict[str, str]] = {
-    "55P03": "another process keeps it locked; try again",
-    "57014": "it took too long, or was cancelled; try again",
-    "40P01": "another process was in the way; try again",
-    "40001": "another process was in the way; try again",
-    "42501": "this role has not the rights that a ledger needs",
-    "25006": "it can only be read; use the server that is written to",
-    "53100": "the server's disk is full",
-    "53300": "the server has no room for another connection; try again",
-}
-_LOST: Final = "the connection was lost; nothing was stored"
-_SETTINGS: Final = (
-    "SET search_path = thresholdout, pg_temp",
-    "SET client_min_messages = error",
-    "SET extra_float_digits = 1",  # numbers come back exactly
-    "SET log_parameter_max_length_on_error = 0",  # a state must not get into the server's log
-    "SET idle_in_transaction_session_timeout = '10min'",
-    "SET tcp_keepalives_idle = 30",
-    "SET tcp_keepalives_interval = 10",
-    "SET tcp_keepalives_count = 3",
-)
-_ABOUT_SERVER: Final = """SELECT pg_backend_pid(), extract(epoch FROM backend_start)::text,
-    current_setting('fsync'), current_setting('synchronous_commit')
-    FROM pg_stat_activity WHERE pid = pg_backend_pid()"""
-_END: Final = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s"""
-_STORED: Final = "SELECT digest FROM entries WHERE guard = %s AND query = %s"
+_LINES: Final = 16
+"""Connections that a process opens at most to write, and as many to read."""
 
-Session: TypeAlias = tuple[int, str]
-"""What the server knows a connection by: its process, and when that started."""
+
+class _Pool:
+    """Lines, each of which one call at a time may use."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.waiting = Waiting()
 
 
 class PostgresServer(Database):
-    """A database of a PostgreSQL server, and one connection to it that all threads share.
+    """A database of a PostgreSQL server, and the connections to it that all threads share.
 
     Parameters
     ----------
@@ -104,17 +83,16 @@ class PostgresServer(Database):
     thresholdout.errors.LedgerUnusable: ledger postgresql://guard@/answers?host=/nowhere: it can't be reached: ...
     """
 
+    on_server = True
+
     def __init__(self, address: str, *, must_exist: bool, timeout: float) -> None:
+        super().__init__()
         self._driver = _driver()
-        self.location, self._open = self._read(address, timeout)
+        self.location, connect = self._read(address, timeout)
         self.statements = schema.statements("postgresql")
-        self._timeout = timeout
-        self._lock = threading.RLock()
-        self._connection: psycopg.Connection[Any] | None = None
-        self._session: Session | None = None
-        self._abandoned: set[Session] = set()
-        self._process = os.getpid()
-        self._asking = False
+        self._site = Site(self.location, self._driver, connect, timeout)
+        self._writers = _Pool()
+        self._readers = _Pool()
         self._closed = False
         _open_servers.add(self)
         try:
@@ -123,183 +101,137 @@ class PostgresServer(Database):
             self.close()
             raise
 
-    @contextmanager
-    def reading(self) -> Iterator[Cursor]:
+    def reading(self) -> AbstractContextManager[Cursor]:
         """Lend a cursor for one statement; see `Database.reading`."""
-        with self._lock:
-            self._check_usable()
-            try:
-                yield _Cursor(self._ready(), None)
-            except self._driver.Error as error:
-                self._tidy()
-                raise self._unusable(error) from None
-            except BaseException:
-                self._tidy()
-                raise
+        return Use(self, Claim(sys._getframe(1)), None)
 
-    @contextmanager
-    def transaction(self) -> Iterator[Cursor]:
+    def transaction(self) -> AbstractContextManager[Cursor]:
         """Lend a cursor for statements that are stored together, durably, or not at all; see `Database.transaction`."""
-        with self._lock:
-            self._check_usable()
-            try:
-                connection = self._ready()
-                cursor = _Cursor(connection, self.statements.add_entry)
-                self._asking = True
-                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", prepare=False)
-                yield cursor
-                self._commit(connection, cursor)
-            except self._driver.Error as error:
-                self._tidy()
-                raise self._unusable(error) from None
-            except BaseException:
-                self._tidy()
-                raise
-            finally:
-                self._asking = False
+        return Use(self, Claim(sys._getframe(1)), self.statements.add_entry)
 
     def close(self) -> None:
-        """Close the connection for good."""
-        with self._lock:
-            self._closed = True
-            self._disconnect()
+        """Close the connections for good; waits until nobody uses them."""
+        if os.getpid() != self._site.process:
+            self._closed = True  # they are the parent's
+            return
+        self.check_not_asking()
+        self._closed = True
+        for pool in (self._writers, self._readers):
+            for line in list(pool.lines):
+                claim = Claim(sys._getframe())
+                line.lease.take(claim)
+                line.disconnect()
+                line.lease.give_back(claim)
 
     def __del__(self) -> None:
-        if getattr(self, "_connection", None) is not None:
-            self._disconnect()
+        for name in ("_writers", "_readers"):
+            pool = getattr(self, name, None)
+            for line in [] if pool is None else pool.lines:
+                line.disconnect()
 
-    def _commit(self, connection: psycopg.Connection[Any], cursor: _Cursor) -> None:
-        """Commit, and find out whether it was done when that fails."""
-        try:
-            done = connection.execute("COMMIT", prepare=False).statusmessage
-        except self._driver.Error:
-            self._abandon()
-        else:
-            if done != "COMMIT":  # a statement had failed, so the server took everything back
-                raise LedgerUnusable(self.location, "the database refused a statement; nothing was stored")
-            return
-        if cursor.last_entry is None:
-            if not cursor.wrote:
-                return
-            raise LedgerUnusable(
-                self.location, "the connection was lost while this was stored; look whether it was, or do it again"
-            )
-        guard_id, number, digest = cursor.last_entry
-        found = self._stored_digest(guard_id, number)
-        if found != (digest,):
-            raise LedgerUnusable(self.location, _LOST)
-
-    def _stored_digest(self, guard_id: int, number: int) -> tuple[str] | None:
-        """Look an entry up when the session that was to store it has ended, however often the connection is lost."""
-        until = time.monotonic() + self._timeout
+    def lend(self, claim: Claim, writes: bool) -> tuple[Line, psycopg.Connection[Any], Claim]:
+        """Return a line, its connection, on which nothing is going on, and the call's claim that has the line."""
+        self._check_usable()
+        self._end_what_was_lost(claim)
+        pool = self._writers if writes else self._readers
+        may_open = True
         while True:
+            line = self._free(pool, claim, may_open)
+            others = [other for other in list(pool.lines) if other is not line and other.connection is not None]
             try:
-                found: tuple[str] | None = self._connected().execute(_STORED, (guard_id, number)).fetchone()
-                return found
-            except (LedgerUnusable, self._driver.Error):
-                self._disconnect()
-                if time.monotonic() > until:
-                    break
-        raise LedgerUnusable(
-            self.location,
-            "the connection was lost while an answer was stored, and the server does not come back: the answer "
-            "did not leave, but may have been charged, and is in the history then; ask again with the same key",
-        )
+                return line, self._prepared(line, claim, writes, patient=not others), claim
+            except LedgerUnusable as error:
+                failure = error
+            following = claim.again()
+            line.abandon()
+            pool.lines.remove(line)
+            self.give_back(line, claim)
+            if not others or self._closed:
+                raise failure
+            claim, may_open = following, False  # the server has no room for one more, so another has to do
+
+    def _prepared(self, line: Line, claim: Claim, writes: bool, patient: bool) -> psycopg.Connection[Any]:
+        """Return the connection of a line that a claim has, on which nothing is going on."""
+        if not claim.clean:
+            line.abandon()
+        connection: psycopg.Connection[Any] = line.guarded(line.ready, patient)
+        if self._closed:
+            line.disconnect()
+            raise LedgerUnusable(self.location, "it is closed")
+        if writes:
+            self._asking[claim.thread] = claim
+        return connection
+
+    def give_back(self, line: Line | None, claim: Claim) -> None:
+        """Let others have a line."""
+        if self._asking.get(claim.thread) is claim:
+            del self._asking[claim.thread]
+        if line is None:
+            claim.end()
+        else:
+            line.lease.give_back(claim)
+        for pool in (self._writers, self._readers):
+            pool.waiting.wake()
+
+    def _free(self, pool: _Pool, claim: Claim, may_open: bool) -> Line:
+        """Return a line whose lease the claim has; a new one if none is free, and it may be opened."""
+        found: list[Line] = []
+
+        def attempt(thorough: bool) -> bool:
+            for line in list(pool.lines):
+                if line.lease.try_take(claim, thorough):
+                    found.append(line)
+                    return True
+            if (pool.lines and not may_open) or len(pool.lines) >= _LINES or _forking.is_under_way():
+                return False
+            line = Line(self._site)
+            line.lease.try_take(claim)
+            pool.lines.append(line)
+            if _forking.is_under_way():  # it may not have seen this one
+                pool.lines.remove(line)
+                return False
+            found.append(line)
+            return True
+
+        pool.waiting.until(claim, attempt)
+        return found[0]
+
+    def _end_what_was_lost(self, claim: Claim) -> None:
+        """Leave the connections of calls that are over without having said so, since they may keep a guard locked."""
+        for pool in (self._writers, self._readers):
+            for line in list(pool.lines):
+                if line.lease.is_lost():
+                    mine = claim.again()
+                    if line.lease.try_take(mine):
+                        line.abandon()
+                        line.lease.give_back(mine)
 
     def _check_usable(self) -> None:
         """Refuse what this process, or this thread, may not do now."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
-        if os.getpid() != self._process:
+        if os.getpid() != self._site.process:
             raise LedgerUnusable(
                 self.location, "this process was forked in the middle of a question; fork outside of one"
             )
-        if self._asking:
-            raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
-
-    def _ready(self) -> psycopg.Connection[Any]:
-        """Return a connection on which no transaction is open."""
-        self._tidy()  # a transaction may be left when an interrupt hits the handling of another one
-        if self._connection is not None and _has_ended(self._connection):
-            self._disconnect()
-        return self._connected()
-
-    def _connected(self) -> psycopg.Connection[Any]:
-        """Return a connection, after the end of what was abandoned."""
-        if self._connection is None:
-            self._connection = self._connect()
-        until = time.monotonic() + self._timeout
-        for session in list(self._abandoned):
-            self._end(session, self._connection, until)
-        return self._connection
-
-    def _end(self, session: Session, connection: psycopg.Connection[Any], until: float) -> None:
-        """Wait until the server has ended a session, and with it decided about its last commit."""
-        while session in self._abandoned:
-            if connection.execute(_END, session).fetchone() is None:
-                self._abandoned.remove(session)
-            elif time.monotonic() > until:
-                raise LedgerUnusable(self.location, "a lost connection does not end on the server; try again")
-            else:
-                time.sleep(0.002)
-
-    def _connect(self) -> psycopg.Connection[Any]:
-        """Open a connection; a server that was there before may take some time to come back."""
-        until = time.monotonic() + (self._timeout if self._session is not None else 0.0)
-        while True:
-            try:
-                connection = self._open()
-                break
-            except self._driver.Error as error:
-                if time.monotonic() > until:
-                    said = " ".join(str(error).split())  # shows no password
-                    raise LedgerUnusable(self.location, f"it can't be reached: {said}") from None
-                time.sleep(0.05)
-        try:
-            for setting, seconds in (("statement_timeout", 10 * self._timeout), ("lock_timeout", self._timeout)):
-                connection.execute("SELECT set_config(%s, %s, false)", (setting, f"{max(1, round(1000 * seconds))}ms"))
-            for statement in _SETTINGS:
-                connection.execute(statement)
-            process, started, fsync, commit = connection.execute(_ABOUT_SERVER).fetchone() or (0, "", "", "")
-            if commit in ("off", "local"):
-                connection.execute("SET synchronous_commit = on")
-        except BaseException:
-            connection.close()
-            raise
-        if fsync == "off":
-            connection.close()
-            raise LedgerUnusable(
-                self.location,
-                "the server runs with fsync = off, and would lose answers at a power failure; switch it on",
-            )
-        self._session = (process, started)
-        return connection
+        self.check_not_asking()
 
     def _make(self, must_exist: bool) -> None:
         """Recognise the tables, or make them; one process at a time."""
-        try:
-            connection = self._ready()
-            found = self._format(connection)
-            if found is None and must_exist:
-                raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
-            if found != schema.FORMAT:
-                connection.execute("BEGIN")
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (schema.APPLICATION_ID,))
-                self._bring_up_to_date(connection)
-                connection.execute("COMMIT")
-        except self._driver.Error as error:
-            self._tidy()
-            raise self._unusable(error) from None
-        except BaseException:
-            self._tidy()
-            raise
+        with self.reading() as cursor:
+            found = self._format(cursor)
+        if found is None and must_exist:
+            raise LedgerUnusable(self.location, "there is no ledger in this database; check its name, or create it")
+        if found != schema.FORMAT:
+            with self.transaction() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", (schema.APPLICATION_ID,))
+                self._bring_up_to_date(cursor)
 
-    def _bring_up_to_date(self, connection: psycopg.Connection[Any]) -> None:
+    def _bring_up_to_date(self, cursor: Cursor) -> None:
         """Make the tables, or give those of an earlier format this program's, in the transaction under way."""
-        cursor = _Cursor(connection, None)
-        found = self._format(connection)  # another process may have been faster
+        found = self._format(cursor)  # another process may have been faster
         if found is None:
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             for statement in self.statements.create:
                 cursor.execute(statement)
             cursor.execute(self.statements.put_setting, ("format", str(schema.FORMAT)))
@@ -308,57 +240,18 @@ class PostgresServer(Database):
             migrations.migrate(cursor, self.statements, found)
             cursor.execute(self.statements.set_setting, (str(schema.FORMAT), "format"))
 
-    def _format(self, connection: psycopg.Connection[Any]) -> int | None:
+    def _format(self, cursor: Cursor) -> int | None:
         """Return the format of the tables, or None when there are none."""
         query = "SELECT to_regclass(%s) IS NOT NULL, EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = %s)"
-        known, taken = connection.execute(query, (f"{SCHEMA}.settings", SCHEMA)).fetchone() or (False, False)
+        known, taken = cursor.execute(query, (f"{SCHEMA}.settings", SCHEMA)).fetchone() or (False, False)
         if not taken:
             return None
-        cursor = _Cursor(connection, None)
         row = cursor.execute(self.statements.setting, ("format",)).fetchone() if known else None
         if known and row is None and cursor.execute(self.statements.setting, ("version",)).fetchone() is not None:
             raise earlier_format(self.location)
         if row is None or not str(row[0]).isdecimal():
             raise LedgerUnusable(self.location, f"its schema {SCHEMA} is not a ledger")
         return int(row[0])
-
-    def _tidy(self) -> None:
-        """End an open transaction, or leave a connection on which something is still going on."""
-        connection = self._connection
-        if connection is None or os.getpid() != self._process:
-            return
-        status = connection.info.transaction_status
-        if status == self._driver.pq.TransactionStatus.IDLE:
-            return
-        try:
-            if status == self._driver.pq.TransactionStatus.ACTIVE or connection.broken:
-                self._abandon()
-            else:
-                connection.execute("ROLLBACK")
-        except self._driver.Error:
-            self._abandon()
-        except BaseException:
-            self._abandon()
-            raise
-
-    def _abandon(self) -> None:
-        """Leave a connection; nothing else is done until the server has ended its session."""
-        if self._session is not None:
-            self._abandoned.add(self._session)
-        self._disconnect()
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None and os.getpid() == self._process:
-            connection.close()
-
-    def _unusable(self, error: psycopg.Error) -> LedgerUnusable:
-        """Return an error that says what happened, and what to do; never with a statement's parameters."""
-        code = error.sqlstate
-        if code is None or (code not in _REASONS and code[:2] in ("08", "57")):
-            return LedgerUnusable(self.location, _LOST)
-        said = " ".join((error.diag.message_primary or "").split())
-        return LedgerUnusable(self.location, f"{_REASONS.get(code, 'the database failed')} ({code}: {said})")
 
     def _read(self, address: str, timeout: float) -> tuple[str, Callable[[], psycopg.Connection[Any]]]:
         """Return the address without its password, for messages, and how to connect."""
@@ -398,42 +291,6 @@ class PostgresServer(Database):
         return location, connect
 
 
-class _Cursor:
-    """A cursor that remembers whether it wrote, and the last entry that it added."""
-
-    def __init__(self, connection: psycopg.Connection[Any], add_entry: str | None) -> None:
-        self._cursor = connection.cursor()
-        self._add_entry = add_entry
-        self.fetchone = self._cursor.fetchone
-        self.fetchall = self._cursor.fetchall
-        self.wrote = False
-        self.last_entry: tuple[int, int, str] | None = None
-
-    @property
-    def rowcount(self) -> int:
-        """How many rows the last statement touched."""
-        return self._cursor.rowcount
-
-    def execute(self, statement: Any, parameters: Sequence[Any] = (), /) -> _Cursor:
-        """Run a statement."""
-        self.wrote = self.wrote or not statement.startswith("SELECT")
-        if statement == self._add_entry:
-            self._remember(parameters)
-        self._cursor.execute(statement, parameters or None)
-        return self
-
-    def executemany(self, statement: Any, rows: Iterable[Sequence[Any]], /) -> _Cursor:
-        """Run a statement for each row."""
-        self.wrote = True
-        adding = statement == self._add_entry
-        self._cursor.executemany(statement, map(self._remember, rows) if adding else rows)
-        return self
-
-    def _remember(self, row: Sequence[Any]) -> Sequence[Any]:
-        self.last_entry = (row[0], row[1], row[-1])
-        return row
-
-
 def _driver() -> Any:
     try:
         import psycopg
@@ -444,55 +301,37 @@ def _driver() -> Any:
     return psycopg
 
 
-def _has_ended(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the server has closed a connection that nobody used; does not wait."""
-    try:
-        connection.pgconn.consume_input()  # its last words
-        connection.pgconn.consume_input()
-    except Exception:
-        return True
-    return False
-
-
 _open_servers: weakref.WeakSet[PostgresServer] = weakref.WeakSet()
-_fork_lock = threading.RLock()
-_held: list[PostgresServer] = []
 
 
-def _before_fork() -> None:
-    """Wait until no question is under way."""
-    _fork_lock.acquire()
-    for server in list(_open_servers):
-        server._lock.acquire()
-        _held.append(server)
+def _lines(server: PostgresServer) -> list[Line]:
+    return [*server._writers.lines, *server._readers.lines]
 
 
-def _release() -> None:
-    """Let the questions go on."""
-    while _held:
-        _held.pop()._lock.release()
-    _fork_lock.release()
+_forking = Forking(lambda: [line.lease for server in list(_open_servers) for line in _lines(server)])
 
 
 def _after_fork_in_child() -> None:
     """Let go of the parent's connections without a word to the server, which would end the parent's session."""
-    for server in _held:
-        connection = server._connection
-        server._session = None
-        server._abandoned = set()
-        if connection is None:
-            server._process = os.getpid()
-            continue
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        with suppress(Exception):
-            os.dup2(nowhere, connection.fileno())
-        os.close(nowhere)
-        if not server._asking:
-            connection.close()
-            server._connection = None
-            server._process = os.getpid()
-    _release()
+    for server in list(_open_servers):
+        server._site.abandoned = set()
+        for pool in (server._writers, server._readers):
+            pool.waiting.clear()
+        asking = bool(server._asking)
+        for line in _lines(server):
+            line.forget()
+            if line.connection is not None:
+                nowhere = os.open(os.devnull, os.O_RDWR)
+                with suppress(Exception):
+                    os.dup2(nowhere, line.connection.fileno())
+                os.close(nowhere)
+                if not asking:
+                    line.connection.close()
+                    line.connection = None
+        if not asking:
+            server._site.process = os.getpid()
+    _forking.end(in_child=True)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_forking.begin, after_in_parent=_forking.end, after_in_child=_after_fork_in_child)

@@ -10,6 +10,7 @@ write the database can remove them too, and for that there is the chain of diges
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, cast
@@ -35,7 +36,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.schema import CreateTable
 from sqlalchemy.sql import ClauseElement
 
-__all__ = ["APPLICATION_ID", "FORMAT", "UNRELEASED_ID", "DialectName", "Statements", "statements"]
+__all__ = ["APPLICATION_ID", "FORMAT", "REFUSALS", "UNRELEASED_ID", "DialectName", "Statements", "statements"]
 
 APPLICATION_ID: Final = 0x7468_6F6C
 """Marks a database as a ledger: the letters "thol" in an SQLite file's header."""
@@ -132,6 +133,11 @@ _SQLITE_INSERTS: Final = (
     WHEN EXISTS (SELECT 1 FROM guards WHERE id = NEW.id OR identity = NEW.identity OR content = NEW.content)
     BEGIN SELECT RAISE(ABORT, 'guards of a ledger are never replaced'); END""",
 )
+
+REFUSALS: Final = frozenset(message for *_, message in _REFUSALS) | frozenset(
+    re.findall(r"RAISE\(ABORT, '(.*?)'\)", " ".join(_SQLITE_INSERTS))
+)
+"""All that the triggers say; nothing of a row is in it."""
 
 _POSTGRESQL_FUNCTION: Final = """CREATE FUNCTION ledger_refuses() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; END $$"""

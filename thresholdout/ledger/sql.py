@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from thresholdout.errors import InputError
 from thresholdout.ledger.address import connect
@@ -39,30 +39,49 @@ _FIELDS: Final = attrgetter(*Entry.__slots__)
 class _Question:
     """One call of `SQLLedger.ask` or `ask_all`, and what comes of it."""
 
-    __slots__ = ("answers", "asked", "compute", "error", "guard", "together")
+    __slots__ = ("answers", "asked", "compute", "computing", "error", "guard", "keys", "made", "together", "tried")
 
     def __init__(self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, together: bool) -> None:
         self.guard = guard
         self.asked = asked
         self.compute = compute
         self.together = together
+        self.keys = [fresh_key() if each.key is None else each.key for each in asked]
+        self.tried = False
+        """Whether it was in a transaction before, of which nobody knows whether it was stored."""
+        self.made: dict[str, Entry] = {}
+        """Its own entries in such a transaction."""
+        self.computing = False
+        """Whether the mechanism is at work, so that whatever is raised counts as the question's own."""
         self.answers: list[tuple[Entry, bool]] = []
         self.error: BaseException | None = None
 
 
 class _Row:
-    """A guard's row in the middle of a transaction, and the entries to be stored with it."""
+    """A guard's row in the middle of a transaction, and the entries to be stored with it.
 
-    __slots__ = ("asked", "guard_id", "head", "new", "retired", "state", "stored")
+    One store to `progress` makes answers count. An exception can be thrown into a thread between any two steps, so what
+    was added before that step, and is not counted by it, is no answer.
+    """
+
+    __slots__ = ("guard_id", "progress", "retired", "stored")
 
     def __init__(self, guard_id: int, stored: str, asked: int, head: str, retired: str | None) -> None:
         self.guard_id = guard_id
         self.stored = stored
-        self.state: str | None = None
-        self.asked = asked
-        self.head = head
         self.retired = retired
-        self.new: dict[str, tuple[Entry, str]] = {}
+        self.progress = _Progress(None, asked, head, {})
+
+
+class _Progress(NamedTuple):
+    """How far a guard has come in a transaction."""
+
+    state: str | None
+    """None until it is opened."""
+    asked: int
+    head: str
+    new: dict[str, tuple[Entry, str]]
+    """Entries to be stored, with their digests, by key."""
 
 
 class SQLLedger(Ledger):
@@ -192,7 +211,7 @@ class SQLLedger(Ledger):
         self, guard: str, asked: tuple[Asked, ...], compute: ComputeAll, *, together: bool
     ) -> list[tuple[Entry, bool]]:
         question = _Question(guard, asked, compute, together)
-        self._questions.run(question, self._answer_all)
+        self._questions.run(question, self._answer_all, guard)
         if question.error is not None:
             try:
                 raise question.error
@@ -213,28 +232,42 @@ class SQLLedger(Ledger):
                 rows[guard] = _Row(guard_id, state, asked, head, retired)
         for question in questions:
             kept = rows[question.guard]
-            stored = [] if kept is None else [self._before(cursor, kept, asked.key) for asked in question.asked]
-            question.error = None  # it may be asked again, after a transaction that was taken back
+            stored = [] if kept is None else self._before(cursor, kept, question)
+            question.tried, question.computing, question.error = True, False, None
+            progress = None if kept is None else kept.progress
             try:
                 self._answer(question, kept, stored)
             except BaseException as error:
+                answered = kept is not None and kept.progress is not progress
+                if answered or not (question.computing or isinstance(error, Exception)):
+                    raise  # it was thrown into this thread from outside
                 question.error = error
         for guard, kept in rows.items():
-            if kept is not None and kept.new and kept.state is not None:
-                added = [(kept.guard_id, *_FIELDS(entry), digest) for entry, digest in kept.new.values()]
-                if len(added) == 1:
-                    cursor.execute(self._sql.add_entry, added[0])
-                else:
-                    cursor.executemany(self._sql.add_entry, added)
-                state = self._seal(kept.state, guard, "state", str(kept.asked), kept.head)
-                cursor.execute(self._sql.set_state, (state, kept.asked, kept.head, kept.guard_id))
+            if kept is None:
+                continue
+            state, number, last, new = kept.progress
+            if state is None or not new:
+                continue
+            added = [(kept.guard_id, *_FIELDS(entry), digest) for entry, digest in new.values()]
+            if len(added) == 1:
+                cursor.execute(self._sql.add_entry, added[0])
+            else:
+                cursor.executemany(self._sql.add_entry, added)
+            sealed = self._seal(state, guard, "state", str(number), last)
+            cursor.execute(self._sql.set_state, (sealed, number, last, kept.guard_id))
 
-    def _before(self, cursor: Cursor, kept: _Row, key: str | None) -> Entry | None:
-        """Return the entry that a key has already, in the tables or in this transaction."""
-        if key is None:
-            return None
-        new = kept.new.get(key)
-        return new[0] if new else self._stored(cursor, kept.guard_id, key)
+    def _before(self, cursor: Cursor, kept: _Row, question: _Question) -> list[Entry | None]:
+        """Return the entries that a call's keys have already, in the tables or in this transaction."""
+        stored: list[Entry | None] = []
+        for asked, key in zip(question.asked, question.keys, strict=True):
+            new = kept.progress.new.get(key)
+            if new is not None:
+                stored.append(new[0])
+            elif asked.key is None and not question.tried:  # nobody else has the key
+                stored.append(None)
+            else:
+                stored.append(self._stored(cursor, kept.guard_id, key))
+        return stored
 
     def _answer(self, question: _Question, kept: _Row | None, stored: Sequence[Entry | None]) -> None:
         """Answer one call; its answers are stored with those of all others in the transaction."""
@@ -242,27 +275,31 @@ class SQLLedger(Ledger):
         if kept is None:
             raise self._unknown(guard)
         self._check_retired(kept.retired)
-        for asked, before in zip(question.asked, stored, strict=True):
-            if before is not None and asked.key is not None:
-                _check_key(before, asked.key)
+        for asked, key, before in zip(question.asked, question.keys, stored, strict=True):
+            if before is not None:
+                _check_key(before, key)
                 check_repeat(before, asked.train)
-        new = tuple(place for place, before in enumerate(stored) if before is None)
-        if not new:
-            question.answers = [(before, True) for before in stored if before is not None]
+        places = tuple(place for place, before in enumerate(stored) if before is None)
+        if not places:
+            question.answers = [
+                (before, before != question.made.get(before.key)) for before in stored if before is not None
+            ]
             return
-        if kept.state is None:
-            kept.state = self._unseal(kept.stored, guard, "state", str(kept.asked), kept.head)
-        state, computed = question.compute(kept.state, new)
+        state, number, head, new = kept.progress
+        if state is None:
+            state = self._unseal(kept.stored, guard, "state", str(number), head)
+        question.computing = True
+        state, computed = question.compute(state, places)
+        question.computing = False
         check_texts(state=state)
-        keyed = [(question.asked[place].key or fresh_key(), question.asked[place]) for place in new]
-        entries = self._settled(computed, kept.asked + 1, keyed, question.together)
-        chain = Chain(guard, kept.head, entries)
-        added = kept.new | {entry.key: (entry, digest) for entry, digest in chain}
-        found = dict(zip(new, entries, strict=True))
-        answers = [(before or found[place], before is not None) for place, before in enumerate(stored)]
-        # What follows calls nothing, so it can't fail or be interrupted: either all of it is there or nothing.
-        kept.new, kept.state, kept.asked, kept.head = added, state, entries[-1].query, chain.head
-        question.answers = answers
+        keyed = [(question.keys[place], question.asked[place]) for place in places]
+        entries = self._settled(computed, number + 1, keyed, question.together)
+        chain = Chain(guard, head, entries)
+        added = new | {entry.key: (entry, digest) for entry, digest in chain}
+        found = dict(zip(places, entries, strict=True))
+        question.answers = [(before or found[place], before is not None) for place, before in enumerate(stored)]
+        question.made = {entry.key: entry for entry in entries}
+        kept.progress = _Progress(state, entries[-1].query, chain.head, added)
 
     def _stored(self, cursor: Cursor, guard_id: int, key: str) -> Entry | None:
         """Return the entry of a key, or None."""

@@ -13,40 +13,159 @@ import os
 import secrets
 import sqlite3
 import stat
-import threading
+import sys
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 from urllib.parse import quote
 
-from thresholdout.errors import LedgerError, LedgerUnusable
+from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import migrations, schema
 from thresholdout.ledger.checks import earlier_format
 from thresholdout.ledger.database import Database
+from thresholdout.ledger.file_queue import FileQueue
+from thresholdout.ledger.lease import Claim, Forking, Lease
 from thresholdout.ledger.place import check_names, check_place
 
 __all__ = ["SQLiteFile"]
 
 _REASONS: Final[dict[int, str]] = {
+    sqlite3.SQLITE_ERROR: "its tables are not those of a ledger",
     sqlite3.SQLITE_BUSY: "another process keeps it locked; try again",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_READONLY: "it can't be written; check the permissions of the file and its folder",
     sqlite3.SQLITE_CANTOPEN: "it can't be opened; check the permissions of the file and its folder",
     sqlite3.SQLITE_PERM: "it can't be opened; check the permissions of the file and its folder",
     sqlite3.SQLITE_IOERR: "the disk failed; check it for space and health",
+    sqlite3.SQLITE_CONSTRAINT: "what it holds does not fit what was to be stored; verify its guards",
     sqlite3.SQLITE_NOTADB: "it is not a ledger",
     sqlite3.SQLITE_CORRUPT: "it is damaged; its holdout should not be used again",
 }
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
-class SQLiteFile(Database):
-    """A ledger's file, and one connection to it that all threads share.
+_UNREADABLE: Final = "it holds text that can't be read, and is damaged; its holdout should not be used again"
+_CLOSED: Final = "its connection was closed while in use; nothing was stored"
 
-    One connection behind a lock is faster than one for each thread: SQLite lets one writer in at a time, and
-    makes the others sleep and try again where a lock wakes them up.
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor whose errors are this package's; SQLite's own can show what a row holds.
+
+    They are raised where no other error is being handled, so that none is their context.
+    """
+
+    location = ""
+
+    def execute(self, statement: str, parameters: Any = (), /) -> Self:
+        """Run a statement."""
+        self._plainly(super().execute, statement, parameters)
+        return self
+
+    def executemany(self, statement: str, rows: Any, /) -> Self:
+        """Run a statement for each row of parameters."""
+        self._plainly(super().executemany, statement, rows)
+        return self
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+        return self._plainly(super().fetchone)
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        rows: list[Any] = self._plainly(super().fetchall)
+        return rows
+
+    def begin(self) -> bool:
+        """Begin a transaction that has the file for itself, unless another one has it now."""
+        try:
+            super().execute("BEGIN IMMEDIATE")
+            return True
+        except sqlite3.Error as error:
+            reason = None if _code(error) == sqlite3.SQLITE_BUSY else _reason(error)
+        if reason is not None:
+            raise LedgerUnusable(self.location, reason)
+        return False
+
+    def _plainly(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return method(*arguments)
+        except sqlite3.Error as error:
+            reason = _reason(error)
+        raise LedgerUnusable(self.location, reason)
+
+
+class _Line:
+    """One connection to the file, which all threads share; one at a time."""
+
+    def __init__(self) -> None:
+        self.lease = Lease()
+        self.connection: sqlite3.Connection | None = None
+        self.cursor: _Cursor | None = None
+
+    def disconnect(self) -> None:
+        """Close the connection, which takes back what was not committed."""
+        connection, self.connection = self.connection, None
+        cursor, self.cursor = self.cursor, None
+        if cursor is not None:
+            with suppress(sqlite3.Error):
+                cursor.close()  # a statement that is left open would keep the connection, and its lock, alive
+        if connection is not None:
+            connection.close()
+
+
+class _Use:
+    """A cursor that is lent to a call."""
+
+    def __init__(self, file: SQLiteFile, line: _Line, claim: Claim, writes: bool) -> None:
+        self._file = file
+        self._line = line
+        self._claim = claim
+        self._writes = writes
+        self._cursor: _Cursor | None = None
+
+    def __enter__(self) -> _Cursor:
+        self._file.check_usable()
+        self._line.lease.take(self._claim)
+        try:
+            self._cursor = cursor = self._file.ready(self._line, self._claim.clean)
+            if self._writes:
+                self._file.begin(cursor, self._claim)
+        except BaseException as error:
+            self._end(type(error))
+            raise
+        return cursor
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        try:
+            if kind is None and self._writes and self._cursor is not None:
+                kind = LedgerUnusable
+                self._file.check_process()
+                self._cursor.execute("COMMIT")
+                kind = None
+        finally:
+            self._end(kind)
+
+    def _end(self, failure: type[BaseException] | None) -> None:
+        """Give the connection back, without a transaction."""
+        cursor = self._cursor
+        if cursor is not None and self._line.cursor is cursor and not self._file.crossed_a_fork():
+            broken = failure is not None and issubclass(failure, LedgerUnusable)
+            if not broken and cursor.connection.in_transaction:
+                with suppress(LedgerUnusable):
+                    cursor.execute("ROLLBACK")
+            if broken or cursor.connection.in_transaction:
+                self._line.disconnect()  # the next use starts from what the file says
+        self._file.end(self._claim)
+        self._line.lease.give_back(self._claim)
+
+
+class SQLiteFile(Database):
+    """A ledger's file, and two connections to it that all threads share: one that writes, and one that reads.
+
+    One connection behind a lease is faster than one for each thread: SQLite lets one writer in at a time, and
+    makes the others sleep and try again where a lease wakes them up. Readers wait for no writer, in whatever process.
 
     Parameters
     ----------
@@ -63,16 +182,19 @@ class SQLiteFile(Database):
         The file is not a ledger, can be read by others, or can't be read and written.
     """
 
+    on_server = False
+
     def __init__(self, location: str, *, must_exist: bool, timeout: float) -> None:
+        super().__init__()
         self.location = location
         self.statements = schema.statements("sqlite")
         self._path = Path(location).absolute()
         self._name = str(self._path)
         self._timeout = timeout
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
+        self._writer = _Line()
+        self._reader = _Line()
+        self._queue = FileQueue(self._path)
         self._process = os.getpid()
-        self._asking = False
         self._closed = False
         if not must_exist and not os.path.lexists(self._path):
             self._make()
@@ -83,83 +205,92 @@ class SQLiteFile(Database):
             # Changes nothing, but tells now when the file can't be written.
             cursor.execute(self.statements.set_state, ("", 0, "", None))
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Cursor]:
-        """Lend a cursor for one statement.
+    def reading(self) -> AbstractContextManager[_Cursor]:
+        """Lend a cursor for one statement; see `Database.reading`."""
+        return _Use(self, self._reader, Claim(sys._getframe(1)), writes=False)
 
-        Raises
-        ------
-        LedgerUnusable
-            The statement fails.
-        """
-        with self._lock:
-            cursor = self._ready()
-            try:
-                yield cursor
-            except sqlite3.Error as error:
-                self._disconnect()
-                raise self._unusable(error) from None
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Cursor]:
+    def transaction(self) -> AbstractContextManager[_Cursor]:
         """Lend a cursor for statements that are stored together, durably, or not at all.
 
         The transaction has the file for itself from its start, so that what it reads stays true until it ends.
-
-        Raises
-        ------
-        LedgerUnusable
-            A statement or the commit fails.
         """
-        with self._lock:
-            cursor = self._ready()
-            self._asking = True
-            try:
-                cursor.execute("BEGIN IMMEDIATE")
-                yield cursor
-                cursor.execute("COMMIT")
-            except sqlite3.Error as error:
-                self._disconnect()  # rolls back, and the next use starts from what the file says
-                raise self._unusable(error) from None
-            except BaseException:
-                self._roll_back()
-                raise
-            finally:
-                self._asking = False
+        return _Use(self, self._writer, Claim(sys._getframe(1)), writes=True)
 
     def close(self) -> None:
-        """Close the connection for good."""
-        with self._lock:
-            self._closed = True
-            self._disconnect()
+        """Close the connections for good; waits until nobody uses them."""
+        if self.crossed_a_fork():
+            self._closed = True  # they are the parent's
+            return
+        self.check_not_asking()
+        for line in (self._writer, self._reader):
+            claim = Claim(sys._getframe())
+            line.lease.take(claim)
+            try:
+                self._closed = True
+                self._disconnect(line)
+            finally:
+                line.lease.give_back(claim)
 
     def __del__(self, getpid: Callable[[], int] = os.getpid) -> None:
         # Uses no name of a module: at the interpreter's exit they may be gone.
-        connection = getattr(self, "_connection", None)
-        self._connection = None
-        if connection is not None and getpid() == self._process:
-            self._cursor.close()
-            connection.close()
+        for name in ("_writer", "_reader"):
+            line = getattr(self, name, None)
+            if line is not None and line.connection is not None and getpid() == self._process:
+                line.cursor.close()
+                line.connection.close()
+                line.connection = None
 
-    def _ready(self) -> sqlite3.Cursor:
-        """Return a cursor of a connection that this process may use now."""
+    def check_usable(self) -> None:
+        """Refuse what this process, or this thread, may not do now."""
         if self._closed:
             raise LedgerUnusable(self.location, "it is closed")
-        if os.getpid() != self._process:
-            if self._connection is not None:
-                raise LedgerUnusable(
-                    self.location, "this process was forked in the middle of a question; fork outside of one"
-                )
+        self.check_process()
+        self.check_not_asking()
+
+    def crossed_a_fork(self) -> bool:
+        """Whether a connection is open that belongs to the process from which this one was forked off."""
+        if os.getpid() == self._process:
+            return False
+        if self._writer.connection is None and self._reader.connection is None:
             self._process = os.getpid()
-        if self._asking:
-            raise LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
-        self._roll_back()  # a transaction may be left when an interrupt hits the handling of another one
-        if self._connection is None:
-            self._connection = self._connect()
+        return os.getpid() != self._process
+
+    def check_process(self) -> None:
+        """Refuse a process that was forked off in the middle of a question."""
+        if self.crossed_a_fork():
+            raise LedgerUnusable(
+                self.location, "this process was forked in the middle of a question; fork outside of one"
+            )
+
+    def ready(self, line: _Line, clean: bool) -> _Cursor:
+        """Return a cursor of a connection on which no transaction is open."""
+        if self._closed:
+            raise LedgerUnusable(self.location, "it is closed")
+        left = line.connection is not None and line.connection.in_transaction
+        if left or not clean:  # an exception hit somebody who had it, where nothing could be tidied up
+            line.disconnect()
+        if line.cursor is None:
+            line.connection = self._connect()
+            line.cursor = line.connection.cursor(_Cursor)
+            line.cursor.location = self.location
+            if line is self._writer:
+                line.cursor.execute("PRAGMA busy_timeout = 0")  # waits in the queue instead
         self._check_identity()
-        return self._cursor
+        return line.cursor
+
+    def begin(self, cursor: _Cursor, claim: Claim) -> None:
+        """Begin a transaction when it is this process's turn."""
+        self._asking[claim.thread] = claim
+        if not self._queue.wait(cursor.begin, self._timeout):
+            raise LedgerUnusable(self.location, f"{_REASONS[sqlite3.SQLITE_BUSY]} (SQLITE_BUSY)")
+
+    def end(self, claim: Claim) -> None:
+        """Let a thread use the file again."""
+        if self._asking.get(claim.thread) is claim:
+            del self._asking[claim.thread]
 
     def _connect(self) -> sqlite3.Connection:
+        failure = None
         try:
             connection = _connect(self._path, "mode=rw", self._timeout)
             try:
@@ -171,25 +302,20 @@ class SQLiteFile(Database):
                 connection.close()
                 raise
         except sqlite3.Error as error:
-            raise self._unusable(error) from None
+            failure = _reason(error)
+        if failure is not None:
+            raise LedgerUnusable(self.location, failure)
         if mode != "wal":
             connection.close()
             raise LedgerUnusable(self.location, "its file system can't hold a write-ahead log; use a local disk")
-        self._cursor = connection.cursor()
         return connection
 
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None and os.getpid() == self._process:
-            self._cursor.close()  # a statement that is left open would keep the connection, and its lock, alive
-            connection.close()
-
-    def _roll_back(self) -> None:
-        try:
-            if self._connection is not None and self._connection.in_transaction:
-                self._cursor.execute("ROLLBACK")
-        except sqlite3.Error:
-            self._disconnect()
+    def _disconnect(self, line: _Line) -> None:
+        if os.getpid() == self._process:
+            line.disconnect()
+        else:
+            _strays.append(line.connection)  # it crossed a fork, and must not be closed here
+            line.connection = line.cursor = None
 
     def _check_identity(self) -> None:
         """Refuse to spend a budget in a file that no longer has its name."""
@@ -228,10 +354,12 @@ class SQLiteFile(Database):
                 for suffix in ("", "-journal", "-wal", "-shm"):
                     Path(f"{draft}{suffix}").unlink(missing_ok=True)
             _sync_folder(self._path.parent)
+            return
         except sqlite3.Error as error:
-            raise self._unusable(error) from None
+            reason = _reason(error)
         except OSError as error:
-            raise LedgerUnusable(self.location, f"it can't be made: {error.strerror}") from None
+            reason = f"it can't be made: {error.strerror}"
+        raise LedgerUnusable(self.location, reason)
 
     def _recognise(self) -> tuple[int, int]:
         """Return the file's device and number, after checking that it is a ledger; touches nothing."""
@@ -244,13 +372,16 @@ class SQLiteFile(Database):
         if not stat.S_ISREG(found.st_mode):
             raise LedgerUnusable(self.location, "it is not a file")
         check_place(self.location, self._path, found)
+        reason = None
         try:
             with closing(_connect(self._path, "mode=ro&immutable=1", self._timeout)) as connection:
                 connection.execute("PRAGMA writable_schema = ON")  # a process died in a checkpoint: no damage
                 (application,) = connection.execute("PRAGMA application_id").fetchone()
                 (found_format,) = connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.Error as error:
-            raise self._unusable(error) from None
+            reason = _reason(error)
+        if reason is not None:
+            raise LedgerUnusable(self.location, reason)
         if application == schema.UNRELEASED_ID:
             raise earlier_format(self.location)
         if application != schema.APPLICATION_ID:
@@ -278,13 +409,21 @@ class SQLiteFile(Database):
         if found < schema.FORMAT:
             cursor.execute(f"PRAGMA user_version = {schema.FORMAT}")
 
-    def _unusable(self, error: sqlite3.Error) -> LedgerUnusable:
-        """Return an error that says what happened, and what to do."""
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is None:
-            return LedgerUnusable(self.location, str(error))
-        reason = _REASONS.get(code & 0xFF, f"the database failed: {error}")
-        return LedgerUnusable(self.location, f"{reason} ({error.sqlite_errorname})")
+
+def _code(error: sqlite3.Error) -> int | None:
+    """Return what kind of failure it is; None for Python's own, about values."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _reason(error: sqlite3.Error) -> str:
+    """Return what happened and what to do, in words of this package: SQLite's own may quote a row."""
+    code = _code(error)
+    if code is None:
+        return _CLOSED if isinstance(error, sqlite3.ProgrammingError) else _UNREADABLE
+    if code == sqlite3.SQLITE_CONSTRAINT and str(error) in schema.REFUSALS:
+        return f"the database refused: {error} ({error.sqlite_errorname})"
+    return f"{_REASONS.get(code, 'the database failed')} ({error.sqlite_errorname})"
 
 
 def _connect(path: Path, options: str, timeout: float) -> sqlite3.Connection:
@@ -304,26 +443,22 @@ def _sync_folder(folder: Path) -> None:
 
 
 _open_files: weakref.WeakSet[SQLiteFile] = weakref.WeakSet()
-_fork_lock = threading.RLock()
-_held: list[SQLiteFile] = []
+_strays: list[sqlite3.Connection | None] = []
+_forking = Forking(lambda: [line.lease for file in list(_open_files) for line in (file._writer, file._reader)])
 
 
 def _before_fork() -> None:
     """Wait until no question is under way, and close every connection."""
-    _fork_lock.acquire()
+    _forking.begin()
     for file in list(_open_files):
-        file._lock.acquire()
-        _held.append(file)
-        if file._connection is not None and not file._connection.in_transaction:
-            file._disconnect()
+        for line in (file._writer, file._reader):
+            if line.connection is not None and not line.connection.in_transaction:
+                file._disconnect(line)
 
 
-def _after_fork() -> None:
-    """Let the questions go on."""
-    while _held:
-        _held.pop()._lock.release()
-    _fork_lock.release()
+def _after_fork_in_child() -> None:
+    _forking.end(in_child=True)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_forking.end, after_in_child=_after_fork_in_child)

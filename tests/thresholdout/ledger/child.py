@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import IO, Any, cast
 
@@ -55,10 +56,9 @@ def killed_while_computing(file: str) -> None:
 def killed_at_commit(file: str) -> None:
     ledger = SQLLedger(file)
     ask_three(ledger)
-    with ledger._database.reading() as cursor:
-        cast(sqlite3.Cursor, cursor).connection.set_trace_callback(
-            lambda statement: die() if statement == "COMMIT" else None
-        )
+    with ledger._database.transaction() as cursor:
+        connection = cast(sqlite3.Cursor, cursor).connection
+    connection.set_trace_callback(lambda statement: die() if statement == "COMMIT" else None)
     show(ledger.ask(GUARD, "d", 0.5, "accuracy", Mechanism())[0])
 
 
@@ -90,16 +90,17 @@ def _ask_until_killed(where: str, guard: str, prefix: str, threads: int) -> tupl
     os._exit(1)
 
 
-def killed_at_every_line(where: str) -> None:
-    """Fork processes that are killed at the first, second, third... line of a question, until one is left alive.
+def killed_at_every_line(where: str, step: str = "1") -> None:
+    """Fork processes that are killed at later and later lines of a question, until one is left alive.
 
     Prints how many were killed, and how many of them before their answer was stored.
     """
-    lines, status = 0, signal.SIGKILL.value
+    kills, lines, status = -1, random.randrange(int(step)), signal.SIGKILL.value
     known: dict[str, str] = {}
     before = 0
     while status == signal.SIGKILL:
-        lines += 1
+        kills += 1
+        lines += int(step)
         key = f"line {lines}"
         process = os.fork()
         if process == 0:
@@ -131,7 +132,7 @@ def killed_at_every_line(where: str) -> None:
             known = stored | {key: repr(entry.value)}
             assert known[key] == repr(entry.value) == stored.get(key, repr(entry.value))
     assert status == 0, status
-    print(lines - 1, before)
+    print(kills, before)
 
 
 def killed_at_random(where: str, kills: str) -> None:
@@ -173,6 +174,18 @@ def asks(file: str, count: str) -> None:
         for _ in range(int(count)):
             show(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0])
         ledger.ask(GUARD, "shared", 0.5, "accuracy", Mechanism())
+
+
+def asks_when_told(file: str, name: str, go: str) -> None:
+    """Wait until a file is there, and ask for two seconds."""
+    with SQLLedger(file) as ledger:
+        ledger.find(GUARD, "nothing")
+        Path(go).with_name(f"ready {name}").touch()
+        while not Path(go).exists():
+            time.sleep(0.001)
+        until = time.monotonic() + 2.0
+        while time.monotonic() < until:
+            ledger.ask(GUARD, None, 0.5, name, Mechanism())
 
 
 def asks_stubbornly(file: str, prefix: str) -> None:
@@ -301,6 +314,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         killed_at_every_line,
         killed_at_random,
         asks,
+        asks_when_told,
         asks_stubbornly,
         asks_with_marks,
         asks_until_killed,

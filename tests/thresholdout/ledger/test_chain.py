@@ -209,7 +209,7 @@ def test_an_answer_beside_a_forged_one_is_not_stored(file: Path) -> None:
     )
     with SQLLedger(file) as ledger:
         state = ledger.state(GUARD)
-        with pytest.raises(LedgerUnusable, match="UNIQUE constraint failed"):
+        with pytest.raises(LedgerUnusable, match="does not fit what was to be stored; verify its guards"):
             ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
         assert ledger.state(GUARD) == state
 

@@ -138,6 +138,7 @@ def test_a_connection_lost_at_the_commit(server: Server, address: str, proxy: Pr
 
 def test_a_server_that_stays_away_after_the_commit(address: str, proxy: Proxy) -> None:
     with SQLLedger(through(proxy, address), timeout=0.5) as ledger:
+        first = ask(ledger, "first")
         proxy.cut_commits = ["after"]
         refuser = threading.Timer(0.0, proxy.refuse)
         refuser.start()
@@ -148,7 +149,7 @@ def test_a_server_that_stays_away_after_the_commit(address: str, proxy: Proxy) -
         mechanism = Mechanism()
         _, repeated = ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)
         assert (repeated, mechanism.states) == (True, [])
-    assert list(stored(address)) == ["a"]
+    assert list(stored(address)) == [first.key, "a"]
 
 
 def test_a_line_that_is_cut_anywhere(address: str, proxy: Proxy) -> None:
@@ -220,8 +221,9 @@ def test_a_question_that_is_cancelled(server: Server, address: str) -> None:
     assert list(stored(address)) == ["a"]
 
 
-def test_clients_killed_at_every_line_of_a_question(address: str) -> None:
-    (said,) = finish(start("killed_at_every_line", address))
+def test_clients_killed_at_lines_of_a_question(address: str) -> None:
+    """At every fifth one, and at others each time; for a file, a test kills at all of them."""
+    (said,) = finish(start("killed_at_every_line", address, 5))
     kills, before = map(int, said.split())
     assert kills > 50
     assert 0 < before < kills

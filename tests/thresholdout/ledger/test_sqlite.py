@@ -299,7 +299,8 @@ def refused(ledger: Ledger, reason: str) -> Iterator[None]:
     with pytest.raises(LedgerUnusable, match=reason) as caught:
         yield
     assert SECRET not in str(caught.getrepr(style="short"))
-    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
     assert (ledger.entries(GUARD), ledger.state(GUARD)) == (entries, state)
 
 
@@ -312,7 +313,7 @@ def assert_works(ledger: Ledger) -> None:
 
 def test_a_full_database(file: Path) -> None:
     with SQLLedger(file) as ledger:
-        with ledger._database.reading() as cursor:
+        with ledger._database.transaction() as cursor:
             (pages,) = cursor.execute("PRAGMA page_count").fetchone()
             cursor.execute(f"PRAGMA max_page_count = {pages}")
         with refused(ledger, "the disk is full"):
@@ -443,7 +444,7 @@ def test_a_question_that_cannot_be_looked_up(file: Path) -> None:
     mechanism = Mechanism()
     with SQLLedger(file) as ledger, closing(sqlite3.connect(file)) as other:
         other.execute("ALTER TABLE entries RENAME TO gone")
-        with pytest.raises(LedgerUnusable, match="no such table: entries"):
+        with pytest.raises(LedgerUnusable, match="its tables are not those of a ledger"):
             ledger.ask(GUARD, "a", 0.5, "accuracy", mechanism)
         other.execute("ALTER TABLE gone RENAME TO entries")
         assert mechanism.states == []
@@ -541,7 +542,7 @@ def test_a_ledger_that_is_left_open_is_closed_without_modules(file: Path, monkey
     """As at the exit of the interpreter, when names of modules may be gone already."""
     opened = SQLiteFile(str(file), must_exist=True, timeout=1.0)
     with opened.reading():
-        connection = opened._connection
+        connection = opened._reader.connection
     assert connection is not None
     monkeypatch.setattr("thresholdout.ledger.sqlite_file.os", None)
     opened.__del__()

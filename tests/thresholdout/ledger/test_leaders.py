@@ -1,0 +1,283 @@
+"""Exceptions that are thrown into a thread from outside, at every line of a question: nobody waits for ever.
+
+A thread that works for others is their leader. It is stopped once at each of its lines, those of the code that tidies
+up included; whoever waits must get an answer, and the history must hold each question once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import thresholdout.ledger
+from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
+from tests.thresholdout.ledger.postgres_server import Server
+from thresholdout.errors import LedgerUnusable
+from thresholdout.ledger import Entry, SQLLedger
+from thresholdout.ledger.lease import Claim, Lease
+
+SOURCE = str(Path(thresholdout.ledger.__file__).parent)
+
+
+class Stop(BaseException):
+    """Is thrown into a thread from outside."""
+
+
+class Stopping:
+    """Stops the thread that traces with it at one of the lines of the ledger, counted from 1."""
+
+    def __init__(self, line: int) -> None:
+        self.left = line
+        self.lines = 0
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
+        if not frame.f_code.co_filename.startswith(SOURCE):
+            return None
+        if event == "line":
+            self.lines += 1
+            self.left -= 1
+            if self.left == 0:
+                raise Stop
+        return self
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SQLLedger]:
+    where: str | Path = tmp_path / "guard.db"
+    if request.param == "postgresql":
+        server: Server = request.getfixturevalue("server")
+        where = server.emptied_database()
+    with SQLLedger(where, timeout=20) as ledger:
+        yield ledger
+
+
+def asked_by_three(ledger: SQLLedger, guard: str, line: int) -> tuple[int, list[object]]:
+    """Have one that leads two others and is stopped at a line; return its lines, and what became of all three.
+
+    A fourth one holds all of them up until they wait. What a thread raised is kept, as a future or an interpreter keeps
+    it, and with it all frames that it went through.
+    """
+    outcomes: list[object] = [None, None, None, None]
+    begun, go = threading.Event(), threading.Event()
+    stopping = Stopping(line)
+
+    def ask(number: int, compute: Callable[[str], tuple[str, Entry]]) -> None:
+        try:
+            if number == 0:
+                sys.settrace(stopping)
+            try:
+                outcomes[number] = ledger.ask(guard, None, 0.5, f"thread {number}", compute)[0]
+            finally:
+                sys.settrace(None)
+        except BaseException as error:
+            outcomes[number] = error
+
+    def held(state: str) -> tuple[str, Entry]:
+        begun.set()
+        assert go.wait(30)
+        return Mechanism()(state)
+
+    threads = [threading.Thread(target=ask, args=(number, Mechanism()), daemon=True) for number in range(3)]
+    threads.append(threading.Thread(target=ask, args=(3, held), daemon=True))
+    threads[3].start()
+    assert begun.wait(30)
+    (queue,) = [queue for queue in ledger._questions._queues.values() if queue.waiting]
+    for count, thread in enumerate(threads[:3], 1):
+        thread.start()
+        until = time.monotonic() + 30
+        while len(queue.waiting) < 1 + count - (not threads[0].is_alive()) and time.monotonic() < until:
+            time.sleep(1e-4)
+    go.set()
+    for thread in threads:
+        thread.join(15)
+    assert not any(thread.is_alive() for thread in threads), f"somebody waits for ever after a stop at line {line}"
+    return stopping.lines, outcomes
+
+
+def test_a_leader_that_is_stopped_at_any_line_leaves_nobody_waiting(ledger: SQLLedger) -> None:
+    ledger.create("count", {}, FIRST)
+    lines, _ = asked_by_three(ledger, "count", 10**9)
+    assert lines > 300
+    stopped, told, answered = [0, 0, 0, 0], 0, 0
+    step = 3 if ledger._database.on_server else 1  # on a server, other lines each time
+    for line in range(1 + random.randrange(step), lines + 1, step):
+        guard = f"guard {line}"
+        ledger.create(guard, {}, FIRST)
+        _, outcomes = asked_by_three(ledger, guard, line)
+        assert all(isinstance(outcome, Entry | Stop) for outcome in outcomes), (line, outcomes)
+        for number, outcome in enumerate(outcomes):
+            stopped[number] += isinstance(outcome, Stop)
+        stored = ledger.entries(guard)
+        names = [entry.name for entry in stored]
+        assert len(set(names)) == len(names), f"charged twice after a stop at line {line}"
+        got = {outcome for outcome in outcomes if isinstance(outcome, Entry)}
+        assert got <= set(stored)
+        told += len(got)
+        answered += len(stored)
+        assert_consistent(ledger, guard)
+        ledger.verify(guard)
+        ledger.ask(guard, None, 0.5, "after", Mechanism())
+    assert stopped[0] > 300 / step
+    assert stopped[3] == 0
+    assert sum(stopped[1:]) <= 12  # two at the six lines at most that are between the ledger and their mechanisms
+    assert told < answered < told + stopped[0]  # some were stopped when all was stored
+
+
+def test_exceptions_thrown_at_any_moment_stop_their_threads_only(ledger: SQLLedger) -> None:
+    """As a library for time limits throws them; whoever is hit asks again."""
+    ledger.create(GUARD, {}, FIRST)
+    end = threading.Event()
+    answers: list[Entry] = []
+    kept: list[BaseException] = []
+
+    def ask() -> None:
+        while not end.is_set():
+            try:
+                while not end.is_set():
+                    answers.append(ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())[0])
+            except (Stop, LedgerUnusable) as error:
+                kept.append(error)
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    moments = random.Random(0)
+    thrown = 0
+    until = time.monotonic() + 5
+    while thrown < 150 and time.monotonic() < until:
+        time.sleep(moments.uniform(0.0, 0.01))
+        target = moments.choice(threads)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(target.ident or 0), ctypes.py_object(Stop))
+        thrown += 1
+    count = len(answers)
+    limit = time.monotonic() + 15
+    while len(answers) < count + 20 and time.monotonic() < limit:
+        time.sleep(0.01)
+    end.set()
+    for thread in threads:
+        thread.join(15)
+    assert len(answers) >= count + 20
+    assert sum(isinstance(error, Stop) for error in kept) > 20
+    stored = ledger.entries(GUARD)
+    assert set(answers) <= set(stored)
+    assert len(stored) <= len(answers) + len(kept)
+    assert_consistent(ledger)
+    ledger.verify(GUARD)
+
+
+def test_a_transaction_whose_call_is_over_holds_nobody_up(ledger: SQLLedger) -> None:
+    """A call that ended without giving anything back, while its frames are kept alive by what it raised."""
+    ledger.create(GUARD, {}, FIRST)
+    kept: list[BaseException] = []
+
+    def lose() -> None:
+        lent = ledger._database.transaction()
+        cursor = lent.__enter__()
+        cursor.execute(ledger._sql.lock_guard, (GUARD,))
+        raise Stop
+
+    def work() -> None:
+        try:
+            lose()
+        except Stop as error:
+            kept.append(error)
+
+    for _ in range(2):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        work()
+        began = time.monotonic()
+        ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism())
+        assert time.monotonic() - began < 10  # of the 20 after which it is refused
+    assert len(kept) == 4
+    assert_consistent(ledger)
+
+
+# Leases
+
+
+def test_a_lease_goes_to_one_at_a_time_in_order() -> None:
+    lease = Lease()
+    inside: list[int] = []
+    came: list[int] = []
+    most = 0
+
+    def work(number: int) -> None:
+        nonlocal most
+        for _ in range(50):
+            claim = Claim(sys._getframe())
+            lease.take(claim)
+            inside.append(number)
+            most = max(most, len(inside))
+            came.append(number)
+            time.sleep(1e-4)
+            inside.remove(number)
+            lease.give_back(claim)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert most == 1
+    assert len(came) == 250
+    assert len(lease._tenures) <= 3
+    halfway = came[50:150]
+    assert all(halfway.count(number) >= 10 for number in range(5))
+
+
+def test_a_lease_that_was_lost_is_taken_over_and_told() -> None:
+    lease = Lease()
+    frames: list[Claim] = []
+
+    def lose() -> None:
+        frames.append(Claim(sys._getframe()))
+        lease.take(frames[-1])
+        assert not lease.is_lost()
+
+    lose()
+    assert lease.is_lost()
+    claim = Claim(sys._getframe())
+    lease.take(claim)
+    assert not claim.clean
+    assert lease.is_held_by(threading.get_ident())
+    lease.give_back(frames[0])  # too late, and without effect
+    assert not lease.try_take(Claim(sys._getframe()))
+    lease.give_back(claim)
+    following = Claim(sys._getframe())
+    assert lease.try_take(following)
+    assert following.clean
+
+
+def test_a_connection_that_was_taken_over_is_closed_to_its_former_user(tmp_path: Path) -> None:
+    """Should a call look as if it were over, and is not, it can store nothing any more."""
+    with SQLLedger(tmp_path / "guard.db") as ledger:
+        ledger.create(GUARD, {}, FIRST)
+
+        def suspended() -> Iterator[None]:
+            with ledger._database.transaction() as cursor:
+                cursor.execute("UPDATE guards SET state = 'forged'")
+                yield
+                cursor.execute("UPDATE guards SET state = 'forged'")
+
+        pauses = suspended()
+        next(pauses)
+        thread = threading.Thread(target=ledger.ask, args=(GUARD, None, 0.5, "accuracy", Mechanism()))
+        thread.start()
+        thread.join(30)
+        with pytest.raises(LedgerUnusable, match="its connection was closed while in use; nothing was stored"):
+            next(pauses)
+        assert_consistent(ledger)
+        assert len(ledger.entries(GUARD)) == 1
+        assert isinstance(ledger._database._writer.connection, sqlite3.Connection)  # type: ignore[attr-defined]
