@@ -126,8 +126,8 @@ class Certificate:
             promise = f"all answers at once are within their half-width of the truth, {size}{trivial}"
         return (
             f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "
-            f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}. What enforces "
-            f"each hypothesis: docs/hypotheses.md, row {self.row}."
+            f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}. What "
+            f"enforces each hypothesis: docs/hypotheses.md, row {self.row}."
         )
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:

@@ -32,6 +32,9 @@ __all__ = ["demo", "plan"]
 @click.option(
     "--tolerance", type=float, help="Solve for --records; when these are given, for --budget, or with --all --queries."
 )
+@click.option(
+    "--expected", type=float, help="The score that is likely: say how wide answers are there, for each way of asking."
+)
 @click.option("--all", "answer_all", is_flag=True, help="Answer every question from the holdout.")
 @click.option(
     "--identically-distributed",
@@ -47,6 +50,7 @@ def plan(
     group_size: int,
     window: int | None,
     tolerance: float | None,
+    expected: float | None,
     answer_all: bool,
     identically_distributed: bool,
     queries: int,
@@ -54,6 +58,7 @@ def plan(
     confidence: float,
 ) -> None:
     """Choose a guard's parameters, or the records, budget or questions that a tolerance needs."""
+    from thresholdout.planning import outlook
     from thresholdout.planning import plan as make_plan
 
     def given(option: str) -> bool:
@@ -68,6 +73,11 @@ def plan(
         raise click.UsageError("give --group-size or --window, not both")
     if answer_all and given("budget"):
         raise click.UsageError("give --budget or --all, not both")
+    if expected is not None:
+        if records is None or dependent:
+            raise click.UsageError("--expected is for independent --records")
+        say(f"{outlook(n=records, queries=queries, expected=expected, confidence=confidence).recommendation}")
+        return
     model = _model(records, group_size, window) if records is not None and dependent else None
     solving = records is not None and tolerance is not None
     solved_budget = None if solving and not given("budget") else budget

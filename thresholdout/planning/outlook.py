@@ -18,7 +18,7 @@ from thresholdout.mechanisms.precision import check_count, check_number
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Outlook", "outlook"]
+__all__ = ["Outlook", "Way", "outlook"]
 
 _USELESS: Final = 0.1  # a half-width that settles nothing between models
 _BINARY: Final = Known(binary=True)
