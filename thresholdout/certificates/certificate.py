@@ -120,8 +120,8 @@ class Certificate:
             trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
             promise = f"all answers at once are within their half-width of the truth, {size}{trivial}"
         return (
-            f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: {self.records}. Route: {self.route} "
-            f"({self.chosen.source}). It assumes: {self.chosen.assumes}."
+            f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "
+            f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}."
         )
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:
