@@ -2,9 +2,10 @@
 
 Each is run with the noise of its guards taken away, and the questions that they answer are recorded. From the actual
 gaps between training values and holdout, and from the exact law of the noise, follows the probability that any of them
-is answered from the other part in a run with real noise; it has to be below 1e-6 (union over questions). Where an
-answer from the holdout is part of the run, it has to come out the same with that answer's noise at either end of a
-range that it leaves with a probability below 1e-8.
+is answered from the other part, or any claim with another letter, in a run with real noise; it has to be below 1e-6
+(union over questions; until the first other letter, noise is drawn at the same places as without). Where an answer that
+shows the holdout's value with noise is part of the run, it has to come out the same with that noise at either end of a
+range that it leaves with a probability below 1e-8; answers of claims show none but by letters.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import runpy
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -34,14 +36,18 @@ import thresholdout
 from tests.oracles.laplace_sums import difference_at_least
 from tests.oracles.noise import at_least, probability
 from thresholdout import SystemNoise, Thresholdout
-from thresholdout.mechanisms import GaussianGuard
+from thresholdout.mechanisms import Claims, GaussianGuard
+from thresholdout.mechanisms.claims.interval import UNITS, BetTest, MeanTest, ones
 from thresholdout.mechanisms.thresholdout import SparseVector
 from thresholdout.simulation.demonstration import demonstrate, dependent_records, ordinary_search, reuse
 
 ROOT = Path(__file__).parents[1]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 UNLIKELY = 1e-6  # for a whole run
+CERTAIN = 1e-9  # a letter that is another one with less than this probability is taken for certain
+RUNS = 100  # with other letters, at most
 _TAIL = 21  # scales: a Laplace number is beyond with probability below 1e-9
+_FAR = UNITS << 10  # noise of more than a thousand ranges
 _SIGMAS = 6.5  # a normal number is beyond with probability below 1e-10
 
 
@@ -52,7 +58,11 @@ class Run:
     Attributes
     ----------
     chance : float
-        Bound on the probability that some question is answered from the other part.
+        Bound on the probability that some question is answered from the other part, or some claim otherwise.
+    letters : list of str
+        Those of claims that are not certain.
+    others : list of list of str
+        What each of these may be instead.
     noisy : int
         Answers that show the holdout's value with noise.
     gaussian : list
@@ -60,6 +70,8 @@ class Run:
     """
 
     chance: float = 0.0
+    letters: list[str] = field(default_factory=list)
+    others: list[list[str]] = field(default_factory=list)
     noisy: int = 0
     gaussian: list[tuple[float, float]] = field(default_factory=list)
 
@@ -83,15 +95,73 @@ class Fixed:
         raise AssertionError("a coin is tossed, whose chance is not counted here")
 
 
+def verdicts(
+    letter: Callable[[int, int], str], scales: tuple[float, ...], certain: float = CERTAIN
+) -> tuple[list[str], float]:
+    """Return the letters that a claim may have with noise, the one without first, and a bound on all others.
+
+    Each half of a test compares with a difference of two independent numbers, the edge's noise and its own, and is
+    monotone in it: bisection finds the smallest difference that changes its verdict.
+
+    Parameters
+    ----------
+    letter : callable
+        The letter, from the noise of the upper and of the lower half, less the edge's.
+    scales : tuple of float
+        Of the edge's noise and of a half's, in units of the range.
+    certain : float
+        A half whose verdict changes with less than this probability is taken for certain.
+    """
+    edge, own = (Fraction(scale) * UNITS for scale in scales)
+
+    def changed(half: Callable[[int], bool]) -> float:
+        quiet, chance = half(0), 0.0
+        for sign in (1, -1):
+            same, other = 0, _FAR
+            if half(sign * other) == quiet:
+                continue
+            while other - same > 1:
+                middle = (same + other) // 2
+                same, other = (middle, other) if half(sign * middle) == quiet else (same, middle)
+            chance += float(difference_at_least(other, own, edge))
+        return chance
+
+    above, rest = letter(0, 0) == "above", 0.0
+    chance = changed(lambda k: letter(k, 0) == "above")
+    uppers = [above] if chance < certain else [above, not above]
+    rest += chance if chance < certain else 0.0
+    letters = []
+    for upper in uppers:
+        if upper:
+            letters.append("above")
+            continue
+        quiet = letter(-_FAR, 0)
+        chance = changed(lambda m: letter(-_FAR, m) == "below")
+        letters.append(quiet)
+        if chance < certain:
+            rest += chance
+        else:
+            letters.append("confirmed" if quiet == "below" else "below")
+    return letters, rest
+
+
 def uncounted(self: SystemNoise, *scales: object) -> int:
     """Stand for real noise that a run may not draw: a mechanism that this test does not know."""
     raise AssertionError("noise is drawn whose chance is not counted here")
 
 
 @contextlib.contextmanager
-def recorded(monkeypatch: pytest.MonkeyPatch, places: tuple[float, ...] = (0.0,)) -> Iterator[Run]:
-    """Replace the real noise of guards in this process; answers take the given places in turn."""
+def recorded(
+    monkeypatch: pytest.MonkeyPatch, places: tuple[float, ...] = (0.0,), letters: tuple[str, ...] = ()
+) -> Iterator[Run]:
+    """Replace the real noise of guards in this process.
+
+    Answers with noise take the given places in turn; of claims whose letter is not certain, the first take the given
+    letters, and the others what they have without noise.
+    """
     run, step, start, blur = Run(), SparseVector.step, SparseVector.start, GaussianGuard.step
+    begin, claim, fail = Claims.start, Claims.step, Claims.fail
+    counted: ContextVar[bool] = ContextVar("counted", default=False)
 
     def began(self: SparseVector, noise: Any) -> Any:
         return start(self, Fixed(0.0) if noise.for_release else noise)
@@ -118,7 +188,43 @@ def recorded(monkeypatch: pytest.MonkeyPatch, places: tuple[float, ...] = (0.0,)
         run.gaussian.append((self.parameters.schedule.scale(state.asked + 1), 1.0 / self.parameters.intervals))
         return blur(self, state, train, holdout, Fixed(place))
 
+    def begun(self: Claims, noise: Any) -> Any:
+        return begin(self, Fixed(0.0) if noise.for_release else noise)
+
+    def claimed(self: Claims, state: Any, train: Any, holdout: Any, noise: Any) -> Any:
+        token = counted.set(noise.for_release)
+        try:
+            return claim(self, state, train, holdout, Fixed(0.0) if noise.for_release else noise)
+        finally:
+            counted.reset(token)
+
+    def failed(self: Claims, state: Any, train: Any, noise: Any) -> Any:
+        return fail(self, state, train, Fixed(0.0) if noise.for_release else noise)
+
+    def lettered(test: type[MeanTest | BetTest]) -> Callable[..., Any]:
+        letter = test.letter
+
+        def told(self: Any, lo: int, hi: int, log_level: float, scales: Any, noise: Any) -> Any:
+            if not counted.get() or not scales:
+                return letter(self, lo, hi, log_level, scales, noise)
+            assert noise == (0, 0, 0)
+            found, rest = verdicts(lambda k, m: letter(self, lo, hi, log_level, scales, (0, k, m)), scales)
+            run.chance += rest
+            if len(found) == 1:
+                return found[0]
+            taken = found[0] if len(run.letters) >= len(letters) else letters[len(run.letters)]
+            run.letters.append(taken)
+            run.others.append([other for other in found if other != taken])
+            return taken
+
+        return told
+
     with monkeypatch.context() as patch:
+        patch.setattr(Claims, "start", begun)
+        patch.setattr(Claims, "step", claimed)
+        patch.setattr(Claims, "fail", failed)
+        patch.setattr(MeanTest, "letter", lettered(MeanTest))
+        patch.setattr(BetTest, "letter", lettered(BetTest))
         patch.setattr(SparseVector, "start", began)
         patch.setattr(SparseVector, "step", stepped)
         patch.setattr(GaussianGuard, "step", blurred)
@@ -127,19 +233,36 @@ def recorded(monkeypatch: pytest.MonkeyPatch, places: tuple[float, ...] = (0.0,)
         yield run
 
 
+def explored(
+    monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], places: tuple[float, ...]
+) -> tuple[Run, object]:
+    """Check that a run is the same whatever the letters of claims that are not certain; return it, and its result."""
+    first, expected, chance, runs = Run(), None, 0.0, 0
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        letters = waiting.pop()
+        with recorded(monkeypatch, places, letters) as run:
+            result = work()
+        if not runs:
+            first, expected = run, result
+        assert result == expected
+        chance, runs = chance + run.chance, runs + 1
+        assert runs <= RUNS
+        for place in range(len(letters), len(run.letters)):
+            waiting += [(*run.letters[:place], other) for other in run.others[place]]
+    assert chance + 1e-8 * first.noisy < UNLIKELY
+    return first, expected
+
+
 def holds(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], mixed: bool = True) -> Run:
     """Check that a run is the same, whatever the noise, but for an unlikely event; return what its guards did.
 
     Noise of several answers is at the same end for all, and, unless they are never compared, at alternating ones.
     """
-    with recorded(monkeypatch) as run:
-        expected = work()
-    assert run.chance + 1e-8 * run.noisy < UNLIKELY
+    run, expected = explored(monkeypatch, work, (0.0,))
     alternating = [(1.0, -1.0), (-1.0, 1.0)] if mixed and run.noisy > 1 else []
     for places in [(1.0,), (-1.0,), *alternating] if run.noisy else []:
-        with recorded(monkeypatch, places) as again:
-            assert work() == expected
-        assert again.chance < UNLIKELY
+        assert explored(monkeypatch, work, places)[1] == expected
     return run
 
 
@@ -213,6 +336,58 @@ def test_a_lucky_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with recorded(monkeypatch) as run:  # an independent count, by the continuous law
         asked(0.58)()
     assert run.chance == pytest.approx((4 * np.exp(-10) - np.exp(-20)) / 6, rel=1e-6)
+
+
+def test_the_letters_that_a_claim_may_have() -> None:
+    """Against the continuous law of a difference of Laplace numbers, of which one has twice the other's scale."""
+    scales = (2.0**-8, 2.0**-7)
+
+    def other(steps: float) -> float:
+        x = steps / 1000 / scales[0]
+        return float(4 * np.exp(-x / 2) - np.exp(-x)) / 6
+
+    for value, lo, hi, letters, chances in (
+        (500, 480, 505, ["confirmed", "below", "above"], []),
+        (500, 300, 505, ["confirmed", "above"], [200]),
+        (500, 300, 700, ["confirmed"], [200, 200]),
+        (500, 200, 300, ["above"], [200]),
+        (500, 480, 495, ["above", "confirmed", "below"], []),
+        (500, 200, 495, ["above", "confirmed"], [300]),
+        (500, 505, 1000, ["below", "confirmed"], []),
+        (500, 0, 1000, ["confirmed"], []),
+    ):
+        claim = MeanTest(1000, value, ones(1000))
+        found, rest = verdicts(lambda k, m: claim.letter(lo, hi, -3.0, scales, (0, k, m)), scales, 1e-6)  # noqa: B023
+        assert (found, rest) == (letters, pytest.approx(sum(map(other, chances)), rel=1e-4))
+
+
+def test_a_lucky_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values at the edge of the first claim, whose letter may be another; and a cell that is shown."""
+
+    def asked(right: int, shown: bool = False) -> Callable[[], object]:
+        def work() -> object:
+            guard = Thresholdout(np.arange(1000.0), queries=5)
+            answer = guard.ask(0.5, np.arange(1000) < right, binary=True)
+            return (answer.source, answer.value) if shown else answer.source
+
+        return work
+
+    with recorded(monkeypatch) as run:
+        edge = next(right for right in range(500, 700) if asked(right)() == "holdout")
+    assert run.letters
+    for right in (500, 1000 - 2 * (edge - 500), 2 * edge - 500):
+        holds(monkeypatch, asked(right))
+    for right in (edge - 1, edge, edge + 1):
+        with pytest.raises(AssertionError):
+            holds(monkeypatch, asked(right))
+    for right in range(edge + 20, 700):
+        with recorded(monkeypatch) as run:
+            asked(right)()
+        if run.letters:  # of a later claim
+            break
+    holds(monkeypatch, asked(right))
+    with pytest.raises(AssertionError):
+        holds(monkeypatch, asked(right, shown=True))
 
 
 @pytest.mark.parametrize("test", DOCUMENTED, ids=lambda test: test.name)

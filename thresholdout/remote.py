@@ -166,6 +166,16 @@ class RemoteGuard(Elsewhere, Thresholdout):
         return cast(Literal["budget", "queries"] | None, self._handle.call("exhausted"))
 
     @property
+    def risk_left(self) -> float | None:
+        """What is left of the probability of error; see `Thresholdout.risk_left`."""
+        return cast(float | None, self._handle.call("risk_left"))
+
+    @property
+    def told(self) -> float | None:
+        """What the answers so far can have told, in nats; see `Thresholdout.told`."""
+        return cast(float | None, self._handle.call("told"))
+
+    @property
     def remaining(self) -> int | None:
         """Answers from the holdout that are left."""
         return cast(int | None, self._handle.call("remaining"))

@@ -29,6 +29,8 @@ N: Final = 20_000
 ALGORITHM_1: Final = ThresholdoutParameters(threshold=0.1, noise_scale=0.003, budget=4, queries=50)
 GAUSSIAN: Final = GaussianParameters(0.01, queries=50)
 LADDER: Final = LadderParameters(queries=50)
+DECLARED: Final[dict[str, Any]] = {"queries": 1000, "budget": 10}
+"""Beside parameters, which have limits of their own."""
 
 
 def part(share: float) -> Any:
@@ -41,15 +43,15 @@ def records() -> tuple[Any, Any]:
 
 
 def algorithm_1(ledger: Ledger | Path | str) -> Thresholdout:
-    return Thresholdout(records(), mechanism=ALGORITHM_1, ledger=ledger)
+    return Thresholdout(records(), **DECLARED, mechanism=ALGORITHM_1, ledger=ledger)
 
 
 def gaussian(ledger: Ledger | Path | str) -> Thresholdout:
-    return Thresholdout(records(), mechanism=GAUSSIAN, ledger=ledger, owner="Zoë")
+    return Thresholdout(records(), **DECLARED, mechanism=GAUSSIAN, ledger=ledger, owner="Zoë")
 
 
 def ladder(ledger: Ledger | Path | str) -> Thresholdout:
-    return Thresholdout(records(), mechanism=LADDER, ledger=ledger)
+    return Thresholdout(records(), **DECLARED, mechanism=LADDER, ledger=ledger)
 
 
 def kfold(ledger: Ledger | Path | str) -> KFoldGuard:
@@ -59,7 +61,9 @@ def kfold(ledger: Ledger | Path | str) -> KFoldGuard:
 
 def labelled(ledger: Ledger | Path | str) -> PredictionGuard:
     rows = pd.DataFrame({"id": range(4000), "label": [0, 1] * 2000})
-    return PredictionGuard.create(ledger, rows[:2000], rows[2000:], label="label", queries=50, mechanism=GAUSSIAN)
+    return PredictionGuard.create(
+        ledger, rows[:2000], rows[2000:], label="label", queries=50, budget=10, mechanism=GAUSSIAN
+    )
 
 
 def use(guard: Thresholdout) -> None:

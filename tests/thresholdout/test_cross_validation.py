@@ -34,7 +34,8 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
-from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
+from thresholdout import BudgetExhausted, SeededNoise, Thresholdout, plan
+from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, PlanError
 from thresholdout.folds import fold_model, make_folds
@@ -102,8 +103,11 @@ def test_certificates_rest_on_the_inflation_alone() -> None:
     others = guard.certificate.routes.loc[["posterior", "max-information"], "tolerance"]
     assert (others >= 1.0).all()
     assert guard.dependence.variance_inflation() == pytest.approx(3.0, rel=1e-9)
-    single = Thresholdout(np.arange(599.0), queries=10, budget=4, mechanism="thresholdout")
-    assert guard.certificate.tolerance == pytest.approx(single.certificate.tolerance, rel=0.02)
+    single = plan(n=599, queries=10, budget=4).thresholdout
+    assert single is not None
+    assert guard.certificate.tolerance == pytest.approx(
+        certify_parameters(Independent(599), single, 0.95).tolerance, rel=0.02
+    )
     ladder = make(mechanism="ladder", queries=10)
     assert ladder.certificate.route == "ladder"
     assert ladder.score(GaussianNB()).about == "best"

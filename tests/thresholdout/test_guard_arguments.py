@@ -91,7 +91,7 @@ def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> Non
         with pytest.raises(InputError, match=f"{missing}: None; expected: a number"):
             make(dependence=model, **{missing: None})
     for mechanism in ("guess-and-check", ClaimsParameters()):
-        with pytest.raises(InputError, match="mechanism: .*of which no deviation of a mean can be bounded"):
+        with pytest.raises(InputError, match=r"mechanism: .*of which no deviation of a mean can be bounded"):
             make(dependence=model, mechanism=mechanism)
     assert make(dependence=model, mechanism="thresholdout").parameters == planned.parameters
     with pytest.raises(InputError, match="at_most"):

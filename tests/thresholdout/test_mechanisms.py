@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from thresholdout.mechanisms import (
     GaussianParameters,
     GuessAndCheck,
     GuessAndCheckParameters,
+    Known,
     Ladder,
     LadderParameters,
     Mechanism,
@@ -28,6 +30,7 @@ from thresholdout.mechanisms import (
     SplittingParameters,
     ThresholdoutParameters,
 )
+from thresholdout.mechanisms.claims.score import first_window, search
 from thresholdout.noise import SeededNoise
 
 N = 400
@@ -166,3 +169,32 @@ def test_what_the_base_promises(make: Callable[[], AnyMechanism]) -> None:
     assert mechanism.epsilon(N) > 0
     assert 0.0 <= mechanism.noise_slack(N) < 1e-9
     assert mechanism.name
+
+
+@pytest.mark.parametrize("pad", [None, 3])
+def test_a_search_ends_whatever_the_letters_say(pad: int | None) -> None:
+    """With noise the last claim is the whole range, which needs no test; it would go on for ever otherwise."""
+    letters = []
+
+    def contradict(lo: int, hi: int, log_level: float) -> Literal["above", "below"]:
+        letters.append("above" if len(letters) % 2 else "below")
+        assert len(letters) < 100
+        return letters[-1]  # type: ignore[return-value]
+
+    found = search(first_window(500.0, 10.0, 1000, 0, None), 1000, math.log(0.05), contradict, pad)
+    assert found.letters == len(letters)
+    assert found.log_risk < math.log(0.05)
+    if pad is not None:
+        assert (found.lo, found.hi) == (0, 1000)
+
+
+def test_noise_does_not_refute_an_end_of_the_range() -> None:
+    """No truth is below 0: a first claim from 0 on fails when the value is above it, and never on the other side."""
+    for ones, train in ((0, 0.0), (N, 1.0)):
+        for seed in range(50):
+            mechanism, noise = Claims(ClaimsParameters(), N), SeededNoise(seed)
+            values = mechanism.read(np.arange(N) < ones, N, (0.0, 1.0), "values", Known(binary=True))
+            _, outcome = mechanism.step(mechanism.start(noise), train, values, noise)
+            assert outcome.source == "train"
+            assert outcome.interval is not None
+            assert outcome.interval[ones > 0] == train

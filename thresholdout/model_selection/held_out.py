@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from thresholdout.guard import Thresholdout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thresholdout.answer import Answer
     from thresholdout.model_selection.search import GuardedSearchCV
 
 __all__ = ["HeldOut"]
@@ -78,14 +79,17 @@ class HeldOut:
             )
 
         try:
-            guard = make(mechanism="thresholdout")
+            return make(mechanism="thresholdout")
         except PlanError:
-            guard = make(threshold=0.5, noise_scale=0.01)
-        if guard.certificate.tolerance >= 1.0:
+            return make(threshold=0.5, noise_scale=0.01)
+
+    def warn_of_nothing(self, answers: Sequence[Answer | None]) -> None:
+        """Say so when no answer says anything: every interval is the whole range."""
+        told = [answer for answer in answers if answer is not None]
+        if told and all(low <= a.lower and high >= a.upper for a in told for low, high in [a.interval]):
             warnings.warn(
-                f"what was held out, {guard.n} records, is too small to certify anything about {questions} questions; "
-                "half-widths are the whole range",
+                f"what was held out, {len(self._held[1])} records, is too small to certify anything about "
+                f"{len(told)} questions; intervals are the whole range",
                 UserWarning,
                 stacklevel=3,
             )
-        return guard

@@ -238,6 +238,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return guard.score(model, known(scoring.metric, value), cv=value, key=key)
 
         self._ask_all(guard, order, models, ask, values, scoring, policy)
+        if part is not None:
+            part.warn_of_nothing(self.answers_)
         self._finish(guard, dict(search.cv_results_), scoring)
         return self
 

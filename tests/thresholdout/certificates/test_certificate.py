@@ -16,7 +16,7 @@ from thresholdout.certificates import any_mechanism, certificate, gaussian_route
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.looks import with_looks
 from thresholdout.certificates.route import ConstantWidth, Route
-from thresholdout.mechanisms import GaussianParameters, SplittingParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters
 
 GUARD = {"threshold": 0.03, "noise_scale": 2e-4, "budget": 10, "queries": 1000, "grid": 1 / 32}
 
@@ -231,3 +231,15 @@ def test_other_looks_never_make_an_unproved_route_the_certificate() -> None:
     for route in INELIGIBLE:
         forged = replace(before, compared=(route, *before.compared), chosen=route)
         assert with_looks(forged, model, guard, BlackBox(0.01)).chosen is None
+
+
+def test_a_certificate_of_claims_says_that_each_answer_states_its_interval() -> None:
+    """Its tolerance is that of an answer about which nothing is known, also where first claims are limited."""
+    certificate = certify_parameters(Independent(1000), ClaimsParameters(at_most=0.05))
+    assert certificate.states_intervals
+    assert (certificate.route, certificate.tolerance, certificate.half_width(3, 1, "holdout")) == ("claims", 1.0, 1.0)
+    assert "each answer's own interval contains the truth, for all answers at once" in certificate.statement
+    assert "which any answer in the range is" not in certificate.statement
+    assert "±" not in repr(certificate)
+    chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=1000)
+    assert certify_parameters(chain, ClaimsParameters()).route == "none"  # made for independent records
