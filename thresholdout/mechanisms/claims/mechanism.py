@@ -118,10 +118,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
             nonlocal claim, edge
             letter = claim.letter(lo, hi, log_level, scales, (edge, *self._tests(state.exponent, noise)))
             if letter != "confirmed":
-                edge, claim = _edge(state.exponent, noise), claim.wider()
+                edge, claim = _edge(state.exponent, noise), claim.wider() if letter == "wide" else claim
             return letter
 
-        found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales))
+        found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales), claim.others)
         low, high = self._rounded(*claim.interval(found.lo, found.hi, found.log_level, scales))
         after = ClaimsState(
             found.log_risk,

@@ -111,7 +111,12 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
 
 
 def search(
-    window: Window, steps: int, log_risk: float, ask: Callable[[int, int, float], Letter], pad: int | None
+    window: Window,
+    steps: int,
+    log_risk: float,
+    ask: Callable[[int, int, float], Letter],
+    pad: int | None,
+    others: int = 2,
 ) -> Found:
     """Make claims until one is confirmed.
 
@@ -127,6 +132,9 @@ def search(
         Tests a claim with edges lo and hi at the logarithm of a level.
     pad : int or None
         How far beyond an edge the value may be after all, in steps; ``None`` where directions are exact.
+    others : int
+        Letters besides *confirmed* and *raised*: 2, or 3 where a test can say *wide*, that the value is inside and the
+        claim too narrow for its other values; the same claim is then made again.
 
     Returns
     -------
@@ -155,8 +163,11 @@ def search(
             bottom, top, cutting = lo, hi, True
         else:
             one_way = exact and (lo <= bottom or hi >= top)
-            risk += math.log(share) - (0.0 if one_way else math.log(2.0)) - _ROUNDING
+            risk += math.log(share) - (0.0 if one_way else math.log(others)) - _ROUNDING
             letters += 1
+            if letter == "wide":
+                share = _AGAIN
+                continue
             if letter == "above":
                 top = top if hi < top else steps  # beyond what noise has said before
                 bottom = max(bottom, hi + 1 - (pad or 0))
