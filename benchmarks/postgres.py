@@ -36,7 +36,7 @@ def guard_of(process: int, one: bool) -> str:
 
 def ask(one: bool) -> Work:
     def connect(address: str, process: int) -> Callable[[], None]:
-        ledger = SQLLedger(address)
+        ledger = SQLLedger(address, key=postgres_server.KEY)
         guard = guard_of(process, one)
         ledger.create(guard, {}, STATE)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.ledgers.guards import FOLDER, GUARDS, answered, opened, written
+from tests.ledgers.guards import FOLDER, GUARDS, KEY, answered, opened, written
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout.ledger import export_history, move, open_ledger, transfer
 
@@ -54,7 +54,7 @@ def dump(file: Path) -> dict[str, Any]:
     server = Server()
     try:
         server.run("CREATE DATABASE kept")
-        with open_ledger(server.address("kept")) as ledger:
+        with open_ledger(server.address("kept"), key=KEY) as ledger:
             use(guard_in(ledger))
             expected = written(ledger)
             file.write_text(server.dump("kept"))

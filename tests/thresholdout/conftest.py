@@ -20,3 +20,20 @@ def server() -> Iterator[Server]:
     server = postgres_server.Server()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def server_key(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Put the key of a server's ledgers into the environment, as an administrator does it."""
+    from tests.thresholdout.ledger.postgres_server import KEY
+    from thresholdout.ledger.cipher import KEY_VARIABLE
+
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    return KEY
+
+
+@pytest.fixture(autouse=True)
+def _key_of_servers(request: pytest.FixtureRequest) -> None:
+    """Give it to all tests with a server; those that get the server by name have to ask for the key too."""
+    if "server" in request.fixturenames:
+        request.getfixturevalue("server_key")

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "guard.db")
+    request.getfixturevalue("server_key")
     return str(request.getfixturevalue("server").new_database())
 
 

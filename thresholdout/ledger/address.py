@@ -13,10 +13,15 @@ from thresholdout.ledger.database import Database
 __all__ = ["connect"]
 
 _EXPECTED = "a file, or an address like sqlite:///guard.db or postgresql://user@host/database"
+_WANTED = (
+    "a key, to seal the secrets with before they leave: make one with `thresholdout key guard.key`, or "
+    "make_key_file('guard.key'), and set THRESHOLDOUT_KEY_FILE=guard.key, or call "
+    "open_ledger(address, key_file='guard.key')"
+)
 _POSTGRES = ("postgresql://", "postgres://", "postgresql+psycopg://")
 
 
-def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float) -> Database:
+def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float, sealed: bool) -> Database:
     """Open the database that a ledger is in, or make it.
 
     Parameters
@@ -27,13 +32,17 @@ def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float) 
         Refuse to make a new one.
     timeout : float
         Seconds to wait for others.
+    sealed : bool
+        Whether there is a key to seal the secrets with. A server gets no secret as it is: its log keeps what it is told
+        (``log_min_duration_statement``), and so do its copies and archives, and others read them.
 
     Raises
     ------
     ThresholdoutError
         The library that the database needs is missing.
     InputError
-        The address of another kind of database; never shown, since it may hold a password.
+        The address of another kind of database, or of a server when there is no key. The address is never shown, since
+        it may hold a password.
     LedgerUnusable
         It is not a ledger, or can't be read and written.
     """
@@ -41,6 +50,8 @@ def connect(where: str | os.PathLike[str], *, must_exist: bool, timeout: float) 
     if not isinstance(path, str):
         raise InputTypeError("ledger", f"a {type(path).__name__}", "a path that is a string")
     if path.startswith(_POSTGRES):
+        if not sealed:
+            raise InputError("key", "none, for a ledger on a server, which writes what it is told into logs", _WANTED)
         from thresholdout.ledger.postgres import PostgresServer
 
         _, _, rest = path.partition("://")

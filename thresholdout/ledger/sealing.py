@@ -5,8 +5,9 @@ number of questions asked and the head of the history. So a value that is put el
 time, does not open; nor does a state beside a history that was changed. What this can't see is a ledger that is put
 back as a whole, with its history: for that, keep the head elsewhere, and `verify` it.
 
-A ledger that is not sealed keeps its secrets as they are. A text that would look sealed gets a prefix there, so that a
-process which has the ledger open while another one seals it does not take what is sealed for a secret.
+A ledger on a server is always sealed. A file that is not keeps its secrets as they are. A text that would look sealed
+gets a prefix there, so that a process which has the ledger open while another one seals it does not take what is sealed
+for a secret.
 """
 
 from __future__ import annotations
@@ -145,6 +146,8 @@ def open_seal(database: Database, key: Key | None) -> Seal:
         The ledger is sealed, and there is no key or another one.
     LedgerMismatch
         The ledger is not sealed, and a key was given for it.
+    LedgerDamaged
+        It is on a server, where every ledger is sealed, and is not.
 
     Warns
     -----
@@ -160,6 +163,13 @@ def open_seal(database: Database, key: Key | None) -> Seal:
         setting = _seal_if_empty(database, key)
     if setting is not None:
         return _fitting(location, setting, key)
+    if database.on_server:
+        raise LedgerDamaged(
+            location,
+            None,
+            "it holds guards but not the mark of its key, which every ledger on a server has: it was changed, and its "
+            "holdouts should not be used again",
+        )
     if key is not None and key.given:
         raise LedgerMismatch(
             location, "it is not sealed, and a key was given; run `thresholdout seal` on it first, or give no key"
@@ -232,10 +242,12 @@ def seal(
     found = Key.find(key, key_file)
     if found is None:
         raise InputError("key", "none", "a key; make one with `thresholdout key FILE` and give it as key_file=")
-    with _database(where) as database:
+    with _database(where, found) as database:
         with database.reading() as cursor:
             setting = _setting(database, cursor)
-        if setting is None:
+        if database.on_server:
+            open_seal(database, found)  # it was sealed from the start
+        elif setting is None:
             _rewrite(database, Seal(database.location, None), Seal(database.location, found.cipher()))
         else:
             _fitting(database.location, setting, found)
@@ -284,7 +296,7 @@ def rekey(
     if (new_key is None) == (new_key_file is None):
         raise InputError("new_key", "none" if new_key is None else "a key beside a new_key_file", "one of the two")
     new, old = Key.find(new_key, new_key_file), Key.find(key, key_file)
-    with _database(where) as database:
+    with _database(where, old) as database:
         with database.reading() as cursor:
             setting = _setting(database, cursor)
         if setting is None:
@@ -330,10 +342,10 @@ def _setting(database: Database, cursor: Cursor) -> str | None:
 
 
 @contextmanager
-def _database(where: str | os.PathLike[str]) -> Iterator[Database]:
+def _database(where: str | os.PathLike[str], key: Key | None) -> Iterator[Database]:
     from thresholdout.ledger.address import connect
 
-    database = connect(where, must_exist=True, timeout=TIMEOUT)
+    database = connect(where, must_exist=True, timeout=TIMEOUT, sealed=key is not None)
     try:
         yield database
     finally:

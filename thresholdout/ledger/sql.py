@@ -98,17 +98,18 @@ class SQLLedger(Ledger):
         Refuse to make a new file.
     key : str, optional
         Key that seals the secrets: 32 bytes as url-safe base64. A new ledger is sealed if there is a key; one that is
-        sealed opens with its key only.
+        sealed opens with its key only. A ledger on a server always is, since servers write what they are told into
+        logs that others read.
     key_file : str or path, optional
         A file with the key, which nobody else can read. Without either, the environment variables
         ``THRESHOLDOUT_KEY`` and ``THRESHOLDOUT_KEY_FILE`` are asked.
     timeout : float, default 30
-        Seconds to wait while another process holds the file.
+        Seconds to wait while another process holds the file, or the guard.
 
     Raises
     ------
     InputError
-        An address of another kind of database.
+        An address of another kind of database, or of a server when there is no key.
     LedgerSealed, LedgerMismatch
         The ledger is sealed and the key is missing or another one; or a key was given, and it is not sealed.
     LedgerUnusable
@@ -123,7 +124,9 @@ class SQLLedger(Ledger):
     that. Without a key, whoever reads the file knows the noisy threshold and the documents.
 
     Threads that ask one ledger share commits: while one waits for the disk, the others queue up, and go
-    together in the next transaction.
+    together in the next transaction. Processes that ask the same file get it in turn; while some wait there is a
+    ``-queue`` file beside the others, which can be removed at any time. On a server only those wait for each other who
+    ask the same guard. Readers wait for nobody.
 
     A process that is forked off may go on using the ledger. It must not be forked by the mechanism in the
     middle of a question.
@@ -156,7 +159,7 @@ class SQLLedger(Ledger):
         key_file: str | os.PathLike[str] | None = None,
     ) -> None:
         found = Key.find(key, key_file)
-        self._database = connect(where, must_exist=must_exist, timeout=timeout)
+        self._database = connect(where, must_exist=must_exist, timeout=timeout, sealed=found is not None)
         try:
             self._sealing = open_seal(self._database, found)
         except BaseException:

@@ -27,7 +27,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["best_bet", "bet_lower", "bet_radius", "bet_size", "log_wealth"]
+__all__ = ["best_bet", "bet_lower", "bet_size", "log_wealth"]
 
 _BOLD: Final = 0.75  # of the largest bet
 _SLACK: Final = 1e-9
@@ -123,24 +123,7 @@ def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> floa
     return low
 
 
-def bet_radius(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> float:
-    """Return how far below `mean` the limit of a good bet is expected for values of this mean and variance.
-
-    To place a claim, not for a guarantee: ``ln(1/d) = n (l r - l^2 v/2)`` solved for r, where the variance that is
-    seen exceeds v by two thirds of the standard deviation that it can have, for values near the mean but for a few.
-
-    Examples
-    --------
-    >>> round(bet_radius(0.51, 0.0125, 1000, -4.38), 4)
-    0.011
-    """
-    bet = bet_size(mean, variance, n, log_level, most)
-    farthest = max(mean, 1.0 - mean)
-    seen = variance * (1.0 + farthest / math.sqrt(n * variance) / 1.5)
-    return -log_level / n / bet + 0.5 * bet * seen
-
-
-def best_bet(mean: float, variance: float, n: int, log_level: float) -> tuple[float, float]:
+def best_bet(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> tuple[float, float]:
     r"""Return a bet against means of at most `mean`, and how far above it a mean has to be for the bet to win.
 
     To place a claim, not for a guarantee. The values are taken to be 0, 1 or `mean`, the boldest law with this
@@ -160,6 +143,8 @@ def best_bet(mean: float, variance: float, n: int, log_level: float) -> tuple[fl
         Number of records.
     log_level : float
         Natural logarithm of the level, negative.
+    most : float
+        Bets are at most this: bold ones lose much where the variance is larger than v.
 
     Returns
     -------
@@ -180,7 +165,7 @@ def best_bet(mean: float, variance: float, n: int, log_level: float) -> tuple[fl
         return (needed - variance * (up + down)) / (mean * up - rest * down)
 
     # golden section on ln l, around the bet that is the best one for small l
-    top = math.log(_BOLDEST / mean)
+    top = math.log(min(_BOLDEST / mean, most))
     middle = min(0.5 * math.log(2.0 * needed / variance), top)
     low, high = min(middle, top) - 1.5, min(middle + 0.5, top)
     inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)

@@ -97,23 +97,24 @@ ALTER TABLE ONLY thresholdout.guards ALTER COLUMN id SET DEFAULT nextval('thresh
 
 
 
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'c2775dc07aa469a5c75b25d7b346d2d707980d476fedda9edf5f360447c11c1c');
-INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', '3921ac0a24f4fde3232ade6a257efe53e8e2d331395f07085c019476bde51ea1');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/content', 'sealed:1:euVlCam5jahBYCTdPhx39Nd34QmLJzqhiU8OA3e2U6MoaZ2N1a8Eenr+OE/RN7Dq1nfjyOFVo1aAaX8vHXgXxMLochQftJN5N9F96gRq4+Zvib4h2MGvO5vbpgw=');
+INSERT INTO thresholdout.documents VALUES (1, 'holdout/order', 'sealed:1:Uy6G6tsM1+L3DHyFD/3SXYuopp9COFP0ZbLjT9OJcEekwaEJ/8++Ii91FQV3Ch9/Npa9f7tziw5yVGwTyjKXWMxilDhXfB28w5ib1Tsxd/WNP+J9dURgg9PeQuI=');
 
 
 
-INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.332692228708096, 0.667307771291904, 'train', 4, 0, 1, NULL, NULL, '', '', 'cb2857ada305ae86f4417894c0e809f18bba8cf9fca688db34ef5573a94c6e84');
-INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.2597143357613483, 0.09240656446944431, 0.4270221070532523, 'holdout', 3, 0, 1, NULL, NULL, '', '', 'ebb223d8f809d56b332cacbf5a355f0313dbba88f62acfa5062ab20f4ba76a0f');
-INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7466598495880383, 0.5793520782961343, 0.9139676208799423, 'holdout', 2, 0, 1, NULL, NULL, '', '', 'f54ff7fc4ea1d9a6d81e583edf10b7d50c966d0c50abba9617dd0f80aca3206d');
+INSERT INTO thresholdout.entries VALUES (1, 1, 'a', 'both agree', 0.5, 0.5, 0.332692228708096, 0.667307771291904, 'train', 4, 0, 1, NULL, NULL, '', '', '15c7bbab49a4cb2b4e4d4b9be78613dc723da9be59c092b2494559367f7afd38');
+INSERT INTO thresholdout.entries VALUES (1, 2, 'b', 'größer', 1, 0.24598761556225313, 0.07867984427034916, 0.4132953868541571, 'holdout', 3, 0, 1, NULL, NULL, '', '', 'fe49a300348b6bb26470984e03fc8bfdba360c5709ee9b2c1fcc95ab1cc6fd2e');
+INSERT INTO thresholdout.entries VALUES (1, 3, 'c', '=1+1', 0, 0.7671171786671049, 0.5998094073752009, 0.9344249499590089, 'holdout', 2, 0, 1, NULL, NULL, '', '', '2e4925a2e3e8e070d8a32815791ba6b256a9e625f1fee73d22736134aeb4c1d4');
 
 
 
-INSERT INTO thresholdout.guards VALUES (1, 'd0f6ad60f1c8650eccfa78d9dcbf3bc3', '', 'f82b65537eb26d635f128ec001fd5965c450c6fba9ced057878cc4d392c9942f', 'thresholdout/1 56088938850728 2 3', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, 'f54ff7fc4ea1d9a6d81e583edf10b7d50c966d0c50abba9617dd0f80aca3206d', NULL);
+INSERT INTO thresholdout.guards VALUES (1, 'f41232284935218625427b25a975dc43', '', '8bb7b65b79b12f757f42e2d6b30a83fca53512d816582a8e5a1ed891a40757f8', 'sealed:1:bsMvVYc2XSozE/QkDeOFASxndMTCpElCAXrYzArJe7Brotn1V2w/i+onlI1Eh49oACWbYdZa8UhdTYNmhQ==', '{"rules": 1, "declared": {"queries": 1000, "budget": 10, "confidence": 0.95, "threshold": null, "noise_scale": null, "grid": null, "mechanism": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}, "identically_distributed": false, "dependence": "305e30f7ffefd4b5129bd4f4dd7ee432e34372bcab70b3e4d214aa2751281f62", "for_release": true}, "chosen": {"mechanism": "thresholdout", "threshold": 0.1, "noise_scale": 0.003, "budget": 4, "queries": 50, "grid": null, "ratios": [1.0, 2.0, 4.0]}}', 3, '2e4925a2e3e8e070d8a32815791ba6b256a9e625f1fee73d22736134aeb4c1d4', NULL);
 
 
 
 INSERT INTO thresholdout.settings VALUES ('format', '1');
-INSERT INTO thresholdout.settings VALUES ('secret', 'c7391dc4a68b1c2de81396d2861a057462a5fb9eaa0ffb96f12246b7c77f3f85');
+INSERT INTO thresholdout.settings VALUES ('seal', 'sealed:1:RKntftk9qIZygMHBoYV2vKMEYO98p9RWA60LvkihCH/OHEt64nZppQ==');
+INSERT INTO thresholdout.settings VALUES ('secret', 'sealed:1:msg0JswhfyLfLzTaxiF0P3y/kb61EiBQP1QyXvWDw/G1gakoey6b6RxPfKSbziXXCJG9qKlTlvw3eL081n1jlTyYp9eJZ7mzByn+QLMoZzvqr+Ri1Jp285HX4/U=');
 
 
 

@@ -187,9 +187,14 @@ def test_sealing_and_changing_the_key(asked: Path, monkeypatch: pytest.MonkeyPat
         assert "chmod 600 a.key" in run("status", "new.db", code=1).output
 
 
-def test_everything_on_a_server(folder: Path, server: Server) -> None:
+def test_everything_on_a_server(folder: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     where = server.new_database()
     parts = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--queries", "100", "--budget", "2")
+    refused = run("create", where, *parts, code=1).output
+    assert "make one with `thresholdout key guard.key`" in refused
+    assert "set THRESHOLDOUT_KEY_FILE=guard.key" in refused
+    run("key", "guard.key")
+    monkeypatch.setenv(KEY_FILE_VARIABLE, "guard.key")
     assert "1500 independent records" in run("create", where, *parts).output
     run("ask", where, "overfitted.csv")
     assert "asked before" in run("ask", where, "overfitted.csv").output

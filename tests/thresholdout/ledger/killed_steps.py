@@ -21,6 +21,7 @@ import psycopg
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent, state_after
 from thresholdout.errors import LedgerRetired, LedgerSealed
 from thresholdout.ledger import SQLLedger
+from thresholdout.ledger.cipher import KEY_VARIABLE
 from thresholdout.ledger.sealing import rekey, seal
 from thresholdout.ledger.sqlite_file import SQLiteFile
 from thresholdout.ledger.transfer import move
@@ -95,17 +96,17 @@ def answers(ledger: SQLLedger) -> bool:
     return True
 
 
-def moves(folder: Path, last: int, server: str | None = None) -> tuple[bool, str]:
+def moves(folder: Path, last: int, server: str | None = None, key: str | None = None) -> tuple[bool, str]:
     """Kill a move; tell whether it was, and which ledger answered then."""
     source, target = folder / "guard.db", emptied(server) if server else folder / "target.db"
-    SQLLedger(target).close()
+    SQLLedger(target, key=key).close()
 
     def work() -> None:
-        with SQLLedger(source) as old, SQLLedger(target) as new:
+        with SQLLedger(source) as old, SQLLedger(target, key=key) as new:
             move(old, new, GUARD)
 
     was_killed = killed(work, last)
-    with SQLLedger(source) as old, SQLLedger(target) as new:
+    with SQLLedger(source) as old, SQLLedger(target, key=key) as new:
         live = [GUARD in ledger.guards() and ledger.retired(GUARD) is None for ledger in (old, new)]
         for ledger in (old, new):
             if GUARD in ledger.guards():
@@ -193,5 +194,6 @@ def main(kind: Callable[[Path, int], tuple[bool, str]], where: Path) -> None:
 if __name__ == "__main__":
     kinds: dict[str, Callable[[Path, int], tuple[bool, str]]] = {"moves": moves, "seals": seals, "rekeys": rekeys}
     if sys.argv[3:]:
-        kinds["moves"] = partial(moves, server=sys.argv[3])
+        key = os.environ.pop(KEY_VARIABLE)  # the server's, and not that of the files
+        kinds["moves"] = partial(moves, server=sys.argv[3], key=key)
     main(kinds[sys.argv[1]], Path(sys.argv[2]))

@@ -24,10 +24,13 @@ from typing import Any
 import psycopg
 
 from tests.system_packages import apt_get, privileged, works
+from thresholdout.ledger.cipher import new_key
 
 PROGRAMS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin")
 OWNERS = ("postgres", "nobody")
 USER = "guard"
+KEY = new_key()
+"""What the ledgers of the tests are sealed with on a server."""
 NO_CLUSTER = Path("/etc/postgresql-common/createcluster.d/thresholdout.conf")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.ledgers.guards import FOLDER, GUARDS, answered, opened, written
+from tests.ledgers.guards import FOLDER, GUARDS, KEY, answered, opened, written
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout import Thresholdout
 from thresholdout.errors import LedgerRetired, LedgerSealed
@@ -108,5 +108,5 @@ def test_an_export_is_read(number: str) -> None:
 def test_a_dump_of_a_server_goes_on(server: Server, number: str) -> None:
     address = server.new_database()
     server.run((FOLDER / number / "postgresql.sql").read_text(), address.split("/")[3].partition("?")[0])
-    with open_ledger(address, must_exist=True) as ledger:
+    with open_ledger(address, must_exist=True, key=KEY) as ledger:
         assert_goes_on(ledger, "algorithm-1", expected(number)["postgresql"])

@@ -57,6 +57,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SQLLedger
     if request.param == "postgresql":
         server: Server = request.getfixturevalue("server")
         where = server.emptied_database()
+        request.getfixturevalue("server_key")
     with SQLLedger(where, timeout=20) as ledger:
         yield ledger
 

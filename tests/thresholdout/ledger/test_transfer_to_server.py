@@ -60,12 +60,15 @@ def test_a_guard_moves_to_a_server_and_on(server: Server, tmp_path: Path) -> Non
         assert audit.retired(GUARD) is not None
 
 
-def test_sealing_and_changing_the_key(server: Server) -> None:
-    where = server.new_database()
+def test_changing_the_key(server: Server) -> None:
+    where, new = server.new_database(), new_key()
     fill(where)
-    with SQLLedger(where) as earlier:
+    assert seal(where)  # it is sealed already, and nothing of earlier rows is left
+    with pytest.raises(LedgerSealed, match="another key"):
         seal(where, key=KEY)
-        with pytest.raises(LedgerSealed):
+    with SQLLedger(where) as earlier:
+        rekey(where, new_key=new)
+        with pytest.raises(LedgerDamaged, match="open it again"):
             earlier.ask(GUARD, None, 0.5, "accuracy", Mechanism())
         with pytest.raises(LedgerSealed):
             earlier.create("other", {}, FIRST)
@@ -73,10 +76,6 @@ def test_sealing_and_changing_the_key(server: Server) -> None:
             earlier.put_document(GUARD, "more", SECRET)
     with pytest.raises(LedgerSealed):
         SQLLedger(where)
-    with SQLLedger(where, key=KEY) as ledger:
-        assert_whole(ledger)
-    new = new_key()
-    rekey(where, new_key=new, key=KEY)
     with SQLLedger(where, key=new) as ledger:
         assert_whole(ledger)
         rows = ledger._read("SELECT state FROM guards UNION ALL SELECT text FROM documents")
@@ -86,9 +85,21 @@ def test_sealing_and_changing_the_key(server: Server) -> None:
             ledger._unseal(ledger._read("SELECT state FROM guards")[0][0], GUARD, "state", "2", ledger.head(GUARD))
 
 
-def test_guards_made_while_a_ledger_is_sealed_are_sealed_or_refused(server: Server) -> None:
-    """Whoever makes guards without a key meanwhile is seen by the sealing, or sees it."""
+def test_a_server_s_ledger_without_the_mark_of_its_key_is_damaged(server: Server) -> None:
+    """Whoever takes it away, to have secrets read that are not sealed, or to have the next ones stored so."""
     where = server.new_database()
+    fill(where)
+    database = where.split("/")[3].partition("?")[0]
+    server.run("DELETE FROM thresholdout.settings WHERE name = 'seal'", database)
+    server.run("UPDATE thresholdout.guards SET state = 'forged'", database)
+    for use in (SQLLedger, seal):
+        with pytest.raises(LedgerDamaged, match="not the mark of its key"):
+            use(where)
+
+
+def test_guards_made_while_the_key_is_changed_are_sealed_with_it_or_refused(server: Server) -> None:
+    """Whoever makes guards with the old key meanwhile is seen by the change, or sees it."""
+    where, new = server.new_database(), new_key()
     fill(where)
     made: list[str] = []
     busy = threading.Event()
@@ -109,11 +120,11 @@ def test_guards_made_while_a_ledger_is_sealed_are_sealed_or_refused(server: Serv
     for thread in threads:
         thread.start()
     assert busy.wait(20)
-    seal(where, key=KEY)
+    rekey(where, new_key=new)
     for thread in threads:
         thread.join()
     assert 6 <= len(made) < 2000
-    with SQLLedger(where, key=KEY) as ledger:
+    with SQLLedger(where, key=new) as ledger:
         assert sorted(ledger.guards()) == sorted([GUARD, *made])
         for guard in made:
             assert ledger.state(guard) == FIRST

@@ -9,7 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from thresholdout.limits.bets import bet_lower, bet_radius, bet_size, log_wealth
+from thresholdout.limits.bets import best_bet, bet_lower, bet_size, log_wealth
 
 
 @pytest.mark.parametrize("level", [0.3, 0.05, 1e-3])
@@ -72,10 +72,24 @@ def test_a_bet_is_sharper_than_entropy_where_values_vary_little() -> None:
     values = np.repeat([0.5, 1.0, 0.0], [950, 35, 15])
     bet = bet_size(0.5, 0.0125, 1000, math.log(0.0125))
     limit = bet_lower(values, bet, math.log(0.0125))
-    assert values.mean() - limit < 1.05 * bet_radius(float(values.mean()), 0.0125, 1000, math.log(0.0125))
+    assert values.mean() - limit < 1.05 * best_bet(0.5, 0.0125, 1000, math.log(0.0125))[1]
     assert values.mean() - limit < 0.0125  # 0.046/2 by the empirical Bernstein inequality, 0.093/2 by entropy
 
 
 def test_bets_are_capped_by_what_noise_allows() -> None:
     assert bet_size(0.5, 0.01, 100, -50.0, most=0.3) == 0.3
-    assert bet_radius(0.5, 0.01, 100, -50.0, most=0.3) > bet_radius(0.5, 0.01, 100, -50.0)
+    bet, radius = best_bet(0.5, 0.01, 100, -50.0, most=0.3)
+    assert bet <= 0.3
+    assert radius > best_bet(0.5, 0.01, 100, -50.0)[1]
+
+
+@pytest.mark.parametrize(("n", "differ", "log_level"), [(1000, 0.03, -5.0), (1000, 0.03, -20.0), (10_000, 0.02, -13.8)])
+def test_the_best_bet_on_a_difference_needs_the_fewest_wins(n: int, differ: float, log_level: float) -> None:
+    """Wins and losses are n (d + g)/2 and n (d - g)/2: the smallest g at which some bet on a grid wins 1/level."""
+    grid = np.linspace(0.002, 0.98, 4000)  # of z in [-1, 1]: half a bet on (z + 1)/2
+    up, down = np.log1p(grid), np.log1p(-grid)
+    needed = (-log_level / n - 0.5 * differ * (up + down)) / (0.5 * (up - down))
+    bet, radius = best_bet(0.5, differ / 4.0, n, log_level)
+    assert 2.0 * radius == pytest.approx(float(needed.min()), rel=1e-4)  # the search ends near a bet
+    wins, losses = 0.5 * n * (differ + 2.0 * radius), 0.5 * n * (differ - 2.0 * radius)
+    assert wins * math.log1p(bet / 2) + losses * math.log1p(-bet / 2) == pytest.approx(-log_level)

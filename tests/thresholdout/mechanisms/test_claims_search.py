@@ -134,3 +134,30 @@ def test_intervals_are_about_the_values_as_they_were_given() -> None:
     whole = mechanism._claim(mechanism._forecast(state, 0.5, known)[0], 0.0, reading, noise)
     assert mechanism._rounded(0.5, 0.5) == (0.5 - record_rounding(n), 0.5 + record_rounding(n))
     assert whole.steps > 0
+
+
+def test_three_other_letters_share_what_is_set_aside() -> None:
+    """A claim that is too narrow is made again, and each of three letters leaves a third of the share."""
+    asked: list[tuple[int, int, float]] = []
+
+    def ask(lo: int, hi: int, log_level: float) -> Letter:
+        asked.append((lo, hi, log_level))
+        return "wide" if len(asked) == 1 else "confirmed"
+
+    window = Window(40, 60, 0.3, 5.0)
+    found = search(window, 100, math.log(0.1), ask, 1, 3)
+    assert asked[0][:2] == asked[1][:2] == (found.lo, found.hi)
+    assert math.exp(asked[0][2]) == pytest.approx(0.07, rel=1e-5)
+    assert math.exp(asked[1][2]) == pytest.approx(0.01 * 0.85, rel=1e-5)
+    assert found.letters == 1
+
+
+def test_a_mean_inside_of_a_claim_that_is_too_narrow_for_its_variance_is_said_so() -> None:
+    """Ten times the expected variance: both bets are lost though the mean is in the middle."""
+    values = np.repeat([0.0, 0.5, 1.0], [150, 700, 150])
+    claim = BetTest(1000, values, 0.0075)
+    assert claim.letter(495, 505, -4.0, (), (0, 0, 0)) == "wide"
+    assert claim.letter(515, 525, -4.0, (), (0, 0, 0)) == "below"
+    assert claim.letter(475, 485, -4.0, (), (0, 0, 0)) == "above"
+    wider = claim.wider().wider().wider().wider().wider()
+    assert wider.letter(495, 505, -4.0, (), (0, 0, 0)) == "confirmed"

@@ -136,9 +136,14 @@ class TestTheProgram:
         """The risk after any letters is what it was, and every level is all of it."""
 
         def generous(
-            window: Window, steps: int, log_risk: float, ask: Callable[[int, int, float], Letter], pad: int | None
+            window: Window,
+            steps: int,
+            log_risk: float,
+            ask: Callable[[int, int, float], Letter],
+            pad: int | None,
+            others: int,
         ) -> Found:
-            found = search(window, steps, log_risk, lambda lo, hi, _: ask(lo, hi, log_risk), pad)
+            found = search(window, steps, log_risk, lambda lo, hi, _: ask(lo, hi, log_risk), pad, others)
             return replace(found, log_level=log_risk, log_risk=log_risk)
 
         monkeypatch.setattr(mechanism, "search", generous)

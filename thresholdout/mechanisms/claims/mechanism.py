@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.limits.bets import bet_radius
+from thresholdout.limits.bets import best_bet
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import (
@@ -136,10 +136,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
             nonlocal claim, edge
             letter = claim.letter(lo, hi, log_level, scales, (edge, *self._tests(state.exponent, noise)))
             if letter != "confirmed":
-                edge, claim = _edge(state.exponent, noise), claim.wider()
+                edge, claim = _edge(state.exponent, noise), claim.wider() if letter == "wide" else claim
             return letter
 
-        found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales))
+        found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales), claim.others)
         low, high = self._rounded(*claim.interval(found.lo, found.hi, found.log_level, scales))
         after = replace(
             state,
@@ -273,7 +273,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
         if lo == hi:
             value, nats = lo / steps, cell_nats(lo, made, steps)
         else:
-            value, shift = made.mean, bet_radius(made.mean, variance, self._n, level)  # fixed before the records
+            value = made.mean
+            shift = best_bet(min(max(made.mean, 1e-6), 1.0 - 1e-6), variance, self._n, level)[
+                1
+            ]  # fixed before the records
             ends = round(interval[0] * steps), round(interval[1] * steps)
             nats = cell_nats(ends[0], made, steps, -shift) + cell_nats(ends[1], made, steps, shift)
         low, high = self._rounded(*interval)

@@ -121,7 +121,12 @@ def lowered(logarithm: float) -> float:
 
 
 def search(
-    window: Window, steps: int, log_risk: float, ask: Callable[[int, int, float], Letter], pad: int | None
+    window: Window,
+    steps: int,
+    log_risk: float,
+    ask: Callable[[int, int, float], Letter],
+    pad: int | None,
+    others: int = 2,
 ) -> Found:
     """Make claims until one is confirmed.
 
@@ -137,6 +142,9 @@ def search(
         Tests a claim with edges lo and hi at the logarithm of a level.
     pad : int or None
         How far beyond an edge the value may be after all, in steps; ``None`` where directions are exact.
+    others : int
+        Letters besides *confirmed* and *raised*: 2, or 3 where a test can say *wide*, that the value is inside and the
+        claim too narrow for its other values; the same claim is then made again.
 
     Returns
     -------
@@ -164,8 +172,11 @@ def search(
             bottom, top, cutting = lo, hi, True
         else:
             one_way = lo <= (bottom if exact else 0) or hi >= (top if exact else steps)
-            risk = lowered(risk + math.log(share) - (0.0 if one_way else math.log(2.0)))
+            risk = lowered(risk + math.log(share) - math.log(1 if one_way and others == 2 else others))
             letters += 1
+            if letter == "wide":
+                share = _AGAIN
+                continue
             if letter == "above":
                 top = top if hi < top else steps  # beyond what noise has said before
                 bottom = max(bottom, hi + 1 - (pad or 0))
