@@ -15,7 +15,6 @@ LAYERS = {
     "thresholdout.intervals": 1,
     "thresholdout.accounting": 2,
     "thresholdout.answer": 2,
-    "thresholdout.asking": 6,
     "thresholdout.limits": 2,
     "thresholdout.learning": 3,
     "thresholdout.auditing": 3,

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.typing import NDArray
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from tests.thresholdout.guards import N, data, make
@@ -81,7 +82,7 @@ def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> Non
     class Unknown(MovingWindow):
         inflation_methods = ("components",)
 
-        def effective_records(self) -> float | None:
+        def effective_records(self) -> float | None:  # type: ignore[override]
             return None
 
     model = Unknown(N, 1)
@@ -103,10 +104,10 @@ def test_a_question_that_would_be_answered_too_widely_is_refused_for_nothing() -
     guard = make(at_most=0.01)
     first = data(0)[0][0, 0]
 
-    def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def query(X: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.bool_]:
         if X[0, 0] == first:
             raise RuntimeError
-        return y == 1
+        return np.equal(y, 1)
 
     for _ in range(3):  # no interval about a mean near 1/2 is as short with 2,000 records
         with pytest.raises(BudgetExhausted, match="above at_most") as caught:
