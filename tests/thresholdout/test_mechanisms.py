@@ -180,7 +180,7 @@ def test_a_search_ends_whatever_the_letters_say(pad: int | None) -> None:
     def contradict(lo: int, hi: int, log_level: float) -> Literal["above", "below"]:
         letters.append("above" if len(letters) % 2 else "below")
         assert len(letters) < 100
-        return letters[-1]  # type: ignore[return-value]
+        return letters[-1]
 
     found = search(first_window(500.0, 10.0, 1000, 0, None), 1000, math.log(0.05), contradict, pad)
     assert found.letters == len(letters)
