@@ -161,3 +161,18 @@ def test_a_mean_inside_of_a_claim_that_is_too_narrow_for_its_variance_is_said_so
     assert claim.letter(475, 485, -4.0, (), (0, 0, 0)) == "above"
     wider = claim.wider().wider().wider().wider().wider()
     assert wider.letter(495, 505, -4.0, (), (0, 0, 0)) == "confirmed"
+
+
+def test_a_value_between_the_ends_of_a_declared_binary_question_changes_no_claim() -> None:
+    """It becomes a coin: what is claimed and how is decided before, and the count differs by at most the coins."""
+    mechanism, n = Claims(ClaimsParameters(noise=0.0), 200), 200
+    state = mechanism.start(SeededNoise(0))
+    whole = np.repeat([1.0, 0.0], [150, 50])
+    mixed = np.where(np.arange(n) % 10 == 0, 0.5, whole)
+    found = set()
+    for values in (whole, mixed):
+        for seed in range(20):
+            reading = mechanism.read(values, n, (0.0, 1.0), "values", Known(binary=True))
+            _, outcome = mechanism.step(state, 0.75, reading, SeededNoise(seed))
+            found.add((outcome.interval, outcome.risk))
+    assert len(found) == 1  # the first claim, confirmed whatever the coins are
