@@ -465,7 +465,7 @@ def test_the_demonstrations_scans(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_demonstrations_treat_exhaustion_as_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With a threshold that nothing meets, all scenes run out of budget; everything is still printed and drawn."""
+    """With a threshold that nothing meets, guards run out of budget; everything is still printed and drawn."""
     start = SparseVector.start
 
     def strict(self: SparseVector, noise: Any) -> Any:
@@ -478,5 +478,4 @@ def test_demonstrations_treat_exhaustion_as_a_result(monkeypatch: pytest.MonkeyP
     text = "\n".join(lines)
     assert "candidates without an answer: the guard had been used up  72 of 80" in text
     assert "nothing: the guard was used up" in text
-    assert re.search(r"groups = patients .* 5 +0 times", text)
     assert (tmp_path / "demo.png").exists()

@@ -41,7 +41,7 @@ __all__ = ["ask", "create", "history", "report", "status"]
 @click.option(
     "--mechanism",
     type=click.Choice([name for name in get_args(MechanismName) if name != "splitting"]),
-    help="How questions are answered; left out, the plan's. None of them answers from a part of the records, since "
+    help="How questions are answered; left out, by claims. None of them answers from a part of the records, since "
     "predictions come in by id.",
 )
 @click.option("--allow-equal-rows", is_flag=True, help="Equal rows in both parts are different records.")

@@ -424,7 +424,7 @@ class TestHeldOutByItself:
     def test_few_records_certify_nothing_and_say_so(self) -> None:
         with pytest.warns(UserWarning, match="too small to certify anything"):
             guarded = self.search().fit(X[:16], Y[:16] % 2)
-        assert {answer.interval for answer in guarded.answers_} == {(0.0, 1.0)}
+        assert all(answer.interval == (0.0, 1.0) for answer in guarded.answers_)
 
     def test_sample_weights_are_split_like_the_records(self) -> None:
         weights = np.linspace(0.1, 1.0, 1797)
@@ -446,7 +446,7 @@ class TestHeldOutByItself:
         search = GridSearchCV(make_pipeline(OneHotEncoder(), tree()), {"decisiontreeclassifier__max_depth": [1]}, cv=2)
         ledger = str(tmp_path / "guard.db")
         guarded = GuardedSearchCV(search, random_state=0, ledger=ledger)
-        with pytest.raises(InputError, match="ValueError on the holdout") as caught:
+        with pytest.raises(InputError, match="it failed on the holdout") as caught:
             guarded.fit(rows, labels)
         assert "patient" not in "".join(traceback.format_exception(caught.value))
         with open_ledger(ledger) as opened:
