@@ -183,9 +183,9 @@ class BetTest(Claim):
         ):
             return "confirmed"
         mean = float(self._values.mean())
-        if mean + (upper - edge) / UNITS > hi / self.steps:
+        if hi < self.steps and mean + (upper - edge) / UNITS > hi / self.steps:
             return "above"
-        return "below" if mean + (edge - lower) / UNITS < lo / self.steps else "wide"
+        return "below" if lo > 0 and mean + (edge - lower) / UNITS < lo / self.steps else "wide"
 
     def _place(self, lo: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the end of an interval with this edge, and the bet against it; 0 where nothing is claimed."""

@@ -163,7 +163,7 @@ def search(
             bottom, top, cutting = lo, hi, True
         else:
             one_way = exact and (lo <= bottom or hi >= top)
-            risk += math.log(share) - (0.0 if one_way else math.log(others)) - _ROUNDING
+            risk += math.log(share) - math.log(others - one_way) - _ROUNDING
             letters += 1
             if letter == "wide":
                 share = _AGAIN
