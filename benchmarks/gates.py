@@ -9,7 +9,8 @@ twice as many records, out of fold. What is compared:
 - *list*: the sign test at 0.05 / 100 for each proposal, as a Bonferroni list;
 - *cross-validation*: better by two standard deviations on the training part, the holdout is not looked at;
 - *gate*: `propose` with the sign test (records of one law), and with bets (any laws);
-- *milestones*: climb on cross-validation, certify the present model now and then.
+- *milestones*: climb on cross-validation, certify the present model now and then (the first column counts its
+  steps, the gain is the certified one).
 
 Two tables: what is kept, over climbs as they come; and false keeps where training values mislead (every proposal is
 worse by 0.1 of a step, or no better, and looks better by three steps in cross-validation).

@@ -8,6 +8,7 @@ be.
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 import time
@@ -373,11 +374,12 @@ def _has_ended(connection: psycopg.Connection[Any]) -> bool:
 
 def _undisturbed(connect: Callable[[], psycopg.Connection[Any]]) -> psycopg.Connection[Any]:
     """Connect where no signal handler runs, so that no interrupt leaves a connection that nobody knows of."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.get_ident() != threading.main_thread().ident:
         return connect()
     made: list[psycopg.Connection[Any]] = []
     failures: list[BaseException] = []
     end: dict[str, bool] = {}
+    done = threading.Lock()
 
     def work() -> None:
         try:
@@ -387,11 +389,13 @@ def _undisturbed(connect: Callable[[], psycopg.Connection[Any]]) -> psycopg.Conn
         if not end.setdefault("wanted", True):
             for connection in made:
                 connection.close()
+        done.release()
 
-    thread = threading.Thread(target=work, daemon=True)
+    done.acquire()
     try:
-        thread.start()
-        thread.join()
+        # A `threading.Thread` waits for its start with a condition, which an interrupt leaves in disorder.
+        _thread.start_new_thread(work, ())
+        done.acquire()
     except BaseException:
         if end.setdefault("wanted", False):
             for connection in made:

@@ -15,7 +15,7 @@ from tests import system_packages
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.contract import LedgerContract
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
-from tests.thresholdout.ledger.postgres_server import Server
+from tests.thresholdout.ledger.postgres_server import KEY, Server
 from thresholdout.errors import InputError, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.ledger import Ledger, SQLLedger, open_ledger
 from thresholdout.ledger.schema import FORMAT
@@ -171,14 +171,14 @@ def test_no_password_is_shown(
 )
 def test_addresses_that_cannot_be_read(address: str) -> None:
     with pytest.raises(InputError, match="ledger: an address that can't be read") as caught:
-        open_ledger(address)
+        open_ledger(address, key=KEY)
     assert "hun" not in str(caught.value)
 
 
 def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ThresholdoutError, match=r"need the library psycopg: pip install 'thresholdout\[postgres\]'"):
-        open_ledger("postgresql://guard@host/db")
+        open_ledger("postgresql://guard@host/db", key=KEY)
 
 
 # Durability

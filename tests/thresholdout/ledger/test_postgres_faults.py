@@ -254,7 +254,7 @@ def test_a_fork_in_the_middle_of_a_question_is_refused(server: Server) -> None:
     assert count == "2"
 
 
-def test_a_server_that_is_killed() -> None:
+def test_a_server_that_is_killed(server_key: str) -> None:
     """Three processes ask while the server loses all its processes at once, and comes back."""
     reason = postgres_server.missing()
     if reason is not None:

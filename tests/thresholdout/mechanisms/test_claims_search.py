@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
-from thresholdout.mechanisms.claims.interval import BetTest, Claim, Letter
+from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, Letter
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
 from thresholdout.noise import SeededNoise
 from thresholdout.queries import record_rounding
@@ -159,6 +159,9 @@ def test_a_mean_inside_of_a_claim_that_is_too_narrow_for_its_variance_is_said_so
     assert claim.letter(495, 505, -4.0, (), (0, 0, 0)) == "wide"
     assert claim.letter(515, 525, -4.0, (), (0, 0, 0)) == "below"
     assert claim.letter(475, 485, -4.0, (), (0, 0, 0)) == "above"
+    # no noise says that the mean is beyond an end of the range
+    assert claim.letter(500, 1000, -4.0, (), (0, UNITS, 0)) == "wide"
+    assert claim.letter(0, 500, -4.0, (), (0, 0, UNITS)) == "wide"
     wider = claim.wider().wider().wider().wider().wider()
     assert wider.letter(495, 505, -4.0, (), (0, 0, 0)) == "confirmed"
 
@@ -176,3 +179,15 @@ def test_a_value_between_the_ends_of_a_declared_binary_question_changes_no_claim
             _, outcome = mechanism.step(state, 0.75, reading, SeededNoise(seed))
             found.add((outcome.interval, outcome.risk))
     assert len(found) == 1  # the first claim, confirmed whatever the coins are
+
+
+def test_where_one_direction_is_impossible_the_other_letters_share_all() -> None:
+    """A claim up to the end of the range, by a test with three other letters and no noise: *above* can't be."""
+    levels: list[float] = []
+
+    def ask(lo: int, hi: int, log_level: float) -> Letter:
+        levels.append(math.exp(log_level))
+        return "wide" if len(levels) == 1 else "confirmed"
+
+    search(Window(40, 100, 0.3, 5.0), 100, math.log(0.1), ask, None, 3)
+    assert levels[1] == pytest.approx(0.1 * 0.15 * 0.85, rel=1e-5)

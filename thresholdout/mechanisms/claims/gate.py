@@ -2,9 +2,10 @@
 
 The claim is "the candidate is better than the incumbent by more than delta", tested at a level ``w = q R``. *Keep*
 leaves w, *reject* leaves ``R - w`` and claims nothing, and `RAISED` of R is set aside for a comparison that fails on
-the holdout. So a keep that was to be expected costs ``ln(1/q)``, a tenth of a nat, and not the logarithm of the number
-of proposals; how large q is, is decided by what cross-validation says of this candidate and said of earlier ones. A
-look that is not worth its price is not taken: the candidate is rejected, and nothing is spent.
+the holdout, and as much for one that is interrupted. So a keep that was to be expected costs ``ln(1/q)``, a tenth of a
+nat, and not the logarithm of the number of proposals; how large q is, is decided by what cross-validation says of this
+candidate and said of earlier ones. A look that is not worth its price is not taken: the candidate is rejected, and
+nothing is spent.
 
 PROOFS.md, "Comparisons and gates", has the proof that the probability of any false keep in a whole climb is at most
 beta. Everything here is a function of public numbers, except what a test is given of the holdout.
@@ -498,7 +499,7 @@ def last_look(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
 
 def _log_level(log_risk: float, share: float) -> float:
     """Return the logarithm of a share of what is not set aside for failures, rounded down."""
-    return log_risk + math.log(share) + math.log1p(-RAISED) - _ROUNDING + _ULPS * log_risk
+    return log_risk + math.log(share) + math.log1p(-2.0 * RAISED) - _ROUNDING + _ULPS * log_risk
 
 
 def _normal_tail(log_level: float) -> float:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
 from thresholdout.limits.bets import best_bet, bet_lower, bet_size, log_wealth
 from thresholdout.limits.noisy import (
@@ -92,11 +92,7 @@ class Claim(ABC):
     def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
         """Test a claim: secret numbers too."""
 
-    @abstractmethod
-    def stated(self, log_level: float) -> tuple[int, int, tuple[float, float]]:
-        """Return a cell in which the value is, in steps, and an interval with this level at both ends. Secret."""
-
-    def wider(self) -> Claim:
+    def wider(self) -> Self:
         """Return how claims are read and tested after one that was too narrow."""
         return self
 
@@ -201,9 +197,9 @@ class BetTest(Claim):
         ):
             return "confirmed"
         mean = float(self._values.mean())
-        if mean + (upper - edge) / UNITS > hi / self.steps:
+        if hi < self.steps and mean + (upper - edge) / UNITS > hi / self.steps:
             return "above"
-        return "below" if mean + (edge - lower) / UNITS < lo / self.steps else "wide"
+        return "below" if lo > 0 and mean + (edge - lower) / UNITS < lo / self.steps else "wide"
 
     def _place(self, lo: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the end of an interval with this edge, and the bet against it; 0 where nothing is claimed."""

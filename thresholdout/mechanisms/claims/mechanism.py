@@ -347,7 +347,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         variance = variance_of(inside, known, self._effective)
         return forecast(state.memory, train, variance, self._effective, self._training), variance
 
-    def _claim(self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource) -> Claim:
+    def _claim(self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource) -> MeanTest | BetTest:
         """Return how claims about this question are tested on the holdout."""
         known = holdout.known
         if not (known.mean and self.parameters.independent):
@@ -364,7 +364,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         *,
         value: int = 0,
         values: NDArray[np.float64] | None = None,
-    ) -> Claim:
+    ) -> MeanTest | BetTest:
         """Return how claims about a question are tested, and what they say; without its value, for the latter only."""
         if known.mean and self.parameters.independent and known.binary:
             return MeanTest(self._n, value, ones(self._n))

@@ -171,8 +171,8 @@ def search(
                 return Found(lo, hi, level, risk, letters)
             bottom, top, cutting = lo, hi, True
         else:
-            one_way = lo <= (bottom if exact else 0) or hi >= (top if exact else steps)
-            risk = lowered(risk + math.log(share) - math.log(1 if one_way and others == 2 else others))
+            one_way = lo <= bottom or hi >= top if exact else others == 2 and (lo <= 0 or hi >= steps)
+            risk = lowered(risk + math.log(share) - math.log(others - one_way))
             letters += 1
             if letter == "wide":
                 share = _AGAIN
