@@ -34,6 +34,7 @@ LAYERS = {
     "thresholdout.question": 5,
     "thresholdout.standing": 5,
     "thresholdout.asking": 5,
+    "thresholdout.comparison": 5,
     "thresholdout.scoring": 5,
     "thresholdout.steps": 5,
     "thresholdout.opening": 5,

@@ -158,8 +158,8 @@ class Thresholdout(
     served: ClassVar[frozenset[str]] = frozenset(
         {
             "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "ask_all", "certificate", "certificate_with",
-            "dependence", "exhausted", "history", "looks", "n", "parameters", "record_look", "remaining", "report",
-            "risk_left", "score", "score_all", "scorer", "split", "told", "train",
+            "compare", "dependence", "exhausted", "history", "looks", "n", "parameters", "record_look", "remaining",
+            "report", "risk_left", "score", "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""

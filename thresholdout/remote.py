@@ -14,7 +14,7 @@ from thresholdout.sharing import Elsewhere, Handle
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy as np
     import pandas as pd
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from thresholdout.accounting.events import Composed, Event
     from thresholdout.answer import Answer
     from thresholdout.certificates import Certificate
+    from thresholdout.comparison import Comparison
     from thresholdout.fingerprint import Part
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.model_selection import GuardScorer, TrainSplit
@@ -106,6 +107,23 @@ class RemoteGuard(Elsewhere, Thresholdout):
             key=fresh_key() if key is None else key,
         )
         return answer
+
+    def ask_all(self, questions: Sequence[tuple[object, object]], **options: Any) -> list[Answer]:
+        """Ask questions that were fixed together; see `Thresholdout.ask_all`."""
+        options["keys"] = options.get("keys") or [fresh_key() for _ in questions]
+        return cast("list[Answer]", self._handle.call("ask_all", list(questions), **options))
+
+    def score_all(
+        self, models: Sequence[Any] | Mapping[str, Any], metric: str | Metric | Statistic = "accuracy", **options: Any
+    ) -> list[Answer]:
+        """Score estimators that were fixed together; see `Thresholdout.score_all`."""
+        options["keys"] = options.get("keys") or [fresh_key() for _ in models]
+        return cast("list[Answer]", self._handle.call("score_all", models, metric, **options))
+
+    def compare(self, b: Any, a: Any, metric: str | Metric = "accuracy", **options: Any) -> Comparison:
+        """Ask whether one estimator is better than another; see `Thresholdout.compare`."""
+        options["key"] = options.get("key") or fresh_key()
+        return cast("Comparison", self._handle.call("compare", b, a, metric, **options))
 
     def scorer(
         self,

@@ -70,11 +70,13 @@ class Known:
         where it shows nothing.
     mean : bool
         Whether the question is a mean over records, and no other statistic.
+    difference : bool
+        Whether it is about a difference of two models, which tells nothing about scores, nor they about it.
 
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, spread=1.0, shown=0.0, mean=True)
+    Known(variance=None, binary=True, spread=1.0, shown=0.0, mean=True, difference=False)
     """
 
     variance: float | None = None
@@ -82,6 +84,7 @@ class Known:
     spread: float = 1.0
     shown: float = 0.0
     mean: bool = True
+    difference: bool = False
 
 
 UNKNOWN: Final = Known()

@@ -148,7 +148,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             hits=state.hits + (found.letters > 0),
             letters=state.letters + found.letters,
             edge=edge,
-            memory=_learned(state.memory, made, found, claim.steps),
+            memory=state.memory if holdout.known.difference else _learned(state.memory, made, found, claim.steps),
         )
         return after, Outcome(
             value=_told(made, found, low, high, claim.steps),
@@ -345,7 +345,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """Forecast the holdout value of a question with this training value."""
         inside = (train * self._training + 1.0) / (self._training + 2.0)
         variance = variance_of(inside, known, self._effective)
-        return forecast(state.memory, train, variance, self._effective, self._training), variance
+        memory = Memory() if known.difference else state.memory
+        return forecast(memory, train, variance, self._effective, self._training), variance
 
     def _claim(self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource) -> MeanTest | BetTest:
         """Return how claims about this question are tested on the holdout."""
