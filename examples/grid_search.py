@@ -3,7 +3,7 @@
 First the guard is the scorer of a plain ``GridSearchCV``: every candidate is a question, and the training value is the
 accuracy on the records that the tree was fitted to. The holdout contradicts it for deep trees, and the budget of one
 answer from the holdout does not last: the search ends with the answers that it has. Then ``GuardedSearchCV`` searches
-by cross-validation and asks afterwards; cross-validated accuracies are honest, and the holdout contradicts none.
+by cross-validation and asks afterwards; cross-validated accuracies are honest, and one is answered from it.
 
 A guard that guesses and checks draws no noise, so everything comes out the same in every run.
 
