@@ -1,8 +1,9 @@
 """Early stopping of boosted trees: a question in every round, and only when a question is needed.
 
 Both ways follow records cut from the training part, and both ask the guard about the same holdout. The economical one
-asks when the free score claims an improvement that matters, and about the round that it chooses. The guards draw no
-noise, so that answers are the same in every run.
+asks when the free score claims an improvement that matters, and about the round that it chooses.
+
+Guards that guess and check draw no noise, so answers are the same in every run.
 
 Run with ``python examples/lightgbm_early_stopping.py``.
 """

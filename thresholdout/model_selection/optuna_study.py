@@ -87,8 +87,7 @@ class GuardedObjective:
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> from thresholdout import Thresholdout
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=8, budget=2,
-    ...                      mechanism="thresholdout")
+    >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=8)
     >>> def build(trial):
     ...     return DecisionTreeClassifier(max_depth=trial.suggest_int("max_depth", 1, 8), random_state=0)
     >>> objective = GuardedObjective(guard, build, "accuracy", cv=5, exhausted="stop")
