@@ -209,7 +209,7 @@ def test_a_metric_that_fails_with_labels_of_the_holdout_is_charged_and_shows_non
     metric = Metric("own", "predict", values, (0.0, 1.0), True)
     service = made(tmp_path, [0, 1], [0, 1, 7])
     if fails:
-        with pytest.raises(InputError, match="^metric: .*charged as an answer from the holdout") as caught:
+        with pytest.raises(InputError, match=r"^metric: .*charged as an answer from the holdout") as caught:
             service.ask(predicted([0]), metric)
         assert "7" not in str(caught.value)
     else:
