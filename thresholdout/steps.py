@@ -1,8 +1,9 @@
 """One question after another: a guard's mechanism, its ledger, and what its answers are worth.
 
 What is computed on the holdout here can fail, and a failure is a function of the whole holdout. So a stored answer is
-looked up before anything is computed; a failure, and an interrupt is one, is charged before it shows; and every failure
-makes later half-widths wider, by the number of places where failures can be (PROOFS.md, "Failures").
+looked up before anything is computed; a failure, and an interrupt is one, is charged before it shows, and nothing shows
+but which of the two it is: the kind of an error could be made of labels. Every failure makes later half-widths wider,
+by the number of places where failures can be (PROOFS.md, "Failures").
 """
 
 from __future__ import annotations
@@ -45,16 +46,17 @@ def failure_share(failures: int, asked: int, queries: int | None) -> float:
     Returns
     -------
     float
-        ``FAILURES 2^-f m^-f`` for declared m, ``FAILURES 2^-f prod 6/(pi i)^2 >= FAILURES 2^-f (6/(pi asked)^2)^f``
-        otherwise; the shares of all arrangements have a sum of at most ``FAILURES``.
+        ``FAILURES 4^-f m^-f`` for declared m, ``FAILURES 4^-f prod 6/(pi i)^2 >= FAILURES 4^-f (6/(pi asked)^2)^f``
+        otherwise; the shares of all arrangements, with an error or an interrupt at each of f places, have a sum of at
+        most ``FAILURES``.
 
     Examples
     --------
-    >>> failure_share(1, 10, 1000) == FAILURES / 2000
+    >>> failure_share(1, 10, 1000) == FAILURES / 4000
     True
     """
     one = 1.0 / queries if queries is not None else 6.0 / (math.pi * asked) ** 2 * (1.0 - 2.0**-50)
-    return FAILURES * (0.5 * one) ** failures
+    return FAILURES * (0.25 * one) ** failures
 
 
 Worth: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
@@ -147,8 +149,8 @@ class Steps:
         question : Question
             What is asked.
         compute : callable
-            Returns what the mechanism needs. Its warnings are not shown, and of its errors only the type: their texts
-            could show records.
+            Returns what the mechanism needs. Its warnings and errors are not shown, nor what kind they are: that could
+            tell about records.
         worth : callable
             Tells what answers are worth.
 
@@ -172,7 +174,7 @@ class Steps:
             with silence():
                 found = compute()
         except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
-            failed, interrupted = type(error).__name__, isinstance(error, KeyboardInterrupt)
+            interrupted = isinstance(error, KeyboardInterrupt)
         else:
             return self.answer(question, found, worth())
         entry, repeated = self._fail(question, worth())
@@ -184,8 +186,8 @@ class Steps:
             return self._told(question, entry, repeated)
         raise InputError(
             argument,
-            f"{failed} on the holdout, though not on the training part (its message could show records); charged as "
-            "an answer from the holdout",
+            "a question that failed on the holdout, though not on the training part (the error and its kind could tell "
+            "about records, and are not shown); charged as an answer from the holdout",
             "a question that works on both parts",
         )
 

@@ -117,7 +117,7 @@ def test_an_error_on_the_holdout_does_not_show_it() -> None:
             raise RuntimeError(f"the record is {X[17, 0]}")
         return np.asarray(y)
 
-    with pytest.raises(InputError, match="RuntimeError on the holdout") as caught:
+    with pytest.raises(InputError, match="failed on the holdout") as caught:
         guard.ask(query)
     shown = "".join(traceback.format_exception(caught.value))
     assert str(secret) not in shown
@@ -142,7 +142,7 @@ def test_a_failure_on_the_holdout_is_charged_like_an_answer_and_is_not_an_answer
 
     for attempt in range(3):
         before = guard.remaining
-        with pytest.raises(InputError, match="KeyError on the holdout"):
+        with pytest.raises(InputError, match="failed on the holdout"):
             guard.ask(query, key=f"question {attempt}")
         assert before is not None
         assert (guard.remaining or 0) < before
@@ -433,10 +433,10 @@ def test_errors_about_holdout_values_computed_here_show_nothing() -> None:
     def query(X: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.array([f"{v}!" for v in X[:, 0]]) if X[0, 0] == secret[0] else np.zeros(N)
 
-    with pytest.raises(InputError, match="InputTypeError on the holdout") as caught:
+    with pytest.raises(InputError, match="failed on the holdout") as caught:
         guard.ask(query)
     assert f"{secret[0]}" not in "".join(traceback.format_exception(caught.value))
-    with pytest.raises(InputError, match="InputError on the holdout"):
+    with pytest.raises(InputError, match="failed on the holdout"):
         guard.ask(lambda X, y: np.zeros(N - (X[0, 0] == secret[0])))
     assert caught.value.__cause__ is caught.value.__context__ is None or caught.value.__suppress_context__
 
