@@ -177,6 +177,11 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
     graphs.errors.ArgumentError: transition: row 1 sums to 0.97; expected: each row must sum to 1
     """
     shape = "a square matrix of probabilities" if ndim == 2 else "a vector of probabilities"
+    if hasattr(value, "columns") and hasattr(value, "index"):
+        rows, columns = list(value.index), list(value.columns)
+        if rows != columns and set(rows) == set(columns):
+            seen = "a table whose columns are in another order than its rows"
+            raise ArgumentError(argument, seen, f"{argument}[{argument}.index], the columns in the order of the rows")
     array = real_array(argument, value, shape)
     if array.ndim != ndim or array.size == 0 or (ndim == 2 and array.shape[0] != array.shape[1]):
         raise ArgumentError(argument, f"an array of shape {array.shape}", shape)

@@ -25,6 +25,7 @@ from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Ladder, LadderParameters
 from thresholdout.metrics import Metric
 from thresholdout.question import Question
+from thresholdout.record_labels import aligned, record_labels
 from thresholdout.records import content_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.silence import silence
@@ -71,7 +72,8 @@ class KFoldGuard(Shared):
         looking at records: a splitter gets placeholders, never X and y, so stratified ones are refused. Lists of
         positions must have been formed without labels, too, which nobody can check.
     groups : array-like of shape (n,), optional
-        Group of each record, such as the patient. Whole groups are in one fold, and only groups are independent.
+        Group of each record, such as the patient. Whole groups are in one fold, and only groups are independent. A
+        series is taken by its index, where the records have one.
     dependence : graphs.DependenceModel, optional
         How the records depend on each other; every fold must be a union of its independent groups.
     queries : int, default=100
@@ -156,6 +158,7 @@ class KFoldGuard(Shared):
             )
             raise InputError("mechanism", repr(mechanism), expected)
         n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+        groups = aligned(groups, record_labels((X, y), "holdout"), "groups")
         self._folds = make_folds(n, cv, groups, dependence, random_state)
         self.n = n
         self.dependence = fold_model(n, self._folds, groups, dependence)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -128,7 +129,7 @@ def _number(item: object) -> float | None:
     """Return an object as a number, a missing one as NaN, anything else as None."""
     if item is None or type(item).__name__ in ("NAType", "NaTType"):
         return math.nan
-    if isinstance(item, Real):
+    if isinstance(item, Real | Decimal):
         return float(item)
     return None
 
@@ -142,8 +143,17 @@ def _text(item: object) -> str:
     if isinstance(item, set | frozenset):
         return f"set [{', '.join(sorted(map(_text, item)))}]"
     if isinstance(item, datetime):
-        return f"ns {np.datetime64(item, 'ns').astype(np.int64)}" if item.tzinfo is None else item.isoformat()
+        return f"ns {_nanoseconds(item)}"
     return str(item)
+
+
+def _nanoseconds(moment: Any) -> int:
+    """Return a time as its nanoseconds, in UTC if it has a zone: copies in another zone are the same times."""
+    if hasattr(moment, "to_datetime64"):  # a pandas one, which has nanoseconds
+        stamp = moment.to_datetime64()
+    else:
+        stamp = np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None))
+    return int(stamp.astype("datetime64[ns]").astype(np.int64))
 
 
 def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:

@@ -258,13 +258,14 @@ class PredictionGuard:
         InputError
             When a row or column is missing or twice there, predictions are of another kind than the labels, no
             prediction is a label, a number is not finite, or the metric does not suit the labels; nothing is spent, and
-            the message shows no label of the holdout.
+            the message shows no label of the holdout. When a metric fails with the holdout's labels only; this is
+            charged.
         """
         chosen = get_metric(metric)
         self._check_metric(chosen)
         table = self._in_order(predictions)
         output, classes = self._output(table, chosen)
-        values = self._values(chosen, output, classes)
+        rehearsed = self._rehearsed(chosen, output, classes)
         title = f"{name} ({chosen.name})" if name else chosen.name
         if key is None:
             digest = hashlib.sha256(f"{chosen.name}\n".encode())
@@ -272,8 +273,19 @@ class PredictionGuard:
             key = digest.hexdigest()[:32]
             stored = self.guard._ledger.find(self.guard._id, key)
             title = title if stored is None else stored.name
-        n_train = len(self._document["train"]["ids"])
-        return self.guard.ask(values[:n_train], values[n_train:], bounds=chosen.bounds, name=title, key=key)
+        known, size = self._train_labels, len(self._train_labels)
+
+        def question(ids: NDArray[Any], labels: NDArray[Any]) -> Any:
+            if ids[0] == self._document["train"]["ids"][0]:
+                return rehearsed[:size]
+            return chosen.values(np.concatenate([known, labels]), output, classes)[size:]
+
+        try:
+            return self.guard.ask(question, bounds=chosen.bounds, name=title, key=key)
+        except InputError as error:
+            if error.argument == "train_values":
+                raise InputError("metric", error.seen, error.expected) from None
+            raise
 
     @property
     def _train_labels(self) -> NDArray[Any]:
@@ -331,11 +343,13 @@ class PredictionGuard:
             raise InputError("predictions", seen, f"{len(names)} columns p_<class>, one for each of these classes")
         return np.stack([numbers(table[n], "predictions", n) for n in names], axis=1), classes
 
-    def _values(self, metric: Metric, output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
-        """Compute a metric's values; an error must not show labels."""
-        labels = np.asarray([*self._document["train"]["labels"], *self._document["holdout"]["labels"]])
+    def _rehearsed(self, metric: Metric, output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
+        """Compute a metric's values with training labels, again and again, in place of the holdout's.
+
+        What fails here tells nothing about the holdout, and is refused for nothing.
+        """
         try:
-            return metric.values(labels, output, classes)
+            return np.asarray(metric.values(np.resize(self._train_labels, len(output)), output, classes))
         except ThresholdoutError as error:
             if isinstance(error, InputError) and error.argument == "estimator":
                 raise InputError("predictions", error.seen, error.expected) from None

@@ -1,8 +1,9 @@
 """One question after another: a guard's mechanism, its ledger, and what its answers are worth.
 
 What is computed on the holdout here can fail, and a failure is a function of the whole holdout. So a stored answer is
-looked up before anything is computed; a failure, and an interrupt is one, is charged before it shows; and every failure
-makes later half-widths wider, by the number of places where failures can be (PROOFS.md, "Failures").
+looked up before anything is computed; a failure, and an interrupt is one, is charged before it shows, and nothing shows
+but which of the two it is: the kind of an error could be made of labels. Every failure makes later half-widths wider,
+by the number of places where failures can be (PROOFS.md, "Failures").
 """
 
 from __future__ import annotations

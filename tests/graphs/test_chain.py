@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from graphs import ArgumentError, MarkovChain, RouteUnavailable
+from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable
 from graphs.spectral import period, stationary_law
 from tests.oracles.chains import chain_table
 
@@ -258,3 +259,16 @@ def test_import_is_light() -> None:
     code = f"import sys, graphs; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", [MarkovChain, HiddenMarkov])
+def test_a_table_whose_columns_are_in_another_order_than_its_rows_is_refused(kind: Any) -> None:
+    """By position the chain below is another one, with an inflation of 8.1 instead of 49."""
+    rows = [[0.98, 0.01, 0.01], [0.02, 0.49, 0.49], [0.02, 0.49, 0.49]]
+    law = pd.DataFrame(rows, index=list("abc"), columns=list("abc"))
+    turned = law[["b", "c", "a"]]
+    with pytest.raises(ArgumentError, match=r"another order than its rows; .*transition\[transition\.index\]"):
+        kind(turned, 1000)
+    expected = kind(rows, 1000).variance_inflation()
+    for table in (law, turned[turned.index], law.reset_index(drop=True)):
+        assert kind(table, 1000).variance_inflation() == expected

@@ -1,8 +1,10 @@
 """A guard's records: who they are, what is computed on them, and what a failure there costs."""
 
+import math
 import traceback
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from thresholdout.errors import (
 )
 from thresholdout.history import history_frame
 from thresholdout.ledger import MemoryLedger, export_history, import_history
+from thresholdout.steps import FAILURES, failure_share
 
 
 def test_the_same_records_in_another_order_and_another_container_share_the_budget(tmp_path: Path) -> None:
@@ -199,6 +202,42 @@ def test_a_failure_costs_a_guard_that_makes_claims_twenty_bits() -> None:
     assert low < 0.158655 < high  # P(Z > 1)
     # limits at nats L are about sqrt(2 L) deviations wide: the fixed question's 2.2 and sqrt(2 (ln 40 + 20 ln 2)) = 5.9
     assert 1.5 * narrow.half_width < wide.half_width < 3 * narrow.half_width
+
+
+def test_all_failures_on_the_holdout_look_the_same() -> None:
+    """An error whose kind is made of labels would tell all of them for one charged question."""
+    first = data(0)[0][0, 0]
+
+    def spelled(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if X[0, 0] == first:
+            raise type("".join(map(str, y)), (Exception,), {})
+        return np.asarray(y)
+
+    def short(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(y[int(X[0, 0] == first) :])
+
+    def texts(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.asarray(y).astype(str if X[0, 0] == first else float)
+
+    shown = set()
+    for query in (spelled, short, texts):
+        guard = make()
+        with pytest.raises(InputError) as caught:
+            guard.ask(query)
+        shown.add("".join(traceback.format_exception_only(caught.value)))
+        assert guard.history["source"].tolist() == ["failed"]
+    (text,) = shown
+    assert "failed on the holdout" in text
+
+
+@pytest.mark.parametrize("queries", [None, 1, 7, 50])
+def test_the_shares_of_all_arrangements_of_failures_add_up(queries: int | None) -> None:
+    """Each question goes on, ends in an error or in an interrupt: three things that an analyst can tell apart."""
+    rounds, total = (8 if queries is None else queries), Fraction(0)
+    for failures in range(1, rounds + 1):
+        share = Fraction(failure_share(failures, rounds, queries))
+        total += math.comb(rounds, failures) * 2**failures * share
+    assert 0 < total <= Fraction(FAILURES)
 
 
 def test_failures_widen_the_half_widths_that_follow() -> None:

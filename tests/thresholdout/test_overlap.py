@@ -1,5 +1,6 @@
 """Records and groups that are in both parts are found, whatever they went through; others are not."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,36 @@ def test_copies_are_found_whatever_they_were_stored_in(kind: str, turned: bool) 
         check_disjoint(*(parts[::-1] if turned else parts))
     apart = (STORED[kind](X[OTHER]), Y[OTHER]), (X[BOTH], Y[BOTH])
     check_disjoint(*(apart[::-1] if turned else apart))
+
+
+TIMES: dict[str, Any] = {
+    "another zone": lambda times: times.dt.tz_convert("Asia/Tokyo"),
+    "no zone, in UTC": lambda times: times.dt.tz_convert("UTC").dt.tz_localize(None),
+    "Python's own": lambda times: pd.Series([time.to_pydatetime() for time in times], dtype=object),
+    "Python's own without a zone": lambda times: pd.Series(
+        [time.to_pydatetime() for time in TIMES["no zone, in UTC"](times)], dtype=object
+    ),
+    "coarser": lambda times: times.astype("datetime64[s, Europe/Berlin]"),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+@pytest.mark.parametrize("turned", [False, True], ids=["train stored", "holdout stored"])
+def test_copies_of_times_are_found_in_any_zone(kind: str, turned: bool) -> None:
+    times = pd.Series(pd.date_range("2024-03-30", periods=2 * N, freq="7h", tz="Europe/Berlin"))
+    other = TIMES[kind](times)
+    first = pd.DataFrame({"t": other[:N], "x": X[:N, 0]}), Y[:N]
+    second = pd.DataFrame({"t": times[BOTH], "x": X[BOTH, 0]}), Y[BOTH]
+    with pytest.raises(OverlapError, match=rf"^train: 10 of {N if turned else N + 10} holdout records occur"):
+        check_disjoint(*((second, first) if turned else (first, second)))
+    apart = pd.DataFrame({"t": other[OTHER], "x": X[OTHER, 0]}), Y[OTHER]
+    check_disjoint(*((second, apart) if turned else (apart, second)))
+
+
+def test_copies_with_decimal_fractions_are_found() -> None:
+    exact = np.array([[Decimal(value) for value in row] for row in X[:N].tolist()], dtype=object)
+    with pytest.raises(OverlapError, match="10 of 410 holdout records"):
+        check_disjoint((exact, Y[:N]), (X[BOTH], Y[BOTH]))
 
 
 def test_a_guard_refuses_copies_and_names_what_works() -> None:

@@ -117,3 +117,18 @@ def test_labelled_values_for_records_without_labels_are_refused() -> None:
     share = float(Y[:N].mean())
     assert guard.ask(0.0, (Y[:N] == 1).to_numpy()).value == pytest.approx(share, abs=0.01)
     assert guard.ask(0.0, (Y[:N] == 1).reset_index(drop=True)).value == pytest.approx(share, abs=0.01)
+
+
+def test_groups_of_a_cross_validation_are_those_of_their_records() -> None:
+    """By order, records of one patient are in several folds, which learn from each other: 0.88 +- 0.21, truth 0.5."""
+    patient = pd.Series(np.repeat(np.arange(N), 2), index=NAMES)
+    by_order = KFoldGuard(X, Y, groups=patient.to_numpy(), cv=3, queries=5, budget=1)
+    for groups in (patient, patient.sort_index(), patient.sample(frac=1.0, random_state=0)):
+        guard = KFoldGuard(X, Y, groups=groups, cv=3, queries=5, budget=1)
+        assert guard.dependence.fingerprint() == by_order.dependence.fingerprint()
+    for records in (X, X.to_numpy()):
+        labels = Y if records is X else Y.to_numpy()
+        other = patient.set_axis(np.arange(2 * N) + 1)
+        with pytest.raises(InputError, match=r"^groups: .* index.*values\.to_numpy\(\)"):
+            KFoldGuard(records, labels, groups=other, cv=3, queries=5, budget=1)
+        assert KFoldGuard(records, labels, groups=other.to_numpy(), cv=3, queries=5, budget=1).n == 2 * N

@@ -201,6 +201,29 @@ def test_errors_of_a_metric_are_hidden(tmp_path: Path) -> None:
     assert "secret" not in message
 
 
+@pytest.mark.parametrize("fails", [True, False], ids=["raises", "out of range"])
+def test_a_metric_that_fails_with_labels_of_the_holdout_is_charged_and_shows_none(tmp_path: Path, fails: bool) -> None:
+    """One record at a time, whether a metric failed was a free and exact answer about the label of each."""
+
+    def values(y: Any, output: Any, classes: Any) -> Any:
+        if fails and (y == 7).any():
+            raise KeyError(y[-1])
+        return np.where(y == 7, 7.0, 0.0)
+
+    metric = Metric("own", "predict", values, (0.0, 1.0), True)
+    service = made(tmp_path, [0, 1], [0, 1, 7])
+    if fails:
+        with pytest.raises(InputError, match=r"^metric: .*charged as an answer from the holdout") as caught:
+            service.ask(predicted([0]), metric)
+        assert "7" not in str(caught.value)
+    else:
+        assert 0.3 < service.ask(predicted([0]), metric).interval[1] <= 1.0
+    history = service.guard.history
+    assert len(history) == 1
+    assert service.guard.remaining == 0
+    assert history["source"].tolist() == (["failed"] if fails else ["holdout"])
+
+
 def test_probabilities_that_do_not_add_up_are_told_as_predictions(tmp_path: Path) -> None:
     service = made(tmp_path, [0, 1], [0, 1])
     assert refused(service, predicted([0], p_0=0.5, p_1=0.9), "log_loss").startswith("predictions: ")

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -399,3 +400,16 @@ def test_names() -> None:
             statistics.r2(bad)
     with pytest.raises(InputError, match="window"):
         statistics.median_absolute_error(1.0, window=2.0)
+
+
+def test_numbers_of_records_of_each_class_have_to_be_complete() -> None:
+    """Half-widths show them, so a number that is left out is shown without being noticed."""
+    own = replace(
+        statistics.balanced_accuracy(),
+        counts=lambda y: np.array([np.count_nonzero(y == 1)]),
+        differences=lambda counts: 1.0 / counts,
+        proxy=lambda counts, sizes: 1.0 / int(counts[0]),
+    )
+    with pytest.raises(InputError, match="counts: numbers with the sum 3; expected: 4, the number of all records"):
+        own.spread([0, 1, 1, 1], Independent(4))
+    assert statistics.balanced_accuracy().spread([0, 1, 1, 1], Independent(4)) < np.inf

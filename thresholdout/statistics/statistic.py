@@ -173,6 +173,8 @@ class Statistic:
         if labels.shape != (n,):
             raise InputError("y", f"labels of shape {labels.shape}", f"shape ({n},), one label for each record")
         counts, sizes = self.counts(labels), model.independent_groups()
+        if int(counts.sum()) != n:
+            raise InputError("counts", f"numbers with the sum {int(counts.sum())}", f"{n}, the number of all records")
         bounds = [math.inf]
         if sizes is not None:
             bounds.append(self.proxy(counts, sizes))

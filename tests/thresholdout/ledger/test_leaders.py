@@ -7,6 +7,7 @@ up included; whoever waits must get an answer, and the history must hold each qu
 from __future__ import annotations
 
 import ctypes
+import os
 import random
 import sqlite3
 import sys
@@ -203,6 +204,34 @@ def test_a_transaction_whose_call_is_over_holds_nobody_up(ledger: SQLLedger) -> 
         assert time.monotonic() - began < 10  # of the 20 after which it is refused
     assert len(kept) == 4
     assert_consistent(ledger)
+
+
+def test_a_child_forked_in_the_middle_of_a_question_stores_nothing(ledger: SQLLedger) -> None:
+    """It comes back from the mechanism too, with its parent's connection in its hands."""
+    ledger.create(GUARD, {}, FIRST)
+    parent = os.getpid()
+    children: list[int] = []
+
+    def compute(state: str) -> tuple[str, Entry]:
+        child = os.fork()
+        if child:
+            children.append(child)
+            assert os.waitpid(child, 0)[1] == 0
+        return Mechanism()(state)
+
+    try:
+        entry, _ = ledger.ask(GUARD, None, 0.5, "accuracy", compute)
+    except LedgerUnusable:
+        if os.getpid() != parent:
+            os._exit(0)
+        raise
+    finally:
+        if os.getpid() != parent:
+            os._exit(1)
+    assert len(children) == 1
+    assert ledger.entries(GUARD) == [entry]
+    assert_consistent(ledger)
+    ledger.verify(GUARD)
 
 
 # Leases
