@@ -10,7 +10,7 @@ import numpy as np
 
 from thresholdout.answer import Answer
 from thresholdout.comparison import Comparison
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.fingerprint import handed_out
 from thresholdout.mechanisms import Claims
 from thresholdout.metrics import Metric
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from thresholdout.weights import Weights
 
 __all__ = ["AsksAboutEstimators"]
+
+_MOST_KEPT = 0.99
 
 Asked = tuple[Question, Callable[[], Any]]
 """A question, and what computes the mechanism's reading of it on the holdout."""
@@ -72,7 +74,7 @@ class AsksAboutEstimators:
         binary : bool, optional
             As in `ask`.
         keep : float, default=0.2
-            Share of the risk for questions after the list, in [0, 1). They also pay for what the list has told, about
+            Share of the risk for questions after the list, at most 0.99. They also pay for what it has told, about
             three or four nats for each of its questions; 0 for a list that is the last.
 
         Returns
@@ -97,7 +99,9 @@ class AsksAboutEstimators:
         [(0.22, 0.282), (0.434, 0.506)]
         """
         limits = check_bounds(bounds)
-        _check_lengths(questions, names=names, keys=keys)
+        _check_lists(questions, names=names, keys=keys)
+        if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in questions):
+            raise InputTypeError("questions", "something else than pairs", "pairs (train_values, holdout_values)")
         asked: list[Asked] = []
         for k, (train_values, holdout_values) in enumerate(questions):
             mean, known = self._records.train_mean(train_values, limits, binary)
@@ -150,8 +154,10 @@ class AsksAboutEstimators:
         >>> max(answer.half_width for answer in guard.score_all(fitted, keep=0)) < 0.06
         True
         """
+        if not isinstance(models, (Mapping, list, tuple)):
+            raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
         named = dict(models) if isinstance(models, Mapping) else {str(k): model for k, model in enumerate(models)}
-        _check_lengths(list(named), keys=keys)
+        _check_lists(list(named), keys=keys)
         if tell not in ("all", "best"):
             raise InputError("tell", repr(tell), "'all' or 'best'")
         asked = []
@@ -287,16 +293,22 @@ class AsksAboutEstimators:
         return question, self._reading("estimator", question, on_holdout, worst)
 
 
-def _check_lengths(questions: Sequence[Any], **others: Sequence[Any] | None) -> None:
-    """Refuse an empty list, and lists that do not go with it."""
-    if not len(questions):
+def _check_lists(questions: object, **others: object) -> None:
+    """Refuse what is no list, an empty one, and lists that do not go with it."""
+    if not isinstance(questions, (list, tuple)):
+        raise InputTypeError("questions", f"a {type(questions).__name__}", "a list")
+    if not questions:
         raise InputError("questions", "an empty list", "at least one question")
     for argument, values in others.items():
-        if values is not None and len(values) != len(questions):
+        if values is None:
+            continue
+        if not isinstance(values, (list, tuple)) or not all(isinstance(value, str) for value in values):
+            raise InputTypeError(argument, f"a {type(values).__name__}", "a list of texts")
+        if len(values) != len(questions):
             raise InputError(argument, f"{len(values)} of them", f"{len(questions)}, one for each question")
 
 
 def _checked_keep(keep: object) -> float:
-    if isinstance(keep, bool) or not isinstance(keep, (int, float)) or not 0.0 <= keep < 1.0:
-        raise InputError("keep", repr(keep), "a share in [0, 1)")
+    if isinstance(keep, bool) or not isinstance(keep, (int, float)) or not 0.0 <= keep <= _MOST_KEPT:
+        raise InputError("keep", repr(keep), f"a share from 0 to {_MOST_KEPT}")
     return float(keep)

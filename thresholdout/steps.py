@@ -8,9 +8,10 @@ by the number of places where failures can be (PROOFS.md, "Failures").
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.answer import Answer, Source
@@ -253,7 +254,7 @@ class Steps:
         known = [self.find(question) for question, _ in asked]
         if all(answer is not None for answer in known):
             return [answer for answer in known if answer is not None]
-        readings = self._read_all(argument, asked, worth)
+        readings = self._read_all(argument, asked, len(asked), worth)
 
         def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
             failures, inner = parted_state(text)
@@ -281,22 +282,24 @@ class Steps:
         worth: Callable[[], Worth],
     ) -> Answer:
         """Answer which of some questions has the best value on the holdout, and with which value; one entry."""
-        mechanism = self._lists()
-        readings = self._read_all(argument, asked, worth)
-        chosen: list[Question] = []
+        mechanism, first = self._lists(), asked[0][0]
+        keys = [question.key or "" for question, _ in asked]
+        key = None if not all(keys) else sha256(json.dumps(["best", *keys]).encode()).hexdigest()
+        whole = Question(first.train, first.limits, f"best of {len(asked)}: {first.name}", key, first.known)
+        known = self.find(whole)
+        if known is not None:
+            return known
+        readings = self._read_all(argument, asked, 1, worth)
 
         def compute(text: str) -> tuple[str, Entry]:
             failures, inner = parted_state(text)
             some = [(question.train, reading) for (question, _), reading in zip(asked, readings, strict=True)]
             state, outcome, place = mechanism.step_best(mechanism.restore(inner), some, self._noise, keep, greatest)
-            chosen.append(asked[place][0])
-            entry = chosen[-1].entry(outcome, math.inf, mechanism.remaining(state))
+            entry = whole.about(asked[place][0].candidate).entry(outcome, math.inf, mechanism.remaining(state))
             return joined_state(failures, state.to_text()), entry
 
-        first = asked[0][0]
-        name = f"best of {len(asked)}: {first.name}"
-        entry, repeated = self._ledger.ask(self._id, None, first.shown, name, compute)
-        return chosen[-1].answer(replace(entry, name=chosen[-1].name), repeated, "question")
+        entry, repeated = self._ledger.ask(self._id, key, whole.shown, whole.name, compute)
+        return self._told(whole, entry, repeated)
 
     def _lists(self) -> Claims:
         if not isinstance(self._mechanism, Claims):
@@ -304,9 +307,11 @@ class Steps:
             raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'; or ask one after another")
         return self._mechanism
 
-    def _read_all(self, argument: str, asked: Sequence[AskedTogether], worth: Callable[[], Worth]) -> list[Any]:
+    def _read_all(
+        self, argument: str, asked: Sequence[AskedTogether], answers: int, worth: Callable[[], Worth]
+    ) -> list[Any]:
         """Compute all questions of a list on the holdout; a failure of one is charged, and the list is not answered."""
-        refusal = self._lists().refusal(self.state(), len(asked))
+        refusal = self._lists().refusal(self.state(), answers)
         if refusal is not None:
             raise refusal
         try:

@@ -75,7 +75,7 @@ def test_nothing_is_left_after_a_last_list_and_something_otherwise() -> None:
     assert other.ask(0.5, right(210), binary=True).half_width < 0.2
 
 
-@pytest.mark.parametrize("keep", [-0.1, 1.0, True, "0.2"])
+@pytest.mark.parametrize("keep", [-0.1, 1.0, True, "0.2", float("nan")])
 def test_refuses_shares_that_are_none(keep: object) -> None:
     guard = Thresholdout(np.arange(float(N)))
     with pytest.raises(InputError, match="keep"):
@@ -206,3 +206,39 @@ def test_truths_of_lists_are_covered(binary: bool) -> None:
         narrow += bool((abs(truths - middle) > half).any())
     assert beta.ppf(1e-9, max(broken, 1), 3001 - broken) <= 0.05
     assert narrow > 1000
+
+
+def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
+    guard = labelled()
+    models = {"zero": Constant(0), "one": Constant(1)}
+    (first,) = guard.score_all(models, tell="best", keys=["a", "b"])
+    left = guard.risk_left
+    (again,) = guard.score_all(models, tell="best", keys=["a", "b"])
+    assert again.repeated
+    assert again.interval == first.interval
+    assert guard.risk_left == left
+    assert len(guard.history) == 1
+    y = (np.arange(N + 100) % 10 < 7).astype(int)
+    X = np.arange(float(N + 100))[:, None]
+    single = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), budget=1)
+    assert len(single.score_all(models, tell="best")) == 1
+    assert single.remaining == 0
+
+
+@pytest.mark.parametrize(
+    ("questions", "changes", "seen"),
+    [
+        ({"a": (0.5, right(2))}, {}, "questions: a dict"),
+        ([0.5], {}, "questions: something else than pairs"),
+        ([(0.5, right(2))], {"names": "x"}, "names: a str"),
+        ([(0.5, right(2))], {"keys": {"a": 1}}, "keys: a dict"),
+        ([(0.5, right(2))], {"keep": 0.9999999}, "keep: 0.9999999"),
+    ],
+)
+def test_lists_of_other_kinds_are_refused_in_words(questions: object, changes: dict[str, object], seen: str) -> None:
+    guard = Thresholdout(np.arange(float(N)))
+    with pytest.raises(InputError, match=seen):
+        guard.ask_all(questions, **changes)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="models: a Constant"):
+        labelled().score_all(Constant(0))  # type: ignore[arg-type]
+    assert len(guard.history) == 0
