@@ -182,6 +182,9 @@ def check_probabilities(argument: str, value: Any, ndim: int) -> FloatArray:
         if rows != columns and set(rows) == set(columns):
             seen = "a table whose columns are in another order than its rows"
             raise ArgumentError(argument, seen, f"{argument}[{argument}.index], the columns in the order of the rows")
+    elif hasattr(value, "iloc") and list(value.index) != list(range(len(value))):
+        expected = f"values in the order of the states, without labels: {argument}[states].to_numpy()"
+        raise ArgumentError(argument, "a series with labels of its own", expected)
     array = real_array(argument, value, shape)
     if array.ndim != ndim or array.size == 0 or (ndim == 2 and array.shape[0] != array.shape[1]):
         raise ArgumentError(argument, f"an array of shape {array.shape}", shape)

@@ -115,7 +115,7 @@ def check_groups(
             "train=(X_train[keep], y_train[keep]) and train_groups=train_groups[keep]",
         )
     kinds = _kinds(own.names), _kinds(tuple(protected))
-    if not kinds[0] & kinds[1]:
+    if not kinds[0] <= kinds[1]:
         seen = f"{' and '.join(sorted(kinds[0]))} beside {' and '.join(sorted(kinds[1]))} for the holdout's groups"
         raise InputError("train_groups", seen, expected)
 

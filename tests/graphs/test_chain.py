@@ -261,6 +261,16 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_first_law_with_labels_is_refused_and_the_call_that_is_named_works() -> None:
+    law = pd.Series([0.3, 0.7], index=["wet", "dry"])
+    matrix = [[0.9, 0.1], [0.2, 0.8]]
+    with pytest.raises(ArgumentError, match=r"initial: a series with labels of its own; .*initial\[states\].to_numpy"):
+        MarkovChain(matrix, 5, initial=law, states=["dry", "wet"])
+    chain = MarkovChain(matrix, 5, initial=law[["dry", "wet"]].to_numpy(), states=["dry", "wet"])
+    assert chain.initial.tolist() == [0.7, 0.3]
+    assert MarkovChain(matrix, 5, initial=pd.Series([0.7, 0.3])).initial.tolist() == [0.7, 0.3]
+
+
 @pytest.mark.parametrize("kind", [MarkovChain, HiddenMarkov])
 def test_a_table_whose_columns_are_in_another_order_than_its_rows_is_refused(kind: Any) -> None:
     """By position the chain below is another one, with an inflation of 8.1 instead of 49."""
