@@ -71,7 +71,7 @@ def check_place(location: str, path: Path, found: os.stat_result) -> None:
     Raises
     ------
     LedgerUnusable
-        It has another name, or is mounted as a single file.
+        It has another name, is mounted as a single file, or was renamed without its log, which has its last answers.
 
     Warns
     -----
@@ -81,6 +81,7 @@ def check_place(location: str, path: Path, found: os.stat_result) -> None:
     if found.st_nlink > 1:
         _finish_making(path, found)
         check_names(location, os.stat(path).st_nlink)
+    _check_log(location, path)
     real = os.path.realpath(path)
     mounts = _mounts()
     if real in mounts:
@@ -98,6 +99,22 @@ def check_place(location: str, path: Path, found: os.stat_result) -> None:
             LedgerPlaceWarning,
             stacklevel=2,
         )
+
+
+def _check_log(location: str, path: Path) -> None:
+    """Refuse a file without a log beside a log without a file: after a crash, and a new name, they may be a pair."""
+    own = Path(f"{os.path.realpath(path)}-wal")
+    if own.exists():
+        return
+    for log in own.parent.glob("*-wal"):
+        with suppress(FileNotFoundError):
+            if log.stat().st_size and not log.with_name(log.name.removesuffix("-wal")).exists():
+                raise LedgerUnusable(
+                    location,
+                    f"{log.name} lies beside it without its file, and may have its last answers; if the file was "
+                    f"called {log.name.removesuffix('-wal')} before, give both the new name (mv {log} {own}), and "
+                    "otherwise take the other one away",
+                )
 
 
 def _finish_making(path: Path, found: os.stat_result) -> None:

@@ -122,3 +122,24 @@ def test_a_system_that_says_nothing_about_mounts_is_taken_as_it_is(file: Path, m
     SQLLedger(file).close()
     file.with_name("nothing").write_text("a line\nof another form - \n")
     SQLLedger(file).close()
+
+
+def test_a_file_that_was_renamed_without_its_log_is_refused(tmp_path: Path) -> None:
+    """A process that dies leaves its last answers in the log; without it the budget would be whole again."""
+    program = (
+        "import os, sys\nimport numpy as np\nfrom thresholdout import Thresholdout\n"
+        "guard = Thresholdout(np.arange(100.0), budget=3, ledger=sys.argv[1])\n"
+        "guard.ask(0.9, np.arange(100) < 20)\nos._exit(0)\n"
+    )
+    old, new = tmp_path / "guard.db", tmp_path / "new.db"
+    subprocess.run([sys.executable, "-c", program, str(old)], check=True)
+    log = tmp_path / "guard.db-wal"
+    assert log.stat().st_size > 0
+    old.rename(new)
+    with pytest.raises(LedgerUnusable, match=r"guard\.db-wal lies beside it without its file") as caught:
+        SQLLedger(str(new))
+    assert f"mv {log} {new}-wal" in str(caught.value)
+    log.rename(f"{new}-wal")
+    with SQLLedger(str(new)) as ledger:
+        (guard,) = ledger.guards()
+        assert ledger.count(guard) == 1
