@@ -200,7 +200,7 @@ class AsksAboutEstimators:
         >>> from sklearn.naive_bayes import GaussianNB
         >>> from thresholdout import Thresholdout
         >>> X, y = load_digits(return_X_y=True)
-        >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]))
+        >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]), mechanism="guess-and-check")
         >>> bayes, dummy = GaussianNB().fit(X[800:], y[800:]), DummyClassifier().fit(X[800:], y[800:])
         >>> guard.compare(bayes, dummy).verdict
         'better'

@@ -143,7 +143,9 @@ def test_a_guard_for_each_fold_breaks_its_promise_with_certainty() -> None:
                 train=folds[1 - k],
                 queries=n // digits + 1,
                 budget=1,
-                mechanism="thresholdout",
+                threshold=0.1,
+                noise_scale=0.001,
+                grid=1 / 64,
                 noise=SeededNoise(run),
             )
             for k in (0, 1)

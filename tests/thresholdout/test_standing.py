@@ -132,7 +132,7 @@ def test_failures_are_counted_too(tmp_path: Path) -> None:
     train = (np.arange(N, 2 * N + 1), np.arange(N + 1) % 2)
     settings = {"train": train, "mechanism": MECHANISMS[0], "ledger": tmp_path / "guard.db"}
     guard = Thresholdout((np.arange(N), HALF), **settings)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="RuntimeError"):
+    with pytest.raises(InputError, match="failed on the holdout"):
         guard.ask(failing)
     assert Thresholdout((np.arange(N), HALF), **settings).remaining == 2  # type: ignore[arg-type]
     rewrite(tmp_path / "guard.db", lambda state: state.partition("\n")[2])

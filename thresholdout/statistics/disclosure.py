@@ -33,7 +33,7 @@ def disclosure_nats(statistic: Statistic, train: Any, holdout: Any) -> float:
     Examples
     --------
     >>> from thresholdout.statistics import r2, roc_auc
-    >>> disclosure_nats(r2(), [0.0, 1.0], [0.5, 0.5])
+    >>> disclosure_nats(r2(), [0.0, 1.0], [0.25, 0.5])
     0.0
     """
     there = np.asarray(holdout)

@@ -39,7 +39,7 @@ def test_from_create_to_history(folder: Path) -> None:
 
 
 def test_answers_as_json_and_other_metrics(folder: Path) -> None:
-    create()
+    create("--budget", "9")
     answer = json.loads(run("ask", "guard.db", "overfitted.csv", "--json").output)
     assert abs(answer["value"] - 0.5) <= answer["half_width"]
     assert answer["source"] == "holdout"

@@ -88,7 +88,8 @@ def test_moving(asked: Path) -> None:
     for _ in range(2):
         assert "answers here now; guard.db keeps its history" in run("move", "guard.db", "new.db").output
     assert head("verify", "new.db") == kept
-    refused = run("ask", "guard.db", "right.csv", code=1).output
+    assert "asked before" in run("ask", "guard.db", "right.csv").output  # an answer that was given stays
+    refused = run("ask", "guard.db", "right.csv", "--metric", "zero_one_loss", code=1).output
     assert f"it was moved to {asked / 'new.db'}" in refused
     assert "retired: it was moved to" in run("status", "guard.db").output
     assert "asked before: nothing spent" in run("ask", "new.db", "overfitted.csv").output
