@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.thresholdout.ledger.contract_of_documents import DocumentsContract
 from tests.thresholdout.ledger.contract_of_lists import ListsContract
 from tests.thresholdout.ledger.contract_of_threads import OTHER, ThreadsContract
 from tests.thresholdout.ledger.mechanism import (
@@ -84,7 +85,7 @@ def measured(text: str) -> bytes:
     return b"%d:%s" % (len(text.encode()), text.encode())
 
 
-class LedgerContract(ThreadsContract, ListsContract, ABC):
+class LedgerContract(ThreadsContract, ListsContract, DocumentsContract, ABC):
     """Subclasses make an empty ledger."""
 
     @abstractmethod
@@ -507,37 +508,6 @@ class LedgerContract(ThreadsContract, ListsContract, ABC):
         ledger.create(OTHER, {}, FIRST)
         assert ledger.entries(OTHER) == []
         assert ledger.documents(OTHER) == []
-
-    # Documents
-
-    def test_documents_have_names(self, ledger: Ledger) -> None:
-        for name in ("z", "größe", "Z", "a"):
-            ledger.put_document(GUARD, name, "text")
-        assert ledger.documents(GUARD) == ["Z", "a", "größe", "labels", "z"]
-
-    def test_documents_come_back(self, ledger: Ledger) -> None:
-        long = "label,ä\n" * 100_000
-        ledger.put_document(GUARD, "long", long)
-        ledger.put_document(GUARD, "empty", "")
-        assert ledger.document(GUARD, "long") == long
-        assert ledger.document(GUARD, "empty") == ""
-        assert ledger.document(GUARD, "labels") == f"{SECRET} label"
-        assert ledger.document(GUARD, "none") is None
-
-    def test_documents_do_not_change(self, ledger: Ledger) -> None:
-        ledger.put_document(GUARD, "labels", f"{SECRET} label")
-        with pytest.raises(LedgerMismatch, match="document 'labels' with another text"):
-            ledger.put_document(GUARD, "labels", "forged")
-        assert ledger.document(GUARD, "labels") == f"{SECRET} label"
-
-    @pytest.mark.parametrize("text", ["\ud800", b"bytes", None])
-    def test_documents_that_are_not_text_are_refused(self, ledger: Ledger, text: str) -> None:
-        with pytest.raises(InputError):
-            ledger.put_document(GUARD, "bad", text)
-        with pytest.raises(InputError):
-            ledger.create(OTHER, {}, FIRST, {"good": "text", "bad": text})
-        assert ledger.document(GUARD, "bad") is None
-        assert ledger.guards() == [GUARD]
 
     @pytest.mark.parametrize(("guard", "state"), [("", FIRST), (OTHER, None), (None, FIRST)])
     def test_a_guard_that_is_not_text_is_refused(self, empty: Ledger, guard: str, state: str) -> None:
