@@ -20,7 +20,7 @@ OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresh
 
 help:
 	@echo "make demo         the main job, on real data (under two minutes)"
-	@echo "make test         lint, types, tests, docstrings and the README's examples"
+	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-slow    the long statistical tests too"
 	@echo "make lint         ruff and mypy --strict"
 	@echo "make postgres     PostgreSQL from the system's packages, for its tests"

@@ -1,4 +1,4 @@
-"""The README's examples are tests; they build on each other, so one worker has to run the whole file."""
+"""The documents' examples are tests; those of a page build on each other, so one worker has to run the whole file."""
 
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 
@@ -7,5 +7,5 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE), SkipParser()],
-    patterns=["README.md"],
+    patterns=["README.md", "docs/*.md"],
 ).pytest()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
+from tests.documents import ROOT, documents
+
+DOCUMENTS = documents()
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
@@ -23,8 +24,8 @@ def test_example(script: Path, tmp_path: Path) -> None:
     assert 2 < len(lines) < 40
     assert max(map(len, lines[:-1])) <= 120
     assert picture.exists() == draws
-    quoted = [block for block in README.split("```") if block.strip().startswith(lines[0])]
-    assert len(quoted) == (f"`python examples/{script.name}`" in README)
+    quoted = [block for block in DOCUMENTS.split("```") if block.strip().startswith(lines[0])]
+    assert len(quoted) == (f"`python examples/{script.name}`" in DOCUMENTS)
     for block in quoted:
         shown = lines[: len(block.strip().splitlines())]
         assert block.strip().splitlines() == [line.rstrip() for line in shown]

@@ -1,4 +1,4 @@
-"""Experiments run; their committed results hold what is claimed, and agree with the numbers in the README."""
+"""Experiments run; their committed results hold what is claimed, and agree with the numbers in docs/measurements.md."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import pytest
 
 import benchmarks.experiments.__main__ as driver
 from benchmarks.experiments.__main__ import EXPERIMENTS, main, run
+from benchmarks.experiments.documents import disagreements, marked
 from benchmarks.experiments.outcome import RESULTS, Number, markdown, mean_number, share_limits, share_number, summary
-from benchmarks.experiments.readme import disagreements, marked
 from benchmarks.experiments.scaling import sorting
 from benchmarks.experiments.side_by_side import published_gaussian
+from tests.documents import ROOT
 from thresholdout.simulation import run_experiment
 
-README = Path(__file__).parents[1] / "README.md"
+MEASUREMENTS = ROOT / "docs" / "measurements.md"
 KNOWN = summary()
 
 
@@ -63,8 +64,8 @@ def test_promises_hold_under_attack_and_sharper_routes_are_no_worse() -> None:
     assert value(honest.format("error")) <= value(honest.format("width"))
 
 
-def test_the_readme_agrees_with_the_results() -> None:
-    assert disagreements(README.read_text(), KNOWN) == []
+def test_the_documents_agree_with_the_results() -> None:
+    assert disagreements(MEASUREMENTS.read_text(), KNOWN) == []
 
 
 RESULT = {

@@ -1,4 +1,4 @@
-"""No demonstration, example, docstring or block of the README depends on luck.
+"""No demonstration, example, docstring or block of a document depends on luck.
 
 Each is run with the noise of its guards taken away, and the questions that they answer are recorded. From the actual
 gaps between training values and holdout, and from the exact law of the noise, follows the probability that any of them
@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 import thresholdout
+from tests.documents import PAGES, ROOT
 from tests.oracles.laplace_sums import difference_at_least
 from tests.oracles.noise import at_least, probability
 from thresholdout import SystemNoise, Thresholdout
@@ -41,7 +42,6 @@ from thresholdout.mechanisms.claims.interval import UNITS, BetTest, MeanTest, on
 from thresholdout.mechanisms.thresholdout import SparseVector
 from thresholdout.simulation.demonstration import demonstrate, dependent_records, ordinary_search, reuse
 
-ROOT = Path(__file__).parents[1]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 UNLIKELY = 1e-6  # for a whole run
 CERTAIN = 1e-9  # a letter that is another one with less than this probability is taken for certain
@@ -401,11 +401,11 @@ def test_docstrings_are_found() -> None:
     assert {"thresholdout.cross_validation.KFoldGuard", "thresholdout.model_selection.search.GuardedSearchCV"} <= names
 
 
-def test_the_readme(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = (ROOT / "README.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_documents(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     needed = [block for block in blocks if "DPSGD" not in block]  # which is slow, and asks no guard
-    test = doctest.DocTestParser().get_doctest("\n".join(needed), {}, "README", "README.md", 0)
+    test = doctest.DocTestParser().get_doctest("\n".join(needed), {}, page.stem, page.name, 0)
     assert holds(monkeypatch, passes(test, tmp_path)).noisy == 0
 
 

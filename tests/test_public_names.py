@@ -1,7 +1,6 @@
-"""The public names are those that the README's index lists."""
+"""The public names are those that the reference lists."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +13,14 @@ import thresholdout.ledger
 import thresholdout.model_selection
 import thresholdout.report
 import thresholdout.simulation
+from tests.documents import ROOT
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 
 
 def indexed(package: str) -> set[str]:
     """Return the names in the index table of a package."""
-    section = README.split(f"### `{package}`", 1)[1].split("\n#", 1)[0]
+    section = REFERENCE.split(f"## `{package}`", 1)[1].split("\n#", 1)[0]
     return {name for row in re.findall(r"^\| (`.*?) \|", section, re.M) for name in re.findall(r"`(\w+)", row)}
 
 
@@ -38,7 +38,7 @@ PACKAGES = [
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
-def test_all_is_what_the_readme_lists(package: object) -> None:
+def test_all_is_what_the_reference_lists(package: object) -> None:
     names = package.__all__  # type: ignore[attr-defined]
     assert len(set(names)) == len(names)
     for name in names:

@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.documents import PAGES
 from tests.thresholdout.cli.running import create, run
 from thresholdout import service
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.postgres import PostgresServer
-
-ROOT = Path(__file__).parents[3]
 
 
 def flat(text: str) -> str:
@@ -36,16 +35,14 @@ def test_labels_of_the_training_part_can_be_read_off(folder: Path) -> None:
     assert ((told[1:] > told[0]) == labels[:12]).all()
 
 
-@pytest.mark.parametrize("words", [run("create", "--help").output, service.__doc__, (ROOT / "README.md").read_text()])
+@pytest.mark.parametrize("words", [run("create", "--help").output, service.__doc__, PAGES[0].read_text()])
 def test_the_words_say_so(words: str) -> None:
     said = flat(words).lower()
     assert "never come out" not in said
     assert "training part are not protected" in said or "labels of the training part: every answer" in said
 
 
-@pytest.mark.parametrize(
-    "words", [inspect.getdoc(Ledger), inspect.getdoc(PostgresServer), (ROOT / "README.md").read_text()]
-)
+@pytest.mark.parametrize("words", [inspect.getdoc(Ledger), inspect.getdoc(PostgresServer), PAGES[0].read_text()])
 def test_what_puts_a_budget_back_is_named(words: str) -> None:
     said = flat(words).lower()
     assert "asynchronous replica" in said
