@@ -12,6 +12,7 @@ import numpy as np
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.intervals import larger_side
+from thresholdout.mechanisms.base import UNKNOWN, Known
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.noise import NoiseSource
 from thresholdout.planning.choice import record_groups
@@ -198,12 +199,16 @@ class SimulatedGuard:
         Raises
         ------
         BudgetExhausted
-            When no further question is allowed.
+            When no further question is allowed, or this one could only be answered with a larger half-width than
+            `at_most` of claims; that costs nothing.
         InputError
             When values are missing or outside [0, 1].
         """
-        read = self._mechanism.read(holdout_values, self._n, (0.0, 1.0), "holdout_values")
-        train = float(np.mean(train_values))
+        train, known = _train_value(train_values)
+        read = self._mechanism.read(holdout_values, self._n, (0.0, 1.0), "holdout_values", known)
+        refusal = self._mechanism.refuses(self._state, train, known)
+        if refusal is not None:
+            raise refusal
         self._state, outcome = self._mechanism.step(self._state, train, read, self._noise)
         source: Literal["train", "holdout"] = (
             "train" if outcome.source == "train" else "holdout"
@@ -220,6 +225,16 @@ class SimulatedGuard:
         if key not in self._widths:  # shared by all renewed guards
             self._widths[key] = self.certificate.half_width(asked, hits, source)
         return self._widths[key]
+
+
+def _train_value(values: Any) -> tuple[float, Known]:
+    """Return the mean of training values, and what they say about the holdout's, as a guard does."""
+    numbers = np.asarray(values, dtype=np.float64)
+    mean = float(numbers.mean())
+    if numbers.ndim == 0:
+        return mean, UNKNOWN
+    ends = bool(np.isin(numbers, (0.0, 1.0)).all())
+    return mean, Known(None if ends else float(numbers.var()), ends)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 
 from graphs import Groups, Independent
 from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout, plan
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
 from thresholdout.simulation import NaiveReuse, Part, Reply, Session, SimulatedGuard, interview
 from thresholdout.simulation.session import Asking, Question
 
@@ -93,6 +93,30 @@ def test_the_last_answer_is_the_report_if_there_is_a_conclusion() -> None:
     assert interview(Persistent(2), Fixed(), TRAIN, HOLDOUT, rng).reported is not None
     assert interview(Persistent(2, None), Fixed(), TRAIN, HOLDOUT, rng).reported is None
     assert interview(Persistent(0), Fixed(), TRAIN, HOLDOUT, rng).reported is None
+
+
+def test_a_simulated_guard_refuses_what_the_real_one_would_answer_too_widely() -> None:
+    """Claims that know from training values that all values are 0 or 1, or only their mean."""
+    rng = np.random.default_rng(0)
+    parameters = ClaimsParameters(at_most=0.1)
+    simulated = SimulatedGuard(parameters, Independent(600), SeededNoise(5))
+    real = Thresholdout(np.arange(600.0), train=np.arange(600.0, 1200.0), mechanism=parameters, noise=SeededNoise(5))
+    refused = 0
+    for k in range(30):
+        share = rng.choice([0.5, 0.97])
+        values, train = rng.random(600) < share, rng.random(600) < share
+        asked: Any = train if k % 3 else float(train.mean())
+        try:
+            answer = real.ask(asked, values)
+        except BudgetExhausted as error:
+            refused += error.what == "width"
+            with pytest.raises(BudgetExhausted, match="above at_most"):
+                simulated.ask(asked, values)
+            continue
+        reply = simulated.ask(asked, values)
+        assert (reply.value, reply.source) == (answer.value, answer.source)
+        assert reply.half_width == pytest.approx(answer.half_width, abs=1e-7)
+    assert 0 < refused < 30
 
 
 @pytest.mark.parametrize("model", [Independent(600), Groups(np.arange(600) // 3)])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -50,7 +50,7 @@ from thresholdout.queries import record_rounding
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Claims"]
+__all__ = ["Claims", "FirstClaim"]
 
 _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
@@ -59,6 +59,39 @@ _GIVEN: Final = 1
 _COUNTS: Final = 2
 _COARSEST: Final = -1
 _FINEST: Final = -30  # exponents of noise scales, in the range
+
+
+@dataclass(frozen=True, slots=True)
+class FirstClaim:
+    """The first claim about a question; see `Claims.first_claim`.
+
+    Attributes
+    ----------
+    claim : Claim
+        What claims about this question say; it has no values to be tested on.
+    made : Forecast
+        Of the holdout's value.
+    window : Window
+        Its edges, and the share of the risk that is set aside for directions.
+    log_level : float
+        Natural logarithm of its level.
+    exponent : int
+        Of the noise in its edges.
+    scales : tuple of float
+        Of the noises in an edge, in units of the range.
+    """
+
+    claim: Claim
+    made: Forecast
+    window: Window
+    log_level: float
+    exponent: int
+    scales: Scales
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """What it stands for, in units of the range."""
+        return self.claim.interval(self.window.lo, self.window.hi, self.log_level, self.scales)
 
 
 class Claims(Mechanism[ClaimsState, Reading]):
@@ -319,15 +352,30 @@ class Claims(Mechanism[ClaimsState, Reading]):
         if refusal is not None or most is None or (known.shown > 0.0 and state.shown < _COUNTS):
             return refusal
         state = _disclosed(state, known)
+        first = self.first_claim(state, train, known)
+        made, (low, high) = first.made, first.interval
+        value = min(max(made.mean, low), high)
+        wide = max(value - low, high - value) > most
+        return BudgetExhausted("width", state.asked - state.looks, state.asked - state.looks) if wide else None
+
+    def first_claim(self, state: ClaimsState, train: float, known: Known) -> FirstClaim:
+        """Return the first claim about a question with this training value: public numbers only.
+
+        Parameters
+        ----------
+        state : ClaimsState
+            Before the question.
+        train : float
+            Training value, in [0, 1].
+        known : Known
+            What is known of the question's values.
+        """
         made, variance = self._forecast(state, train, known)
         claim = self._test(made, variance, known)
         window = self._window(state, made, claim.steps)
         level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * RAISED))
-        scales = self._scales(min(state.exponent, self._exponent(variance)))
-        low, high = claim.interval(window.lo, window.hi, level, scales)
-        value = min(max(made.mean, low), high)
-        wide = max(value - low, high - value) > most
-        return BudgetExhausted("width", state.asked - state.looks, state.asked - state.looks) if wide else None
+        exponent = min(state.exponent, self._exponent(variance))
+        return FirstClaim(claim, made, window, level, exponent, self._scales(exponent))
 
     def restore(self, text: str) -> ClaimsState:
         """Return the state that `ClaimsState.to_text` wrote."""
