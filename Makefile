@@ -15,7 +15,7 @@ OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
 OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/model_selection/test_scorer.py \
 	tests/thresholdout/test_guard.py tests/thresholdout/test_guard_arguments.py tests/thresholdout/ledger/test_memory.py
 
-.PHONY: help demo test test-slow test-oldest postgres browser lint bench experiments clean
+.PHONY: help demo docs test test-slow test-oldest postgres browser lint bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-slow    the long statistical tests too"
 	@echo "make lint         ruff and mypy --strict"
+	@echo "make docs         the documentation's site, in docs/_build; a warning is an error"
 	@echo "make postgres     PostgreSQL from the system's packages, for its tests"
 	@echo "make browser      Chromium from the system's packages, for the tests of reports"
 	@echo "make experiments  every figure and table of benchmarks/experiments, in their quick sizes"
@@ -55,13 +56,16 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.test
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build
+
 postgres: $(VENV)/.test
 	@$(BIN)/python -m tests.thresholdout.ledger.postgres_server
 
 browser: $(VENV)/.test
 	@$(BIN)/python -m tests.thresholdout.report.browser
 
-test: lint postgres browser test-oldest
+test: lint docs postgres browser test-oldest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-slow: lint postgres browser

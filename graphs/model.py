@@ -48,7 +48,7 @@ class DependenceModel(ABC):
     records that an adversary may know, P[y | x_i, x_S] <= exp(alpha_i) P[y | x_i', x_S] (Bayesian differential
     privacy, [Z17]_). The *informed* adversary may know any S, the *uninformed* one knows S = {} only.
 
-    *Variance inflation.* The number Lambda such that P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda) for every
+    *Variance inflation.* The number Lambda such that ``P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda)`` for every
     fixed mean q of per-record values in [0, 1]. Independent records have 1.
 
     A model class lists its routes in `methods` and `inflation_methods` and implements `_profile`, `_inflation`,
@@ -244,7 +244,7 @@ class DependenceModel(ABC):
         -------
         float
             Lambda, at least 1 and at most n, rounded up. For every fixed mean q of per-record values in [0, 1],
-            P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda).
+            ``P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda)``.
 
         Raises
         ------

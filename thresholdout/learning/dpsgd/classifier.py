@@ -98,7 +98,7 @@ class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
     classes_ : ndarray, shape (k,)
     coefs_, intercepts_ : list of ndarray
         Each layer's weights, shape (inputs, outputs), and intercepts, for features as `feature_bounds` maps them.
-    coef_, intercept_ : ndarray, shapes (k, n_features_in_) and (k,)
+    coef_, intercept_ : ndarray, shapes ``(k, n_features_in_)`` and (k,)
         The same without hidden layers.
     privacy_report_ : PrivacyReport
         Epsilon of all steps since the parameters started, under which assumptions, and what is not covered.

@@ -42,7 +42,7 @@ class DPSGDRegressor(RegressorMixin, PrivateDescent):  # type: ignore[misc]
     ----------
     coefs_, intercepts_ : list of ndarray
         Each layer's weights, shape (inputs, outputs), and intercepts, for features and targets as the bounds map them.
-    coef_ : ndarray, shape (n_features_in_,)
+    coef_ : ndarray, shape ``(n_features_in_,)``
         The same without hidden layers.
     intercept_ : float
     privacy_report_, noise_multiplier_, batch_size_, delta_, n_steps_, n_features_in_, feature_names_in_

@@ -1,0 +1,121 @@
+"""How the documentation is built: ``make docs``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+sys.path.insert(0, str(ROOT))
+
+project = "thresholdout"
+author = "the authors of thresholdout"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build"]
+html_theme = "pydata_sphinx_theme"
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "show_prev_next": False}
+html_title = "thresholdout"
+html_show_sourcelink = False
+myst_heading_anchors = 4
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "inherited-members": True}
+numpydoc_show_class_members = False
+
+PAGES = {
+    "index": "README.md",
+    "proofs": "thresholdout/PROOFS.md",
+    "proofs-dependence": "graphs/PROOFS.md",
+    "proofs-looks": "thresholdout/accounting/LOOKS.md",
+    "benchmarks": "benchmarks/README.md",
+    "contributing": "CONTRIBUTING.md",
+    "changelog": "CHANGELOG.md",
+}
+"""Pages whose text stands elsewhere in the project; the files here say only what belongs below it."""
+
+_LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)]*)?\)")
+_ROW = re.compile(r"^\| (?P<names>`.*?) \|", re.MULTILINE)
+_PACKAGE = re.compile(r"^## `(?P<package>[\w.]+)`\n(?P<body>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def moved(text: str, source: str) -> str:
+    """Let links between files of the project be links between pages; what has no page is named only."""
+    names = {path: name for name, path in PAGES.items()}
+
+    def link(found: re.Match[str]) -> str:
+        target = found["target"]
+        if not target or "://" in target:
+            return found[0]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if found["image"]:
+            return f"![{found['text']}]({posixpath.relpath(path, 'docs')})"
+        page = names.get(path) or (path[5:-3] if path.startswith("docs/") and path.endswith(".md") else None)
+        return f"[{found['text']}]({page}.md{found['anchor'] or ''})" if page else found["text"]
+
+    return _LINK.sub(link, text)
+
+
+def exported(text: str) -> dict[str, list[str]]:
+    """Return the names in the tables of the reference, by package."""
+    return {
+        found["package"]: [name for row in _ROW.finditer(found["body"]) for name in re.findall(r"`(\w+)", row["names"])]
+        for found in _PACKAGE.finditer(text)
+    }
+
+
+def linked(text: str) -> str:
+    """Let every name in the tables of the reference link to its own page."""
+
+    def section(found: re.Match[str]) -> str:
+        def row(names: re.Match[str]) -> str:
+            return "| " + re.sub(r"`(\w+)`", rf"{{py:obj}}`\1 <{found['package']}.\1>`", names["names"]) + " |"
+
+        return f"## `{found['package']}`\n" + _ROW.sub(row, found["body"])
+
+    pages = "\n".join(f"generated/{package}.{name}" for package, names in exported(text).items() for name in names)
+    return _PACKAGE.sub(section, text) + f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write a page for each public name, from its docstring."""
+    folder = HERE / "generated"
+    folder.mkdir(exist_ok=True)
+    for package, names in exported((HERE / "reference.md").read_text()).items():
+        for name in names:
+            kept = getattr(importlib.import_module(package), name)
+            kind = "class" if inspect.isclass(kept) else "function" if inspect.isroutine(kept) else "data"
+            page = f"{name}\n{'=' * len(name)}\n\n.. currentmodule:: {package}\n\n.. auto{kind}:: {name}\n"
+            path = folder / f"{package}.{name}.rst"
+            if not path.exists() or path.read_text() != page:
+                path.write_text(page)
+
+
+def read(app: Sphinx, name: str, content: list[str]) -> None:
+    """Take a page's text from where it stands."""
+    if name in PAGES:
+        content[0] = moved((ROOT / PAGES[name]).read_text(), PAGES[name]) + "\n" + content[0]
+    elif name == "reference":
+        content[0] = linked(moved(content[0], "docs/reference.md"))
+    elif not name.startswith("generated/"):
+        content[0] = moved(content[0], f"docs/{name}.md")
+
+
+def skip(app: Sphinx, what: str, name: str, member: object, skipped: bool, options: object) -> bool | None:
+    """Leave out what a class has from other libraries."""
+    return True if str(getattr(member, "__module__", "")).startswith("sklearn") else None
+
+
+def setup(app: Sphinx) -> None:
+    """Enter what is done to pages."""
+    app.connect("builder-inited", write_pages)
+    app.connect("source-read", read)
+    app.connect("autodoc-skip-member", skip)
