@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from thresholdout.mechanisms.claims.guess import Forecast
-from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.mechanisms.claims.score import RAISED, lowered
 
 __all__ = ["NOTHING", "Told", "after_list", "cell_nats", "list_level"]
 
@@ -59,7 +59,7 @@ def list_level(log_risk: float, questions: int, keep: float) -> float:
     >>> round(math.exp(list_level(math.log(0.05), 10, 0.0)), 6)
     0.0025
     """
-    return log_risk + math.log1p(-keep - 2.0 * RAISED) - math.log(2 * questions) - 1e-12
+    return lowered(log_risk + math.log1p(-keep - 2.0 * RAISED) - math.log(2 * questions))
 
 
 def after_list(log_risk: float, keep: float, told: Sequence[Told]) -> float:
@@ -72,7 +72,8 @@ def after_list(log_risk: float, keep: float, told: Sequence[Told]) -> float:
     """
     if keep <= 0.0:
         return NOTHING
-    return max(NOTHING, log_risk + math.log(keep) - math.fsum(item.nats for item in told) * (1.0 + 1e-12) - 1e-9)
+    nats = math.fsum(item.nats for item in told) * (1.0 + 1e-12) + 1e-9
+    return max(NOTHING, lowered(log_risk + math.log(keep) - nats))
 
 
 def cell_nats(value: int, made: Forecast, steps: int, shift: float = 0.0) -> float:

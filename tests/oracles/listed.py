@@ -1,0 +1,104 @@
+"""The best analyst against `Claims` itself who also asks lists of two questions, or the best of two."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.oracles.risk_left import Program
+from thresholdout.mechanisms import Known, Outcome
+from thresholdout.mechanisms.claims import ClaimsState
+from thresholdout.mechanisms.claims.reading import Reading
+
+__all__ = ["ListProgram"]
+
+Interval = tuple[float, float]
+Shown = tuple[int, tuple[Interval, ...]]
+"""The place of the best, or -1 for all, and intervals."""
+
+_Questions = tuple[tuple[tuple[int, ...], float], tuple[tuple[int, ...], float]]
+
+
+@dataclass
+class ListProgram(Program):
+    """As `Program`; the list's training values are ``pairs``, what it keeps for later questions is one of ``keeps``."""
+
+    keeps: tuple[float, ...] = (0.0, 0.5)
+    pairs: tuple[tuple[float, float], ...] = ((0.5, 0.5), (0.0, 1.0))
+    _lists: dict[tuple[object, ...], tuple[ClaimsState, Shown]] = field(default_factory=dict)
+
+    def _value(self, seen: int, state: ClaimsState, depth: int) -> float:
+        if depth == 0 or not seen or self.mechanism.refusal(state) is not None:
+            return 0.0
+        key = (seen, state, depth)
+        if key not in self._memo:
+            best = super()._value(seen, state, depth)
+            two = itertools.combinations(self._parts, 2)
+            for (a, b), trains, keep in itertools.product(two, self.pairs, self.keeps if depth > 1 else (0.0,)):
+                best = max(best, self._listed(seen, state, depth, (a, b), trains, keep, best_only=False))
+                best = max(best, self._listed(seen, state, depth, (a, b), trains, keep, best_only=True))
+            self._memo[key] = best
+        return self._memo[key]
+
+    def _told(
+        self, state: ClaimsState, counts: tuple[int, int], trains: tuple[float, float], keep: float, best_only: bool
+    ) -> tuple[ClaimsState, Shown]:
+        """Return the state after a list, and what is shown: intervals, or the best one and its place."""
+        key = (state, counts, trains, keep, best_only)
+        if key not in self._lists:
+            asked = [(train, self._reading(count)) for train, count in zip(trains, counts, strict=True)]
+            if best_only:
+                after, outcome, place = self.mechanism.step_best(state, asked, self._noise, keep, True)
+                self._lists[key] = after, (place, _stated([outcome]))
+            else:
+                after, outcomes = self.mechanism.step_all(state, asked, self._noise, keep)
+                self._lists[key] = after, (-1, _stated(outcomes))
+        return self._lists[key]
+
+    def _reading(self, count: int) -> Reading:
+        n = len(self.model.expectations)
+        values: NDArray[np.bool_] = np.arange(n) < count
+        return self.mechanism.read(values, n, (0, 1), "values", Known(binary=True))
+
+    def _listed(
+        self,
+        seen: int,
+        state: ClaimsState,
+        depth: int,
+        questions: _Questions,
+        trains: tuple[float, float],
+        keep: float,
+        *,
+        best_only: bool,
+    ) -> float:
+        children: dict[tuple[ClaimsState, Shown], int] = {}
+        (first, _), (second, _) = questions
+        for (i, a), (j, b) in itertools.product(enumerate(first), enumerate(second)):
+            if seen & a & b:
+                told = self._told(state, (i, j), trains, keep, best_only)
+                children[told] = children.get(told, 0) | (seen & a & b)
+        total = 0.0
+        for (after, shown), part in children.items():
+            total += self._value(part, after, depth - 1) if _holds(shown, questions) else self._mass_of(part)
+        return total
+
+    def _mass_of(self, part: int) -> float:
+        return sum(p for x, p in enumerate(self._law) if part >> x & 1)
+
+
+def _stated(outcomes: Sequence[Outcome]) -> tuple[Interval, ...]:
+    return tuple(outcome.interval for outcome in outcomes if outcome.interval is not None)
+
+
+def _holds(shown: Shown, questions: _Questions) -> bool:
+    """Whether all intervals contain their truths, or that of the best one does, and no other truth is above it."""
+    place, intervals = shown
+    truths = [truth for _, truth in questions]
+    if place < 0:
+        return all(low <= truth <= high for (low, high), truth in zip(intervals, truths, strict=True))
+    ((low, high),) = intervals
+    return low <= truths[place] and max(truths) <= high
