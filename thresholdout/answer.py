@@ -39,6 +39,8 @@ class Answer:
         Whether this is an earlier answer, given again because its key was used again.
     about : {"question", "best"}
         What value and interval are about: the question that was asked, or (the Ladder) the best one so far.
+    candidate : str
+        Which one of a list it is about, where the list had names.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Answer:
     name: str = ""
     repeated: bool = False
     about: Literal["question", "best"] = "question"
+    candidate: str = ""
 
     @property
     def half_width(self) -> float:

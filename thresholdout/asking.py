@@ -12,7 +12,7 @@ from thresholdout.answer import Answer
 from thresholdout.comparison import Comparison
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.fingerprint import handed_out
-from thresholdout.mechanisms import Claims
+from thresholdout.mechanisms import Claims, Known
 from thresholdout.metrics import Metric
 from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from thresholdout.records import Records
     from thresholdout.weights import Weights
 
-__all__ = ["AsksAboutEstimators"]
+__all__ = ["AsksAboutEstimators", "checked_keep"]
 
 _MOST_KEPT = 0.99
 
@@ -109,7 +109,7 @@ class AsksAboutEstimators:
             ordered = self._records.ordered(holdout_values, "holdout_values")
             read = self._steps.read(ordered, self.n, question, "holdout_values")
             asked.append((question, lambda read=read: read))  # type: ignore[misc]
-        return self._steps.answer_all("holdout_values", asked, _checked_keep(keep), self._worth)
+        return self._steps.answer_all("holdout_values", asked, checked_keep(keep), self._worth)
 
     def score_all(
         self,
@@ -117,6 +117,7 @@ class AsksAboutEstimators:
         metric: str | Metric | Statistic = "accuracy",
         *,
         cv: object | None = None,
+        train_values: Sequence[object] | None = None,
         keys: Sequence[str] | None = None,
         keep: float = 0.2,
         tell: Literal["all", "best"] = "all",
@@ -129,6 +130,9 @@ class AsksAboutEstimators:
             At least one; the keys of a mapping are the candidates' names in the history.
         metric, cv
             As in `score`.
+        train_values : sequence, optional
+            Training values that are known already, in place of `cv`: for each model its cross-validated score, or the
+            values of the training records.
         keys : sequence of str, optional
             As in `ask`, one for each model.
         keep : float, default=0.2
@@ -158,13 +162,14 @@ class AsksAboutEstimators:
             raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
         named = dict(models) if isinstance(models, Mapping) else {str(k): model for k, model in enumerate(models)}
         _check_lists(list(named), keys=keys)
+        given = _checked_values(train_values, len(named), cv)
         if tell not in ("all", "best"):
             raise InputError("tell", repr(tell), "'all' or 'best'")
+        share = checked_keep(keep)
         asked = []
         for k, (name, model) in enumerate(named.items()):
-            question, read = self._scoring(model, metric, cv, None, keys[k] if keys else None)
+            question, read = self._scoring(model, metric, cv, None, keys[k] if keys else None, given[k])
             asked.append((question.about(name if isinstance(models, Mapping) else ""), read))
-        share = _checked_keep(keep)
         if tell == "all":
             return self._steps.answer_all("estimator", asked, share, self._worth)
         best = get_score(metric).greater_is_better
@@ -267,13 +272,15 @@ class AsksAboutEstimators:
         cv: object | None,
         sample_weight: tuple[object, object] | None,
         key: str | None,
+        given: Any = None,
     ) -> Asked:
         """Return the question about a fitted estimator's score."""
         chosen, weights = self._checked_score(metric, sample_weight)
         train, holdout = self._records.labelled()
-        values = (
-            chosen.of(estimator, *train) if cv is None else chosen.cross_validated(estimator, train[0], train[1], cv)
-        )
+        values = given
+        if given is None:
+            X, y = train
+            values = chosen.of(estimator, X, y) if cv is None else chosen.cross_validated(estimator, X, y, cv)
         if isinstance(chosen, Statistic):
             question, of = statistic_question(chosen, self._records, self.dependence, float(values), key)
             return question, lambda: self._steps.statistic(of(estimator), question.known)
@@ -281,6 +288,8 @@ class AsksAboutEstimators:
         if weights is not None:
             values, limits = weights.on_train(values, chosen.bounds)
         mean, known = self._records.train_mean(values, limits)
+        if np.ndim(values) == 0 and weights is None:
+            known = self._resembling(chosen.of(estimator, *train), mean, limits)
         question = Question(mean, limits, chosen.name, key, known)
         worst = limits[0] if chosen.greater_is_better else limits[1]
 
@@ -291,6 +300,13 @@ class AsksAboutEstimators:
             return weights.on_holdout(clipped(protected, self.n, chosen.bounds, "estimator"))
 
         return question, self._reading("estimator", question, on_holdout, worst)
+
+    def _resembling(self, values: object, mean: float, limits: tuple[float, float]) -> Known:
+        """Return what values on the records that a model was fitted to say, beside a mean over others."""
+        fitted, known = self._records.train_mean(values, limits)
+        if known.variance is None:
+            return known
+        return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))  # of losses that jump
 
 
 def _check_lists(questions: object, **others: object) -> None:
@@ -308,7 +324,27 @@ def _check_lists(questions: object, **others: object) -> None:
             raise InputError(argument, f"{len(values)} of them", f"{len(questions)}, one for each question")
 
 
-def _checked_keep(keep: object) -> float:
+def _checked_values(values: object, models: int, cv: object) -> Sequence[Any]:
+    """Return a training value for each model, or nothing for each."""
+    if values is None:
+        return [None] * models
+    if cv is not None:
+        raise InputError("cv", repr(cv), "nothing beside train_values, which take its place")
+    if not isinstance(values, (list, tuple, np.ndarray)):
+        raise InputTypeError("train_values", f"a {type(values).__name__}", "a list")
+    if len(values) != models:
+        raise InputError("train_values", f"{len(values)} of them", f"{models}, one for each model")
+    return list(values)
+
+
+def checked_keep(keep: object) -> float:
+    """Return the share of the risk that is kept after a list.
+
+    Raises
+    ------
+    InputError
+        When it is none.
+    """
     if isinstance(keep, bool) or not isinstance(keep, (int, float)) or not 0.0 <= keep <= _MOST_KEPT:
         raise InputError("keep", repr(keep), f"a share from 0 to {_MOST_KEPT}")
     return float(keep)

@@ -120,4 +120,5 @@ class Question:
             name=entry.name,
             repeated=repeated,
             about=about,
+            candidate=entry.candidate,
         )

@@ -254,7 +254,9 @@ class Steps:
         known = [self.find(question) for question, _ in asked]
         if all(answer is not None for answer in known):
             return [answer for answer in known if answer is not None]
-        readings = self._read_all(argument, asked, len(asked), worth)
+        whole = _whole("list", asked)
+        self.find(whole)  # of which one has failed
+        readings = self._read_all(argument, asked, known.count(None), whole, worth)
 
         def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
             failures, inner = parted_state(text)
@@ -282,14 +284,11 @@ class Steps:
         worth: Callable[[], Worth],
     ) -> Answer:
         """Answer which of some questions has the best value on the holdout, and with which value; one entry."""
-        mechanism, first = self._lists(), asked[0][0]
-        keys = [question.key or "" for question, _ in asked]
-        key = None if not all(keys) else sha256(json.dumps(["best", *keys]).encode()).hexdigest()
-        whole = Question(first.train, first.limits, f"best of {len(asked)}: {first.name}", key, first.known)
+        mechanism, whole = self._lists(), _whole("best", asked)
         known = self.find(whole)
         if known is not None:
             return known
-        readings = self._read_all(argument, asked, 1, worth)
+        readings = self._read_all(argument, asked, 1, whole, worth)
 
         def compute(text: str) -> tuple[str, Entry]:
             failures, inner = parted_state(text)
@@ -298,7 +297,7 @@ class Steps:
             entry = whole.about(asked[place][0].candidate).entry(outcome, math.inf, mechanism.remaining(state))
             return joined_state(failures, state.to_text()), entry
 
-        entry, repeated = self._ledger.ask(self._id, key, whole.shown, whole.name, compute)
+        entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
         return self._told(whole, entry, repeated)
 
     def _lists(self) -> Claims:
@@ -308,9 +307,14 @@ class Steps:
         return self._mechanism
 
     def _read_all(
-        self, argument: str, asked: Sequence[AskedTogether], answers: int, worth: Callable[[], Worth]
+        self,
+        argument: str,
+        asked: Sequence[AskedTogether],
+        answers: int,
+        whole: Question,
+        worth: Callable[[], Worth],
     ) -> list[Any]:
-        """Compute all questions of a list on the holdout; a failure of one is charged, and the list is not answered."""
+        """Compute all questions of a list on the holdout; a failure of one is charged once for the whole list."""
         refusal = self._lists().refusal(self.state(), answers)
         if refusal is not None:
             raise refusal
@@ -319,8 +323,10 @@ class Steps:
                 return [read() for _, read in asked]
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt)
-        self._fail(asked[0][0].without_key(), worth())
+        _, repeated = self._fail(whole, worth())
         if interrupted:
+            if repeated:
+                self._fail(whole.without_key(), worth())
             raise KeyboardInterrupt("a list was interrupted on the holdout; charged as an answer from the holdout")
         raise InputError(argument, _FAILED, "questions that work on both parts")
 
@@ -401,6 +407,14 @@ def _width(certificate: Certificate | None, outcome: Outcome, spread: float) -> 
         return math.inf
     source: Source = "train" if outcome.source == "train" else "holdout"
     return certificate.half_width(outcome.asked, outcome.hits, source, spread)
+
+
+def _whole(how: str, asked: Sequence[AskedTogether]) -> Question:
+    """Return a question that stands for all of a list, with a key where all of them have one."""
+    first = asked[0][0]
+    keys = [question.key or "" for question, _ in asked]
+    key = sha256(json.dumps([how, *keys]).encode()).hexdigest() if all(keys) else None
+    return Question(first.train, first.limits, f"{how} of {len(asked)}: {first.name}", key, first.known)
 
 
 def _asked(question: Question) -> Asked:

@@ -84,12 +84,12 @@ class HeldOut:
             return make(threshold=0.5, noise_scale=0.01)
 
     def warn_of_nothing(self, answers: Sequence[Answer | None]) -> None:
-        """Say so when no answer says anything: every interval is the whole range."""
+        """Say so when no answer says anything: every interval is more than half of the range."""
         told = [answer for answer in answers if answer is not None]
-        if told and all(low <= a.lower and high >= a.upper for a in told for low, high in [a.interval]):
+        if told and all(high - low > 0.5 * (a.upper - a.lower) for a in told for low, high in [a.interval]):
             warnings.warn(
                 f"what was held out, {len(self._held[1])} records, is too small to certify anything about "
-                f"{len(told)} questions; intervals are the whole range",
+                f"{len(told)} questions; intervals are more than half of the range",
                 UserWarning,
                 stacklevel=3,
             )

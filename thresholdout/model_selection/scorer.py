@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -23,6 +24,7 @@ from thresholdout.errors import (
     SharingError,
 )
 from thresholdout.ledger.checks import fresh_key
+from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.model_selection.split import placeholder_size, rows_of
 from thresholdout.records import content_hashes
@@ -38,6 +40,13 @@ if TYPE_CHECKING:
     from thresholdout.metrics import Metric
 
 __all__ = ["GuardScorer", "stands_for"]
+
+_LOG: Final = logging.getLogger(__name__)
+
+_SAVING: Final = (
+    "a scorer asks about one candidate at a time, and each pays for what was told before; GuardedSearchCV(search, "
+    "guard) asks about all candidates as one list, with intervals 1.6 to 2 times narrower (measured for 20)"
+)
 
 _ONE: Final = ""
 """Name of the metric of a scorer that has one only, and returns a number."""
@@ -100,6 +109,11 @@ class GuardScorer(Shared):
 
     In a halving search every candidate is scored on the whole holdout, whatever part of the training records it was
     fitted to.
+
+    A scorer sees one candidate at a time, in the order in which workers finish, so every question is adaptive: it pays
+    for what the answers before it have told. `GuardedSearchCV` fits first and asks about all candidates as one list:
+    for 20 of them its intervals were 1.6 to 2 times narrower, measured at 1,000 and 5,000 records. A line in the log
+    (``thresholdout.model_selection.scorer``, at INFO) says so once.
     """
 
     served: ClassVar[frozenset[str]] = frozenset(
@@ -132,6 +146,7 @@ class GuardScorer(Shared):
         self._rounds: dict[str, set[str]] = {}
         self._answered: set[str] = set()
         self._refusal: BudgetExhausted | None = None
+        self._said = False
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
@@ -300,6 +315,9 @@ class GuardScorer(Shared):
         with self._lock:
             self._asked += not answer.repeated
             self._answered.add(round_)
+            said, self._said = self._said, True
+        if not said and isinstance(self.guard.parameters, ClaimsParameters):
+            _LOG.info(_SAVING)
         return answer.value
 
     def _stand_in(

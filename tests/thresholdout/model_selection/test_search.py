@@ -424,7 +424,7 @@ class TestHeldOutByItself:
     def test_few_records_certify_nothing_and_say_so(self) -> None:
         with pytest.warns(UserWarning, match="too small to certify anything"):
             guarded = self.search().fit(X[:16], Y[:16] % 2)
-        assert all(answer.interval == (0.0, 1.0) for answer in guarded.answers_)
+        assert all(answer.interval[1] - answer.interval[0] > 0.5 for answer in guarded.answers_)
 
     def test_sample_weights_are_split_like_the_records(self) -> None:
         weights = np.linspace(0.1, 1.0, 1797)

@@ -1,0 +1,203 @@
+"""Candidates of a search as one list of questions: fixed before the first answer, answered in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.ledger.checks import fresh_key
+from thresholdout.mechanisms import ClaimsParameters
+from thresholdout.model_selection.keys import content_key
+from thresholdout.model_selection.policy import Exhausted
+
+if TYPE_CHECKING:
+    from thresholdout.answer import Answer
+    from thresholdout.guard import Thresholdout
+    from thresholdout.metrics import Metric
+    from thresholdout.statistics import Statistic
+
+__all__ = ["Candidate", "Found", "Tell", "ask_together", "candidate", "checked_tell", "takes_lists"]
+
+Tell = Literal["all", "best"]
+
+_LONGEST: Final = 120
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One question of the list.
+
+    Attributes
+    ----------
+    model : estimator
+        Fitted.
+    name : str
+        What the history calls it.
+    value : float
+        Its cross-validated score.
+    key : str or None
+        Identity of the question; ``None`` where the model's content can't be told.
+    """
+
+    model: Any
+    name: str
+    value: float
+    key: str | None
+
+
+@dataclass
+class Found:
+    """What was answered.
+
+    Attributes
+    ----------
+    answers : dict
+        From places in the list.
+    refusal : BudgetExhausted or None
+        Why others have no answer; without it they were not to be told.
+    """
+
+    answers: dict[int, Answer] = field(default_factory=dict)
+    refusal: BudgetExhausted | None = None
+
+    def answer(self, place: int) -> Answer | None:
+        """Return the answer at a place; ``None`` where it was not to be told.
+
+        Raises
+        ------
+        BudgetExhausted
+            When the guard answered no more.
+        """
+        if place not in self.answers and self.refusal is not None:
+            raise self.refusal
+        return self.answers.get(place)
+
+
+def candidate(
+    model: Any, index: int, settings: Mapping[str, Any], value: float, metric: Metric | Statistic
+) -> Candidate:
+    """Return a fitted model as a question.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    index : int
+        Its row in ``cv_results_``.
+    settings : mapping
+        Its parameters.
+    value : float
+        Its cross-validated score.
+    metric : Metric or Statistic
+        What is asked for.
+    """
+    return Candidate(model, f"{index} {dict(settings)}"[:_LONGEST], value, content_key(model, metric, value))
+
+
+def checked_tell(tell: Tell | None, guard: Any) -> Tell:
+    """Return what a list tells.
+
+    Parameters
+    ----------
+    tell : {"all", "best"} or None
+        As declared.
+    guard : Thresholdout, KFoldGuard or None
+        As given.
+
+    Raises
+    ------
+    InputError
+        When it is neither "all" nor "best", or the guard can only tell each answer.
+    """
+    lists = guard is None or takes_lists(guard)
+    if tell is None:
+        return "best" if lists and guard is not None and guard.remaining is None else "all"
+    if tell not in ("all", "best"):
+        raise InputError("tell", repr(tell), "'all' or 'best'")
+    if tell == "best" and not lists:
+        seen = "'best' beside a guard that answers one question after another"
+        raise InputError("tell", seen, "tell='all', or a guard with mechanism='thresholdout'")
+    return tell
+
+
+def takes_lists(guard: Any) -> bool:
+    """Whether a guard answers lists of questions that were fixed together."""
+    return isinstance(getattr(guard, "parameters", None), ClaimsParameters)
+
+
+def ask_together(
+    guard: Thresholdout,
+    asked: Sequence[Candidate],
+    metric: Metric | Statistic,
+    tell: Tell,
+    keep: float,
+    policy: Exhausted,
+) -> Found | None:
+    """Ask about candidates as one list; where there are fewer questions left, about the first of them.
+
+    Parameters
+    ----------
+    guard : Thresholdout
+        One that takes lists.
+    asked : sequence of Candidate
+        In the order of their cross-validated rank.
+    metric : Metric or Statistic
+        What is asked for.
+    tell, keep
+        As in `Thresholdout.score_all`.
+    policy : {"stop", "nan", "train", "raise"}
+        By "nan" and "train", answers that are known already are given for later candidates too.
+
+    Returns
+    -------
+    Found or None
+        ``None`` where the guard counts answers from the holdout and all are to be told: one after another, claims that
+        are confirmed need none of them.
+    """
+    if tell == "all" and guard.remaining is not None:
+        return None
+    keys = [one.key or fresh_key() for one in asked]
+    found, room = Found(), len(asked)
+    while True:
+        places = list(range(len(asked))) if tell == "best" else _chosen(guard, keys, room, policy)
+        if not places:
+            return found
+        some: Mapping[str, Any] = {asked[k].name: asked[k].model for k in places}
+        try:
+            answers = guard.score_all(
+                some,
+                metric,
+                train_values=[asked[k].value for k in places],
+                keys=[keys[k] for k in places],
+                keep=keep,
+                tell=tell,
+            )
+        except BudgetExhausted as error:
+            found.refusal = error
+            if policy == "raise":
+                raise
+            if tell == "best":
+                return found
+            room = max(0, min(room - 1, error.limit - error.spent))
+        else:
+            names = [asked[k].name for k in places]
+            found.answers = {places[names.index(answer.candidate)]: answer for answer in answers}
+            return found
+
+
+def _chosen(guard: Thresholdout, keys: Sequence[str], room: int, policy: Exhausted) -> list[int]:
+    """Return the places of the candidates that can be asked about: those with an answer cost nothing."""
+    if room >= len(keys):
+        return list(range(len(keys)))
+    places = []
+    for place, key in enumerate(keys):
+        if guard._answered(key):
+            places.append(place)
+        elif room > 0:
+            places.append(place)
+            room -= 1
+        elif policy == "stop":
+            break
+    return places
