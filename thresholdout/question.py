@@ -66,7 +66,8 @@ class Question:
     def entry(self, outcome: Outcome, half_width: float, remaining: int | None) -> Entry:
         """Return the line of the history, in the user's units; an outcome and its half-width are in units of the range.
 
-        What is added to a half-width in other units is for the rounding of values on their way.
+        The half-width is for outcomes without an interval. What is added to both in other units is for the rounding of
+        values on their way.
         """
         lower, upper = self.limits
         width = upper - lower

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["check_standing", "joined_state", "parted_state"]
+__all__ = ["check_standing", "joined_state", "parted_state", "past_of"]
 
-_PREFIX: Final = "failures "
+_FAILURES: Final = "failures "
+_PAST: Final = "past "
 
 
 def parted_state(text: str) -> tuple[int, str]:
@@ -29,15 +30,35 @@ def parted_state(text: str) -> tuple[int, str]:
     >>> parted_state(joined_state(2, "gaussian/1 7 2"))
     (2, 'gaussian/1 7 2')
     """
-    if not text.startswith(_PREFIX):
-        return 0, text
-    count, _, inner = text[len(_PREFIX) :].partition("\n")
-    return (int(count) if count.isdecimal() and len(count) < 20 else -1), inner
+    failures, _, inner = _parts(text)
+    return failures, inner
 
 
-def joined_state(failures: int, inner: str) -> str:
+def past_of(text: str) -> str:
+    """Return what a certificate has kept of earlier answers; empty where it keeps nothing.
+
+    Examples
+    --------
+    >>> past_of(joined_state(0, "gaussian/1 7 2", "7 0.25 0.5")), past_of("gaussian/1 7 2")
+    ('7 0.25 0.5', '')
+    """
+    return _parts(text)[1]
+
+
+def joined_state(failures: int, inner: str, past: str = "") -> str:
     """Return the text that a ledger keeps."""
-    return f"{_PREFIX}{failures}\n{inner}" if failures else inner
+    return (f"{_FAILURES}{failures}\n" if failures else "") + (f"{_PAST}{past}\n" if past else "") + inner
+
+
+def _parts(text: str) -> tuple[int, str, str]:
+    """Return failures, what is kept of earlier answers, and the mechanism's state."""
+    failures, past = 0, ""
+    if text.startswith(_FAILURES):
+        count, _, text = text[len(_FAILURES) :].partition("\n")
+        failures = int(count) if count.isdecimal() and len(count) < 20 else -1
+    if text.startswith(_PAST):
+        past, _, text = text[len(_PAST) :].partition("\n")
+    return failures, past, text
 
 
 def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | None = None) -> None:
@@ -61,7 +82,7 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
     before, text = ledger.count(guard), ledger.state(guard)
     if "chosen" not in stored or (not text and ledger.retired(guard) is not None):
         return  # no guard's, or the copy of a history
-    failures, inner = parted_state(text)
+    failures, past, inner = _parts(text)
     try:
         state = read_state(parameters_from_json(stored["chosen"]), inner)
     except InputError:
@@ -71,7 +92,7 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
     # Entries never change, so those up to the state's own number are what it was computed from, whoever asks meanwhile.
     sources = ledger.sources(guard, state.asked)
     fits = before <= state.asked <= ledger.count(guard) and state.agrees(Past(state.asked, sources))
-    fits = fits and failures == sources.get("failed", 0)
+    fits = fits and failures == sources.get("failed", 0) and (not past or past.split(" ")[0] == str(state.asked))
     if fits and mechanism is not None and state.asked:
         (last,) = ledger.entries(guard, state.asked, 1)
         restored = mechanism.restore(inner)

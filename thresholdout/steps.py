@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -21,7 +22,7 @@ from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
 from thresholdout.question import Question
 from thresholdout.silence import silence
-from thresholdout.standing import joined_state, parted_state
+from thresholdout.standing import joined_state, parted_state, past_of
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
@@ -380,33 +381,34 @@ class Steps:
             failures, before = self._restored(text)
             state, outcome = step(before)
             failures += failed
-            half_width = outcome.half_width
-            if outcome.interval is not None:
-                half_width = math.inf  # the mechanism's own interval stands, also after failures
-            elif failures:
-                half_width = self._after_failures(failures, outcome, question.known.spread, for_share)
-            elif half_width is None or certificate.chosen is None:
-                half_width = _width(certificate, outcome, question.known.spread)
+            past, half_width = "", math.inf
+            if outcome.half_width is not None and certificate.chosen is not None and not failures:
+                half_width = outcome.half_width  # the mechanism states it, for its own beta
+            elif outcome.interval is None and outcome.half_width is None:
+                sure: Certificate | None = certificate
+                if failures:
+                    asked = 1 << (outcome.asked - 1).bit_length()  # at least the questions so far; few different ones
+                    sure = for_share(failure_share(failures, asked, self._queries))
+                kept = "" if failures else past_of(text)
+                interval, past = self._interval(sure, outcome, question.known.spread, kept)
+                outcome = replace(outcome, interval=interval)
             entry = question.entry(outcome, half_width, self._mechanism.remaining(state))
-            return joined_state(failures, state.to_text()), entry
+            return joined_state(failures, state.to_text(), "" if failures else past), entry
 
         return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
 
-    def _after_failures(
-        self, failures: int, outcome: Outcome, spread: float, for_share: Callable[[float], Certificate | None]
-    ) -> float:
-        """Return a half-width that holds for all arrangements of so many failures at once."""
-        if outcome.half_width is not None:  # the mechanism states them for its own beta
-            return math.inf
-        asked = 1 << (outcome.asked - 1).bit_length()  # at least the questions so far; few different numbers
-        return _width(for_share(failure_share(failures, asked, self._queries)), outcome, spread)
-
-
-def _width(certificate: Certificate | None, outcome: Outcome, spread: float) -> float:
-    if certificate is None:
-        return math.inf
-    source: Source = "train" if outcome.source == "train" else "holdout"
-    return certificate.half_width(outcome.asked, outcome.hits, source, spread)
+    def _interval(
+        self, certificate: Certificate | None, outcome: Outcome, spread: float, past: str
+    ) -> tuple[tuple[float, float], str]:
+        """Return what an answer is worth by a certificate, and what it keeps for the answers that follow."""
+        if certificate is None:
+            return (0.0, 1.0), ""
+        source: Source = "train" if outcome.source == "train" else "holdout"
+        try:
+            return certificate.recalled(outcome.asked, outcome.hits, source, outcome.value, past, spread=spread)
+        except InputError:
+            pass
+        raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
 
 
 def _whole(how: str, asked: Sequence[AskedTogether]) -> Question:

@@ -59,13 +59,15 @@ def rewrite(file: Path, change: Callable[[str], str]) -> None:
         connection.commit()
 
 
-def numbered(place: int, number: str) -> Callable[[str], str]:
-    """Replace the word at a place of a state."""
+def numbered(place: int, number: str, line: int = -1) -> Callable[[str], str]:
+    """Replace the word at a place of a line of a state; the last line is the mechanism's."""
 
     def change(state: str) -> str:
-        words = state.split(" ")
+        lines = state.split("\n")
+        words = lines[line].split(" ")
         words[place] = number
-        return " ".join(words)
+        lines[line] = " ".join(words)
+        return "\n".join(lines)
 
     return change
 
@@ -78,6 +80,7 @@ TAMPERED: list[tuple[Parameters, Callable[[str], str]]] = [
     (MECHANISMS[0], lambda state: f"failures 1\n{state}"),
     (MECHANISMS[1], numbered(1, "4")),
     (MECHANISMS[1], numbered(2, "0")),
+    (MECHANISMS[1], numbered(1, "2", line=0)),
     (MECHANISMS[2], numbered(1, "2")),
     (MECHANISMS[2], numbered(2, "3")),
     (MECHANISMS[3], numbered(1, "2")),

@@ -11,7 +11,7 @@ from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.mutual_information import mutual_information, second_moment
 from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.published import published
-from thresholdout.certificates.route import Earlier, Intervals, Route
+from thresholdout.certificates.route import Earlier, Intervals, Recalls, Route
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, transcript
@@ -214,11 +214,48 @@ class Certificate:
         if earlier is not None and len(earlier) != query - 1:
             raise InputError("earlier", f"{len(earlier)} answers", f"{query - 1}, one for each earlier question")
         width = self.half_width(query, hits, source, spread)
-        low, high = value - width, value + width
         widths = None if self.chosen is None else self.chosen.widths
         if spread == 1.0 and isinstance(widths, Intervals):
-            low, high = widths.interval(query, hits, source, value, earlier)
-        return max(0.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
+            return _inside(widths.interval(query, hits, source, value, earlier))
+        return _inside((value - width, value + width))
+
+    def recalled(
+        self,
+        query: int,
+        hits: int,
+        source: Literal["train", "holdout"],
+        value: float,
+        past: str,
+        *,
+        spread: float = 1.0,
+    ) -> tuple[tuple[float, float], str]:
+        """Interval of an answer, from what was kept of the answers before it; for guards.
+
+        Parameters
+        ----------
+        query, hits, source, value, spread
+            As for `interval`.
+        past : str
+            What this method returned for the question before; empty at the start, and where it is lost: intervals are
+            wider then.
+
+        Returns
+        -------
+        interval : tuple of float
+            As `interval` returns it with all earlier answers.
+        past : str
+            What to keep; empty where earlier answers do not matter.
+
+        Raises
+        ------
+        InputError
+            When an argument is out of range, or `past` is something else.
+        """
+        widths = None if self.chosen is None else self.chosen.widths
+        if isinstance(widths, Recalls):
+            interval, kept = widths.recalled(query, hits, source, value, past)
+            return (_inside(interval) if spread == 1.0 else (0.0, 1.0)), kept
+        return self.interval(query, hits, source, value, spread=spread), ""
 
     def expected_half_width(self, expected: float) -> float:
         """Half-width to expect when answers are near a value; the certificate promises only the intervals.
@@ -256,6 +293,12 @@ class Certificate:
     def __repr__(self) -> str:
         width = "an interval with each answer" if self.states_intervals else f"± {self.tolerance:.4g}"
         return f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about {self.truth.short}>"
+
+
+def _inside(interval: tuple[float, float]) -> tuple[float, float]:
+    """Return an interval rounded outwards, within [0, 1]."""
+    low, high = interval
+    return max(0.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
 
 
 def certify(

@@ -8,6 +8,7 @@ union over questions, and the probability of failure enters by its logarithm. PR
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.gaussian_intervals import Given, GivenAway, truths
+from thresholdout.certificates.gaussian_intervals import Given, GivenAway, given_text, read_given, truths
 from thresholdout.certificates.grid_search import best_parameters
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
@@ -283,15 +284,53 @@ class GaussianWidths:
         What earlier answers gave away is computed from their values; without these, as if they could vary most. Not
         for latent groups, where the half-width is all that is known.
         """
+        states = self._unknown(query - 1) if earlier is None else self._follow(list(earlier))
+        return self._interval(query, hits, source, value, states)[0]
+
+    def recalled(
+        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, past: str
+    ) -> tuple[tuple[float, float], str]:
+        """Return the interval of an answer, given what was kept of earlier ones, and what to keep from now on.
+
+        What is kept are the sums S and Y for each b (PROOFS.md, K3), so that the time for an answer does not grow with
+        their number.
+
+        Examples
+        --------
+        >>> widths = one_scale(IndependentBlocks.of_records(10_000), 50, 0.05)
+        >>> first, past = widths.recalled(1, 0, "holdout", 0.97, "")
+        >>> second, _ = widths.recalled(2, 1, "holdout", 0.96, past)
+        >>> second == widths.interval(2, 1, "holdout", 0.96, [(0.97, "holdout")])
+        True
+        """
+        states = read_given(past, query - 1, self._start) if past else None
+        states = self._unknown(query - 1) if states is None else states
+        interval, after = self._interval(query, hits, source, value, states)
+        return interval, given_text(query, after)
+
+    def _interval(
+        self,
+        query: int,
+        hits: int,
+        source: Literal["train", "holdout"],
+        value: float,
+        states: tuple[GivenAway, ...],
+    ) -> tuple[tuple[float, float], tuple[GivenAway, ...]]:
+        """Return the interval of an answer, and what is given away after it."""
         width = self.half_width(query, hits, source)
         low, high = value - width, value + width
         if self.drift.blocks.exception or width == math.inf:
-            return low, high
-        before = [(0.0, "failed")] * (query - 1) if earlier is None else list(earlier)
+            return (low, high), states
         given = self._given(query, value, source)
-        after = [state.after(given) for state in self._follow(before)]
+        after = tuple(state.after(given) for state in states)
         least, most = truths(after, given.low, given.high)
-        return max(low, least), min(high, most)
+        return (max(low, least), min(high, most)), after
+
+    def _unknown(self, answers: int) -> tuple[GivenAway, ...]:
+        """Return what so many answers gave away at most."""
+        blocks = self.drift.blocks
+        noise = up(self.information(answers) * 4.0 * blocks.effective / blocks.fewest) if answers else 0.0
+        return tuple(dataclasses.replace(start, weighed=0.25 * noise, noise=noise) for start in self._start)
 
     def expected(self, value: float) -> float:
         """Return the larger side of the widest interval, if all answers are from the holdout and have this value.

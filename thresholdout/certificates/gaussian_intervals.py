@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from thresholdout.certificates.dilation import largest_spread, lowest_truth
+from thresholdout.errors import InputError
 
-__all__ = ["Given", "GivenAway", "truths"]
+__all__ = ["Given", "GivenAway", "given_text", "read_given", "truths"]
 
 _UP = 1.0 + 1e-12
 _ROUNDS = 6
@@ -99,6 +100,39 @@ class GivenAway:
                 break
             h = smaller
         return GivenAway(self.records, self.stretch, self.failure, (self.weighed + h * single) * _UP, noise)
+
+
+def given_text(answers: int, states: Sequence[GivenAway]) -> str:
+    """Return what so many answers gave away, as text: their number, and S and Y for each dilation."""
+    return " ".join([str(answers), *(f"{state.weighed!r} {state.noise!r}" for state in states)])
+
+
+def read_given(text: str, answers: int, starts: Sequence[GivenAway]) -> tuple[GivenAway, ...]:
+    """Read what `given_text` wrote after so many answers.
+
+    Raises
+    ------
+    InputError
+        When the text is something else, or about another number of answers or dilations.
+
+    Examples
+    --------
+    >>> start = GivenAway(10_000, 0.7, 0.03)
+    >>> after = start.after(Given(0.01, 0.96, 0.98))
+    >>> read_given(given_text(1, [after]), 1, [start]) == (after,)
+    True
+    """
+    try:
+        count, *words = text.split(" ")
+        sums = [float(word) for word in words]
+        if int(count) != answers or len(sums) != 2 * len(starts) or not all(0.0 <= x < math.inf for x in sums):
+            raise ValueError
+    except ValueError:
+        raise InputError("past", "a text of another form", f"what was kept of {answers} answers") from None
+    pairs = zip(sums[::2], sums[1::2], strict=True)
+    return tuple(
+        replace(start, weighed=weighed, noise=noise) for start, (weighed, noise) in zip(starts, pairs, strict=True)
+    )
 
 
 def truths(states: Sequence[GivenAway], low: float, high: float) -> tuple[float, float]:

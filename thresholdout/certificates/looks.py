@@ -15,8 +15,9 @@ import numpy as np
 
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.change_of_measure import smallest_nats
-from thresholdout.certificates.posterior import mean_total_variation
-from thresholdout.certificates.route import ConstantWidth, Route, up
+from thresholdout.certificates.log_odds import LogOdds
+from thresholdout.certificates.posterior import PosteriorWidths, mean_total_variation
+from thresholdout.certificates.route import Route, up
 from thresholdout.certificates.setting import Setting, leakage
 from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, Radius
 from thresholdout.mechanisms import ThresholdoutParameters
@@ -240,13 +241,15 @@ def _transcript(
 
 def _posterior(route: Route, setting: Setting, epsilon: float) -> Route:
     """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
-    alone = mean_total_variation(setting.model, setting.epsilon)
-    together = mean_total_variation(setting.model, math.nextafter(setting.epsilon + epsilon, math.inf))
+    assert isinstance(route.widths, PosteriorWidths)
+    total = math.nextafter(setting.epsilon + epsilon, math.inf)
+    alone, together = mean_total_variation(setting.model, setting.epsilon), mean_total_variation(setting.model, total)
     width = up(route.tolerance + max(0.0, together - alone * (1.0 - 4e-12)))
+    beliefs = LogOdds(leakage(setting.model, total, "uninformed"))
     return dataclasses.replace(
         route,
         tolerance=width,
         assumes=route.assumes + ALSO,
         source=f"{SOURCE}, L1",
-        widths=ConstantWidth(width),
+        widths=PosteriorWidths(route.widths.error, width, beliefs),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["ConstantWidth", "Earlier", "HalfWidths", "Intervals", "Route", "larger_side", "up"]
+__all__ = ["ConstantWidth", "Earlier", "HalfWidths", "Intervals", "Recalls", "Route", "larger_side", "up"]
 
 _ROUNDING = 1.0 + 2.0**-40
 
@@ -35,6 +35,19 @@ class Intervals(HalfWidths, Protocol):
 
     def expected(self, value: float) -> float:
         """Return the larger side of any answer's interval, if all answers have this value."""
+
+
+@runtime_checkable
+class Recalls(Intervals, Protocol):
+    """A route to which earlier answers matter, and that sums up what matters of them."""
+
+    def recalled(
+        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, past: str
+    ) -> tuple[tuple[float, float], str]:
+        """Return the interval of an answer, given what was kept of earlier ones, and what to keep from now on.
+
+        Empty texts stand for nothing known of earlier answers.
+        """
 
 
 @dataclass(frozen=True, slots=True)
