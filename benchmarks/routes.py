@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 import time
 
-from graphs import Groups, Independent
+from graphs import DependenceModel, Groups, Independent
 from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.gaussian import GaussianWidths, one_scale
 from thresholdout.certificates.gaussian_comparisons import comparison_blocks, tightest_comparisons
-from thresholdout.certificates.gaussian_expected import alike, scheduled_for
 from thresholdout.certificates.gaussian_schedule import most_answers
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.posterior import PosteriorWidths, posterior_widths
@@ -63,40 +62,35 @@ def largest_side(widths: GaussianWidths, score: float, answers: int) -> float:
     return widest
 
 
-def constant(blocks: IndependentBlocks, answers: int, score: float) -> GaussianWidths:
-    """Return one standard deviation for all answers, chosen for a likely score."""
-    width = 0.1
-    for _ in range(4):
-        schedule = one_scale(alike(blocks, score, width), answers, BETA).schedule
-        found = scheduled_for(blocks, schedule, BETA, score)
-        width = found.expected(score)
-    return found
+def gaussian_widths(model: DependenceModel, answers: int, score: float, *, schedule: bool) -> GaussianWidths:
+    """Return the widths of the guard that is planned for a likely score."""
+    parameters = gaussian_parameters(model, answers, 1 - BETA, score, schedule=schedule)
+    certificate = certify_gaussian(model, parameters, 1 - BETA)
+    widths = certificate.chosen.widths if certificate.chosen else None
+    assert isinstance(widths, GaussianWidths)
+    return widths
 
 
 def print_gaussian() -> None:
     """Print the Gaussian route, with and without a schedule."""
     print(f"Gaussian route, {N:,} records, confidence {1 - BETA:g}; largest side of any interval at a likely score\n")
     print(
-        "| records | answers | score | anywhere | one scale, planned | schedule, planned | tolerance then | seconds |"
+        "| records | answers | score | anywhere | one scale, planned | schedule, planned | tolerance of one | seconds |"
     )
     print("|---|---|---|---|---|---|---|---|")
     models = (Independent(N), Groups([record // 5 for record in range(N)]))
     for model in models:
         for answers in (50, 300):
             for score in SCORES:
-                blocks = IndependentBlocks(N, *((5.0, 5.0) if isinstance(model, Groups) else (1.0, 1.0)))
                 start = time.perf_counter()
-                parameters = gaussian_parameters(model, answers, 1 - BETA, score)
-                certificate = certify_gaussian(model, parameters, 1 - BETA)
+                widths = gaussian_widths(model, answers, score, schedule=False)
                 spent = time.perf_counter() - start
                 anywhere = certify_gaussian(model, gaussian_parameters(model, answers, 1 - BETA), 1 - BETA).tolerance
-                widths = certificate.chosen.widths if certificate.chosen else None
-                assert isinstance(widths, GaussianWidths)
-                same = largest_side(constant(blocks, answers, score), score, answers)
-                side = largest_side(widths, score, answers)
+                same = largest_side(widths, score, answers)
+                side = largest_side(gaussian_widths(model, answers, score, schedule=True), score, answers)
                 print(
                     f"| {model.describe()} | {answers} | {score} | {anywhere:.4f} | {same:.4f} | {side:.4f} "
-                    f"| {certificate.tolerance:.4f} | {spent:.2f} |"
+                    f"| {widths.tolerance():.4f} | {spent:.2f} |"
                 )
     print()
 

@@ -24,7 +24,16 @@ from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
 from thresholdout.certificates.route import Earlier, larger_side, up
 
-__all__ = ["AnytimeDrift", "Drift", "GaussianWidths", "NoiseRuns", "drift_bound", "one_scale", "scheduled_widths"]
+__all__ = [
+    "AnytimeDrift",
+    "Drift",
+    "GaussianWidths",
+    "NoiseRuns",
+    "drift_bound",
+    "one_scale",
+    "scheduled_widths",
+    "widths_of",
+]
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +43,7 @@ SHARES = (0.02, 0.98)
 STRETCHES = (1e-3, 1e2)
 """Where to look for b."""
 
-_ANYTIME_STRETCHES = np.geomspace(0.02, 10.0, 8)
+_ANYTIME_STRETCHES: tuple[float, ...] = tuple(np.geomspace(0.02, 10.0, 8).tolist())
 
 
 def drift_bound(blocks: IndependentBlocks, stretch: Floats, failure: Floats, information: Floats) -> Floats:
@@ -124,6 +133,8 @@ class AnytimeDrift:
         The records.
     failure : float
         b2, in (0, 1); each b has an equal share. The blocks' exception fails with a probability of its root on top.
+    stretches : tuple of float
+        Every b, fixed before the first answer.
 
     Examples
     --------
@@ -137,11 +148,12 @@ class AnytimeDrift:
 
     blocks: IndependentBlocks
     failure: float
+    stretches: tuple[float, ...] = _ANYTIME_STRETCHES
 
     @property
     def events(self) -> tuple[tuple[float, float], ...]:
         """Every b and the probability with which what follows from it may be wrong; they hold at once."""
-        return tuple((float(stretch), self.failure / len(_ANYTIME_STRETCHES)) for stretch in _ANYTIME_STRETCHES)
+        return tuple((stretch, self.failure / len(self.stretches)) for stretch in self.stretches)
 
     def __call__(self, information: float) -> float:
         """Return the smallest ``D(x)``, rounded up."""
@@ -149,8 +161,8 @@ class AnytimeDrift:
 
     def bound(self, information: Floats) -> Floats:
         """Return the smallest ``D(x)`` for many x, rounded up."""
-        share = np.array(self.failure / len(_ANYTIME_STRETCHES))
-        every = [drift_bound(self.blocks, stretch, share, information) for stretch in _ANYTIME_STRETCHES]
+        share = np.array(self.failure / len(self.stretches))
+        every = [drift_bound(self.blocks, np.array(stretch), share, information) for stretch in self.stretches]
         smallest: Floats = np.min(every, axis=0) * up(1.0)
         return smallest
 
@@ -258,6 +270,12 @@ class GaussianWidths:
         records = drift.blocks.fewest
         self._start = tuple(GivenAway(records, stretch, failure) for stretch, failure in drift.events)
         self._followed: tuple[list[tuple[float, str]], list[tuple[GivenAway, ...]]] = ([], [self._start])
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of the probability of failure that the noise has, and every b; see `widths_of`."""
+        drift = sum(failure for _, failure in self.drift.events)
+        return self.noise_failure / (self.noise_failure + drift), *(stretch for stretch, _ in self.drift.events)
 
     def information(self, answer: int) -> float:
         """Return x after an answer, counted from 1; rounded up."""
@@ -388,6 +406,39 @@ class GaussianWidths:
         far = self.drift.bound(self._totals * (1.0 + 2.0**-48))
         widths = np.array(self.schedule.scales) * self._constant + far
         return up(float(widths.max()) + self.slack + self.threshold)
+
+
+def widths_of(
+    blocks: IndependentBlocks,
+    schedule: NoiseRuns,
+    beta: float,
+    shares: Sequence[float],
+    *,
+    slack: float = 0.0,
+    threshold: float = 0.0,
+    declared: bool = True,
+) -> GaussianWidths:
+    """Certify given standard deviations by given events; nothing is looked for.
+
+    Parameters
+    ----------
+    blocks, schedule, beta, slack, threshold, declared
+        As for `scheduled_widths`.
+    shares : sequence of float
+        As `GaussianWidths.shares` returns them; one b where the number of answers is declared.
+
+    Examples
+    --------
+    >>> blocks, schedule = IndependentBlocks.of_records(10_000), NoiseRuns.constant(0.02, 100)
+    >>> found = scheduled_widths(blocks, schedule, 0.05)
+    >>> abs(widths_of(blocks, schedule, 0.05, found.shares).tolerance() / found.tolerance() - 1) < 1e-12
+    True
+    """
+    available = beta - math.sqrt(blocks.exception)
+    noise, *stretches = shares
+    failure = (1.0 - noise) * available
+    drift = Drift(blocks, stretches[0], failure) if declared else AnytimeDrift(blocks, failure, tuple(stretches))
+    return GaussianWidths(drift, schedule, noise * available, threshold=threshold, slack=slack, declared=declared)
 
 
 def one_scale(

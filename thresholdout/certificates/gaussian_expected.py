@@ -49,6 +49,7 @@ def tightest_for(
     beta: float,
     expected: float,
     *,
+    constant: bool = False,
     slack: float = 0.0,
     threshold: float = 0.0,
 ) -> GaussianWidths:
@@ -64,6 +65,8 @@ def tightest_for(
         Probability of failure, in (0, 1).
     expected : float
         The likely value of answers, in [0, 1].
+    constant : bool
+        Whether all answers have the same noise.
     slack, threshold : float
         As in `GaussianWidths`.
 
@@ -77,10 +80,14 @@ def tightest_for(
     >>> widths = tightest_for(IndependentBlocks.of_records(10_000), 50, 0.05, 0.9)
     >>> round(widths.expected(0.9), 3), round(widths.tolerance(), 3)
     (0.037, 0.073)
+    >>> same = tightest_for(IndependentBlocks.of_records(10_000), 50, 0.05, 0.9, constant=True)
+    >>> round(same.expected(0.9), 3), len(same.schedule.scales)
+    (0.044, 1)
     """
     width, best = _first_width(blocks, answers, beta, expected), None
     for _ in range(_ROUNDS):
-        made = tightest_schedule(alike(blocks, expected, width), answers, beta)
+        same = alike(blocks, expected, width)
+        made = one_scale(same, answers, beta) if constant else tightest_schedule(same, answers, beta)
         found = _about(blocks, made, slack, threshold)
         width = found.expected(expected)
         if best is None or width < best[0]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.certificates.gaussian import NoiseRuns, scheduled_widths
+from thresholdout.certificates.gaussian import GaussianWidths, NoiseRuns, scheduled_widths, widths_of
 from thresholdout.certificates.gaussian_expected import scheduled_for
 from thresholdout.certificates.latent_groups import best_blocks
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.truth import truth_of
+from thresholdout.errors import InputError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["certify_gaussian", "gaussian_route"]
+__all__ = ["certify_gaussian", "gaussian_route", "with_shares"]
 
 NAME = "gaussian"
 SOURCE = "PROOFS.md, 'Gaussian answers' and 'Gaussian answers and entropy'"
@@ -98,7 +100,10 @@ def gaussian_route(model: DependenceModel, parameters: GaussianParameters, beta:
     slack = GaussianGuard(parameters).noise_slack(model.n) + (parameters.grid or 0.0) / 2.0
     threshold, expected = parameters.threshold or 0.0, parameters.expected
     runs = NoiseRuns.of(parameters.schedule.scales(answers))
-    if expected is not None and declared and not blocks.exception:
+    if parameters.shares is not None:
+        _check_number(parameters)
+        widths = widths_of(blocks, runs, beta, parameters.shares, slack=slack, threshold=threshold, declared=declared)
+    elif expected is not None and declared and not blocks.exception:
         widths = scheduled_for(blocks, runs, beta, expected, slack=slack, threshold=threshold)
     else:
         widths = scheduled_widths(blocks, runs, beta, slack=slack, threshold=threshold, declared=declared)
@@ -109,3 +114,27 @@ def gaussian_route(model: DependenceModel, parameters: GaussianParameters, beta:
         return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
     source = LATENT_SOURCE if blocks.exception else SOURCE
     return Route(NAME, tolerance, True, ASSUMES, source, why, widths=widths)
+
+
+def with_shares(model: DependenceModel, parameters: GaussianParameters, confidence: float) -> GaussianParameters:
+    """Return the parameters with the events on which a certificate of theirs rests, for a guard to keep.
+
+    Where there is no certificate, or there are such events already, nothing is changed.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> kept = with_shares(Independent(10_000), GaussianParameters(0.02, 100), 0.95)
+    >>> [round(number, 2) for number in kept.shares]
+    [0.75, 1.18]
+    """
+    if parameters.shares is not None:
+        return parameters
+    widths = gaussian_route(model, parameters, 1.0 - check_confidence(confidence)).widths
+    return replace(parameters, shares=widths.shares) if isinstance(widths, GaussianWidths) else parameters
+
+
+def _check_number(parameters: GaussianParameters) -> None:
+    """Refuse events for any number of answers where it is declared."""
+    if parameters.queries is not None and len(parameters.shares or ()) != 2:
+        raise InputError("shares", repr(parameters.shares), "a share and one b, where the questions are declared")

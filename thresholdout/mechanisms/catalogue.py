@@ -55,7 +55,7 @@ _STATES: dict[type[Parameters], Any] = {
 }
 
 
-_LATER = frozenset({"expected"})
+_LATER = frozenset({"expected", "shares"})
 """What guards were made without; left out where it is not given, so that they are opened as they were declared."""
 
 
@@ -181,4 +181,4 @@ def _plain(value: object) -> object:
         return value.to_json()
     if isinstance(value, (ThresholdoutParameters, GaussianParameters)):
         return parameters_to_json(value)
-    return list(value) if isinstance(value, NoiseRatios) else value
+    return list(value) if isinstance(value, (NoiseRatios, tuple)) else value

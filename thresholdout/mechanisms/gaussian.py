@@ -21,7 +21,7 @@ import base64
 import binascii
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -176,6 +176,10 @@ class GaussianParameters:
     expected : float or None
         Near which value the answers are likely to be, in [0, 1]: the certificate spends its probability of failure so
         that intervals are narrow there. It holds for all answers. ``None`` for narrow ones wherever they are.
+    shares : tuple of float or None
+        On which events the certificate rests: the share of the probability of failure that the noise has, and one or
+        more b (PROOFS.md, G1). ``None`` to look for good ones; a guard keeps those that it began with in its ledger,
+        so that all its answers hold at once whatever a later version would find.
 
     Raises
     ------
@@ -196,6 +200,7 @@ class GaussianParameters:
     threshold: float | None = None
     grid: float | None = None
     expected: float | None = None
+    shares: tuple[float, ...] | None = None
 
     def __init__(
         self,
@@ -204,6 +209,7 @@ class GaussianParameters:
         threshold: float | None = None,
         grid: float | None = None,
         expected: float | None = None,
+        shares: Sequence[float] | None = None,
     ) -> None:
         def fix(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -218,6 +224,13 @@ class GaussianParameters:
         fix("threshold", None if threshold is None else check_number("threshold", threshold, 0.0, _LARGEST, wanted))
         fix("grid", None if grid is None else 1.0 / check_grid(grid))
         fix("expected", None if expected is None else _check_expected(expected))
+        fix("shares", None if shares is None else _check_shares(shares))
+
+    @property
+    def alike(self) -> bool:
+        """Whether all answers have the same noise, so that they can be compared with each other."""
+        scales = self.schedule.scales(self.queries or self.schedule.limit or 1)
+        return bool(np.all(scales == scales[0]))
 
     @property
     def intervals(self) -> int:
@@ -237,6 +250,18 @@ def _check_expected(expected: object) -> float:
     if not 0.0 <= value <= 1.0:
         raise InputError("expected", expected, wanted)
     return value
+
+
+def _check_shares(shares: Sequence[float]) -> tuple[float, ...]:
+    """Return the share of beta of the noise, and one or more b."""
+    wanted = "a share in (0, 1), and one or more positive numbers"
+    try:
+        share, *stretches = map(float, shares)
+    except (TypeError, ValueError):
+        raise InputTypeError("shares", repr(shares), wanted) from None
+    if not (0.0 < share < 1.0 and stretches and all(0.0 < stretch < math.inf for stretch in stretches)):
+        raise InputError("shares", repr(shares), wanted)
+    return share, *stretches
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from thresholdout.certificates.gaussian_route import with_shares
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import (
     ClaimsParameters,
+    GaussianParameters,
     GuessAndCheckParameters,
     LadderParameters,
     SplittingParameters,
@@ -110,7 +112,9 @@ def choose_parameters(
     if chosen == "splitting":
         return _suited(SplittingParameters(_declared_queries(queries, chosen)), model, declared)
     if chosen == "gaussian":
-        return gaussian_parameters(model, _declared_queries(queries, chosen), declared["confidence"])
+        return _suited(
+            gaussian_parameters(model, _declared_queries(queries, chosen), declared["confidence"]), model, declared
+        )
     if isinstance(model, OutOfFold):
         return _planned(model, declared)
     if _unlimited(model):
@@ -206,6 +210,8 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[st
         _check_parts(parameters, model, declared["identically_distributed"])
     if isinstance(parameters, ClaimsParameters):
         return _claims(_checked_claims(parameters, model), model, confidence)
+    if isinstance(parameters, GaussianParameters):
+        return with_shares(model, parameters, confidence)
     if isinstance(parameters, LadderParameters):
         return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
     if isinstance(parameters, GuessAndCheckParameters) and parameters.guess == "train":

@@ -118,7 +118,7 @@ def answering_all(
     """Return the parameters of a mechanism that answers all questions from the holdout."""
     if mechanism == "splitting":
         return SplittingParameters(queries)
-    return gaussian_parameters(model, queries, confidence)
+    return gaussian_parameters(model, queries, confidence, schedule=True)
 
 
 def _checked(

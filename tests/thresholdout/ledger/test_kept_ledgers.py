@@ -42,7 +42,8 @@ def assert_goes_on(ledger: Ledger, kind: str, known: dict[str, Any]) -> None:
     guard = guard_in(ledger)  # found again by its records
     assert ledger.guards() == [known["guard"]]
     answer = answered(ask_next(guard))
-    assert answer.pop("half_width") == pytest.approx(known["next"]["half_width"], rel=1e-9)
+    # On the same event, intervals may be narrower than half-widths were that did not look at the value; never wider.
+    assert 0.5 <= answer.pop("half_width") / known["next"]["half_width"] <= 1.0 + 1e-9
     assert answer == {name: value for name, value in known["next"].items() if name != "half_width"}
     assert answer["query"] == count + 1
     assert ledger.verify(known["guard"], known["head"]) == count + 1
