@@ -184,7 +184,7 @@ def _questions(report: GuardReport) -> str:
     if len(history) > MOST_ROWS:
         shown = _last(history)
         which = f"<p>Of {len(history):,} questions: the last ones, and earlier ones that the holdout answered.</p>"
-    head = ("question", "name", "training value", "answer", "half-width", "from", "budget left")
+    head = ("question", "name", "training value", "answer", "interval", "from", "budget left")
     kinds = ["", ' class="text"', "", "", "", ' class="text"', ""]
     cells = "".join(f"<th{kind}>{name}</th>" for name, kind in zip(head, kinds, strict=True))
     rows = "".join(_row(row, kinds) for row in shown.itertuples())
@@ -213,7 +213,7 @@ def _row(row: Any, kinds: list[str]) -> str:
         escape(str(row.name)),
         f"{row.train:.4f}",
         f"{row.value:.4f}" if answered else "",
-        f"{row.half_width:.4f}" if answered else "",
+        f"{row.low:.4f} to {row.high:.4f}" if answered else "",
         escape(str(row.source)),
         "" if pd.isna(row.remaining) else f"{row.remaining:,}",
     )

@@ -64,7 +64,7 @@ def plot_against_train(answers: pd.DataFrame, ax: Any = None) -> Any:
             ax.errorbar(
                 rows["train"],
                 rows["value"],
-                yerr=rows["half_width"],
+                yerr=(rows["value"] - rows["low"], rows["high"] - rows["value"]),
                 fmt=marker,
                 color=colour,
                 ecolor=colour + "40",

@@ -32,6 +32,9 @@ _COMMON = (
 )
 
 
+_EVERYTHING = 0.999  # of the range: an interval that excludes less says nothing
+
+
 def summary(report: GuardReport) -> str:
     """Say in a few sentences what happened."""
     if not report.questions:
@@ -66,7 +69,7 @@ def _worth(report: GuardReport) -> str:
     widths = answers["half_width"]
     if not len(widths):
         return ""
-    if ((answers["low"] <= answers["lower"]) & (answers["high"] >= answers["upper"])).all():
+    if (answers["high"] - answers["low"] >= _EVERYTHING * (answers["upper"] - answers["lower"])).all():
         return "Nothing is certified about the answers."
     low, high = float(widths.min()), float(widths.max())
     size = f"{high:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g} to {high:.3g}"

@@ -171,10 +171,12 @@ def test_posterior_plans_for_a_score(score: float, reached: float) -> None:
         )
 
 
-@pytest.mark.parametrize(("score", "reached"), [(0.9, 0.042), (0.97, 0.028)])
-def test_gaussian_plans_for_a_score(score: float, reached: float) -> None:
+@pytest.mark.parametrize("schedule", [False, True])
+@pytest.mark.parametrize(("score", "reached", "alike"), [(0.9, 0.042, 0.045), (0.97, 0.028, 0.03)])
+def test_gaussian_plans_for_a_score(score: float, reached: float, alike: float, schedule: bool) -> None:
     """What is to be reached at 10,000 records and 50 answers, by every one of the intervals."""
-    parameters = gaussian_parameters(Independent(10_000), 50, 0.95, expected=score)
+    parameters = gaussian_parameters(Independent(10_000), 50, 0.95, expected=score, schedule=schedule)
+    reached = reached if schedule else alike
     certificate = certify_gaussian(Independent(10_000), parameters)
     earlier: list[tuple[float, str]] = []
     widest = 0.0
@@ -184,7 +186,8 @@ def test_gaussian_plans_for_a_score(score: float, reached: float) -> None:
         widest = max(widest, score - low, high - score)
         earlier.append((score, "holdout"))
     assert certificate.expected_half_width(score) == pytest.approx(widest, rel=1e-9)
-    usual = certify_gaussian(Independent(10_000), gaussian_parameters(Independent(10_000), 50, 0.95))
+    plain = gaussian_parameters(Independent(10_000), 50, 0.95, schedule=schedule)
+    usual = certify_gaussian(Independent(10_000), plain)
     assert reached < usual.tolerance < certificate.tolerance
     assert certificate.expected_half_width(score) < usual.expected_half_width(score)
 
