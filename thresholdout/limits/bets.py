@@ -27,13 +27,15 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["best_bet", "bet_lower", "bet_size", "log_wealth"]
+__all__ = ["best_bet", "bet_lower", "bet_size", "log_wealth", "placed_bet"]
 
 _BOLD: Final = 0.75  # of the largest bet
 _SLACK: Final = 1e-9
 _BOLDEST: Final = 0.98  # of the largest bet, for values that are 0, 1 or near the mean
 _GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 _GOLDEN_STEPS: Final = 16
+_ROUNDS: Final = 6
+_CLOSE: Final = 1e-6
 
 
 def bet_size(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> float:
@@ -181,3 +183,71 @@ def best_bet(mean: float, variance: float, n: int, log_level: float, most: float
             at_outer = radius(math.exp(outer))
     bet = math.exp(0.5 * (low + high))
     return bet, radius(bet)
+
+
+def placed_bet(
+    mean: float, variance: float, common: float, n: int, log_needed: float, most: float
+) -> tuple[float, float]:
+    """Return the largest lower limit that a bet is expected to win, and the bet.
+
+    To place a claim, not for a guarantee. The values are taken to be 0, 1 or `common`, in shares that give them this
+    mean and variance; differences of two models that are right or wrong are exactly that, with a half in common. The
+    bet against an end e wins most on average where the derivative by l of ``E ln(1 + l (x - e))`` is 0 (Kelly), and the
+    limit is the e at which n times this is what is needed.
+
+    Parameters
+    ----------
+    mean, variance : float
+        Of the values, as expected; the variance is positive.
+    common : float
+        The value that most records have, in (0, 1).
+    n : int
+        Number of records.
+    log_needed : float
+        ln of what is to be won.
+    most : float
+        ``l e`` is at most this; below 1.
+
+    Returns
+    -------
+    end, bet : float
+        e, at most the mean, and l; both 0 where no end is above 0.
+
+    Examples
+    --------
+    >>> end, bet = placed_bet(0.51, 0.0075, 0.5, 1000, 4.38, 0.9)
+    >>> round(end, 4), round(bet, 2)
+    (0.5017, 1.05)
+    """
+    shift = mean - common
+    square = variance + shift * shift
+    low, high = (square - shift * (1.0 - common)) / common, (square + shift * common) / (1.0 - common)
+    low, high = max(0.0, low), max(0.0, high)
+    if low + high > 1.0:
+        low, high = 1.0 - mean, mean
+    rest = 1.0 - low - high
+    target = math.sqrt(2.0 * log_needed / n)
+    end, bet = mean - target * math.sqrt(variance), 0.0
+    for _ in range(_ROUNDS):
+        end = min(max(end, _CLOSE), mean - _CLOSE * _CLOSE)
+        up, down, middle, top = 1.0 - end, -end, common - end, most / end
+        bet = min(top, bet or (mean - end) / square)
+        for _ in range(_ROUNDS):
+            a, b, c = up / (1.0 + bet * up), down / (1.0 + bet * down), middle / (1.0 + bet * middle)
+            slope, bend = high * a + low * b + rest * c, high * a * a + low * b * b + rest * c * c
+            step = min(max(bet + slope / bend, 0.25 * bet), 0.5 * (bet + 1.0 / end))
+            if abs(step - bet) < _CLOSE * bet:
+                break
+            bet = step
+        bet = min(bet, top)
+        won = high * math.log1p(bet * up) + low * math.log1p(bet * down) + rest * math.log1p(bet * middle)
+        fall = bet * (high / (1.0 + bet * up) + low / (1.0 + bet * down) + rest / (1.0 + bet * middle))
+        if won <= 0.0:
+            end -= target * math.sqrt(variance)
+            continue
+        root = math.sqrt(2.0 * won)
+        change = (root - target) * root / fall
+        end += change
+        if abs(change) < _CLOSE * (mean - end):
+            break
+    return (end, bet) if end > _CLOSE else (0.0, 0.0)

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
-from thresholdout.limits.bets import best_bet, bet_lower, bet_size, log_wealth
+from thresholdout.limits.bets import bet_lower, bet_size, log_wealth, placed_bet
 from thresholdout.limits.noisy import (
     log_laplace_moment,
     noisy_binomial_lower,
@@ -167,19 +167,20 @@ class BetTest(Claim):
 
     others: int = 3
 
-    def __init__(self, steps: int, values: NDArray[np.float64], variance: float, margin: float = 1.0) -> None:
+    def __init__(self, steps: int, values: NDArray[np.float64], variance: float, margin: float = 1.0, common: float = 0.5) -> None:
         self.steps = steps
         self._values = values
         self._variance = variance
         self._margin = margin
+        self._common = common
 
     def wider(self) -> BetTest:
         """Return the same test with a larger margin."""
-        return BetTest(self.steps, self._values, self._variance, _WIDER * self._margin)
+        return BetTest(self.steps, self._values, self._variance, _WIDER * self._margin, self._common)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the edges, less and plus what a good bet needs."""
-        return self._place(lo, log_level, scales)[0], _mirror(self._place(self.steps - hi, log_level, scales)[0])
+        return self._place(lo, log_level, scales, self._common)[0], _mirror(self._place(self.steps - hi, log_level, scales, 1.0-self._common)[0])
 
     def stated(self, log_level: float) -> tuple[int, int, tuple[float, float]]:
         """Return the limits of two bets, rounded outwards to the grid, and the middle third between them."""
@@ -192,8 +193,8 @@ class BetTest(Claim):
     def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
         """Bet against both ends; if one of the bets is lost, compare the mean with the edges."""
         edge, upper, lower = noise
-        if self._wins(1.0 - self._values, self.steps - hi, log_level, scales, edge - upper) and self._wins(
-            self._values, lo, log_level, scales, edge - lower
+        if self._wins(1.0 - self._values, self.steps - hi, log_level, scales, edge - upper, 1.0 - self._common) and self._wins(
+            self._values, lo, log_level, scales, edge - lower, self._common
         ):
             return "confirmed"
         mean = float(self._values.mean())
@@ -201,22 +202,24 @@ class BetTest(Claim):
             return "above"
         return "below" if lo > 0 and mean + (edge - lower) / UNITS < lo / self.steps else "wide"
 
-    def _place(self, lo: int, log_level: float, scales: Scales) -> tuple[float, float]:
+    def _place(self, lo: int, log_level: float, scales: Scales, common: float) -> tuple[float, float]:
         """Return the end of an interval with this edge, and the bet against it; 0 where nothing is claimed."""
-        mean, n, most = lo / self.steps, self._values.size, self._most(scales)
-        seen = self._variance + _LUCK * max(mean, 1.0 - mean) * math.sqrt(self._variance / n)
-        end, bet, charge = min(mean, 1.0 - 0.5 / n), 0.0, 0.0
+        mean, n = lo / self.steps, self._values.size
+        if mean <= _NOTHING:
+            return 0.0, 0.0
+        mean = min(mean, 1.0 - 0.5 / n)
+        seen = self._variance * self._margin + _LUCK * max(mean, 1.0 - mean) * math.sqrt(self._variance / n)
+        end, bet, charge, most = 0.0, 0.0, 0.0, _BOLD
         for _ in range(_ROUNDS):
-            if end <= _NOTHING:
-                return 0.0, 0.0
-            bet, radius = best_bet(end, seen, n, log_level - charge, min(most, _BOLD / end))
+            end, bet = placed_bet(mean, seen, common, n, charge - log_level, most)
             charge = self._charge(bet, scales)
-            end = mean - self._margin * radius
-        return (end, bet) if end > _NOTHING else (0.0, 0.0)
+        if bet > self._most(scales):
+            return 0.0, 0.0
+        return end, bet
 
-    def _wins(self, values: NDArray[np.float64], lo: int, log_level: float, scales: Scales, noise: int) -> bool:
+    def _wins(self, values: NDArray[np.float64], lo: int, log_level: float, scales: Scales, noise: int, common: float) -> bool:
         """Whether a bet against means below the lower end wins one over the level."""
-        end, bet = self._place(lo, log_level, scales)
+        end, bet = self._place(lo, log_level, scales, common)
         if end <= 0.0:
             return True  # nothing is claimed
         slope = bet * values.size
