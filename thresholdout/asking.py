@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from thresholdout.answer import Answer
-from thresholdout.comparison import Comparison
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.fingerprint import handed_out
-from thresholdout.mechanisms import Claims, Known
+from thresholdout.given import Given
+from thresholdout.mechanisms import Known
 from thresholdout.metrics import Metric
 from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
@@ -21,14 +21,12 @@ from thresholdout.statistics import Statistic, get_score
 from thresholdout.steps import Steps, Worth
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from graphs import DependenceModel
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.records import Records
     from thresholdout.weights import Weights
 
-__all__ = ["AsksAboutEstimators", "checked_keep"]
+__all__ = ["AsksAboutEstimators", "check_lists", "checked_keep"]
 
 _MOST_KEPT = 0.99
 
@@ -41,6 +39,7 @@ class AsksAboutEstimators:
 
     n: int
     dependence: DependenceModel
+    given: Given
     _records: Records
     _parameters: Parameters
     _mechanism: Any
@@ -99,7 +98,7 @@ class AsksAboutEstimators:
         [(0.22, 0.282), (0.434, 0.506)]
         """
         limits = check_bounds(bounds)
-        _check_lists(questions, names=names, keys=keys)
+        check_lists(questions, names=names, keys=keys)
         if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in questions):
             raise InputTypeError("questions", "something else than pairs", "pairs (train_values, holdout_values)")
         asked: list[Asked] = []
@@ -161,7 +160,7 @@ class AsksAboutEstimators:
         if not isinstance(models, (Mapping, list, tuple)):
             raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
         named = dict(models) if isinstance(models, Mapping) else {str(k): model for k, model in enumerate(models)}
-        _check_lists(list(named), keys=keys)
+        check_lists(list(named), keys=keys)
         given = _checked_values(train_values, len(named), cv)
         if tell not in ("all", "best"):
             raise InputError("tell", repr(tell), "'all' or 'best'")
@@ -174,72 +173,6 @@ class AsksAboutEstimators:
             return self._steps.answer_all("estimator", asked, share, self._worth)
         best = get_score(metric).greater_is_better
         return [self._steps.answer_best("estimator", asked, share, best, self._worth)]
-
-    def compare(
-        self, b: Any, a: Any, metric: str | Metric = "accuracy", *, cv: object | None = None, key: str | None = None
-    ) -> Comparison:
-        """Ask whether one fitted estimator is better than another, and by how much.
-
-        What both agree on cancels, record by record, so a difference is known much more sharply than either score.
-
-        Parameters
-        ----------
-        b, a : estimator
-            Fitted; the question is whether `b` is better.
-        metric : str or Metric, default="accuracy"
-            A metric that is a mean over records.
-        cv : int or splitter, optional
-            As in `score`, for the training values of both.
-        key : str, optional
-            As in `ask`.
-
-        Returns
-        -------
-        Comparison
-            About the population's difference (or the average of the records' own), in the metric's units.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from sklearn.dummy import DummyClassifier
-        >>> from sklearn.naive_bayes import GaussianNB
-        >>> from thresholdout import Thresholdout
-        >>> X, y = load_digits(return_X_y=True)
-        >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]), mechanism="guess-and-check")
-        >>> bayes, dummy = GaussianNB().fit(X[800:], y[800:]), DummyClassifier().fit(X[800:], y[800:])
-        >>> guard.compare(bayes, dummy).verdict
-        'better'
-        """
-        chosen, _ = self._checked_score(metric, None)
-        if isinstance(chosen, Statistic):
-            raise InputError("metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.metrics)")
-        if not isinstance(self._mechanism, Claims):
-            seen = f"a comparison, asked of {self._mechanism.name}"
-            raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'")
-        train, holdout = self._records.labelled()
-        most = chosen.bounds[1] - chosen.bounds[0]
-
-        def difference(X: Any, y: Any, cross: object | None) -> NDArray[np.float64]:
-            first, second = (
-                np.asarray(
-                    chosen.of(model, X, y) if cross is None else chosen.cross_validated(model, X, y, cross),
-                    dtype=np.float64,
-                )
-                for model in (b, a)
-            )
-            return first - second
-
-        def on_holdout() -> NDArray[np.float64]:
-            protected, labels = handed_out(holdout)
-            return difference(protected, labels, None)
-
-        mean, known = self._records.train_mean(difference(train[0], train[1], cv), (-most, most), binary=False)
-        known = replace(known, difference=True)
-        question = Question(mean, (-most, most), f"{chosen.name}, difference", key, known)
-        read = self._reading("b", question, on_holdout, 0.0)
-        answer = self._steps.look("b", question, read, self._worth)
-        variance = max(known.variance or 0.0, 1.0 / self.n**2) * (2.0 * most) ** 2
-        return Comparison.of(answer, chosen.greater_is_better, variance, self._steps.log_risk() or 0.0)
 
     def _reading(
         self, argument: str, question: Question, on_holdout: Callable[[], object], missing: float | None = None
@@ -263,7 +196,7 @@ class AsksAboutEstimators:
         self, metric: str | Metric | Statistic, sample_weight: tuple[object, object] | None
     ) -> tuple[Metric | Statistic, Weights | None]:
         """Refuse a score that this guard cannot be asked for."""
-        return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight)
+        return check_score(self._mechanism, self._parameters, self._records, metric, sample_weight, self.given)
 
     def _scoring(
         self,
@@ -309,7 +242,7 @@ class AsksAboutEstimators:
         return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))  # of losses that jump
 
 
-def _check_lists(questions: object, **others: object) -> None:
+def check_lists(questions: object, **others: object) -> None:
     """Refuse what is no list, an empty one, and lists that do not go with it."""
     if not isinstance(questions, (list, tuple)):
         raise InputTypeError("questions", f"a {type(questions).__name__}", "a list")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-from thresholdout.mechanisms.claims.wins import settling_records
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from thresholdout.answer import Answer
 
-__all__ = ["Comparison"]
+__all__ = ["About", "Comparison", "Verdict"]
+
+About: TypeAlias = Literal["difference", "wins"]
+Verdict: TypeAlias = Literal["better", "worse", "not settled"]
+
+_MOST: Final = 1e12  # more records are as good as none
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,53 +24,74 @@ class Comparison:
     Attributes
     ----------
     value : float
-        The difference, in the metric's units.
+        The difference, in the metric's units; or the share of wins.
     interval : tuple of float
-        With the guard's confidence, together with all its other answers, the true difference lies between these two.
+        With the guard's confidence, together with all its other answers, the truth lies between these two.
     verdict : {"better", "worse", "not settled"}
-        Whether the interval is on one side of 0.
+        Whether the interval is on one side of 0, or of one half for a share of wins.
     settling : int or None
         About how many holdout records would settle it, were the value true; ``None`` where it is settled, or where no
         number would.
     answer : Answer
         The answer that it rests on.
+    about : {"difference", "wins"}
+        What value and interval are about.
+    candidate : str
+        What the history calls the model, in a comparison of several.
     """
 
     value: float
     interval: tuple[float, float]
-    verdict: Literal["better", "worse", "not settled"]
+    verdict: Verdict
     settling: int | None
     answer: Answer
+    about: About = "difference"
+    candidate: str = ""
 
     @classmethod
-    def of(cls, answer: Answer, greater_is_better: bool, variance: float, log_level: float) -> Comparison:
-        """Return what an answer about a difference says.
+    def of(
+        cls, answer: Answer, n: int, *, greater_is_better: bool = True, about: About = "difference", candidate: str = ""
+    ) -> Comparison:
+        """Return what an answer says about two models.
 
         Parameters
         ----------
         answer : Answer
-            About the first model less the second.
+            About the first model less the second, or about the share of its wins.
+        n : int
+            Number of holdout records.
         greater_is_better : bool
-            Of the metric; a smaller loss is better.
-        variance : float
-            Of one record's difference, in the metric's units, for `settling`.
-        log_level : float
-            Natural logarithm of the level at which it would be settled.
+            Of the metric; a smaller loss is better. Wins are always the first model's.
+        about, candidate
+            As in the attributes.
+
+        Examples
+        --------
+        >>> from thresholdout.answer import Answer
+        >>> Comparison.of(Answer(0.01, (-0.01, 0.03), "train", 1, None, -1.0, 1.0), 1000)
+        <Comparison: not settled, +0.01 in [-0.01, +0.03]; about 4,000 records would settle it>
         """
         low, high = answer.interval
-        side = 1 if low > 0.0 else -1 if high < 0.0 else 0
-        if side == 0:
-            return cls(
-                answer.value,
-                answer.interval,
-                "not settled",
-                settling_records(answer.value, variance, log_level),
-                answer,
-            )
-        better = (side > 0) == greater_is_better
-        return cls(answer.value, answer.interval, "better" if better else "worse", None, answer)
+        middle = 0.5 if about == "wins" else 0.0
+        verdict: Verdict = "not settled"
+        if low > middle or high < middle:
+            verdict = "better" if (low > middle) == (greater_is_better or about == "wins") else "worse"
+        settling = None if verdict != "not settled" else _settling(answer.value, low, high, middle, n)
+        return cls(answer.value, answer.interval, verdict, settling, answer, about, candidate)
 
     def __repr__(self) -> str:
         low, high = self.interval
+        name = f" {self.candidate}" if self.candidate else ""
         more = "" if self.settling is None else f"; about {self.settling:,} records would settle it"
-        return f"<Comparison: {self.verdict}, {self.value:+.4g} in [{low:+.4g}, {high:+.4g}]{more}>"
+        if self.about == "wins":
+            return f"<Comparison{name}: {self.verdict}, {self.value:.4g} of wins in [{low:.4g}, {high:.4g}]{more}>"
+        return f"<Comparison{name}: {self.verdict}, {self.value:+.4g} in [{low:+.4g}, {high:+.4g}]{more}>"
+
+
+def _settling(value: float, low: float, high: float, middle: float, n: int) -> int | None:
+    """Return the number of records at which the interval, about the same value, would end at the middle."""
+    off = value - middle
+    reach = value - low if off > 0.0 else high - value
+    if n * reach * reach > _MOST * off * off:
+        return None
+    return max(n + 1, math.ceil(n * (reach / off) ** 2))

@@ -15,8 +15,10 @@ from thresholdout.asking import AsksAboutEstimators
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
+from thresholdout.comparing import ComparesModels
 from thresholdout.errors import InputError
 from thresholdout.fingerprint import Part
+from thresholdout.given import Given, check_given, check_served, truth_given
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
@@ -59,7 +61,7 @@ __all__ = ["Thresholdout"]
 
 
 class Thresholdout(
-    Shared, AsksAboutEstimators, LooksRecorded
+    Shared, AsksAboutEstimators, ComparesModels, LooksRecorded
 ):  # in this order a forked child can turn it into a RemoteGuard
     """A holdout that can be asked many adaptive questions.
 
@@ -102,7 +104,14 @@ class Thresholdout(
         budget, whose answers are private. It is what answers where a dependence model bounds no deviation of a mean.
     identically_distributed : bool, default=False
         Declares that all records (or groups, of one size) have one law, and that every question will be the same
-        function of each record, whatever its number, id or place. Only then may a part of them answer for all.
+        function of each record, whatever its number, id or place. Only then may a part of them answer for all, and
+        models be compared by their share of wins.
+    given : {"features"}, optional
+        Declares that the features of the holdout's records are known to everybody, so that all truths of this guard
+        are what is expected of their labels, given the features: about these records, not about a population. Models
+        are then compared on the records where they say something else, which are fewer and no secret. For pairs
+        (X, y) of independent records or groups, and for mechanisms that make claims; statistics that are no means are
+        refused.
     ledger : str, path or Ledger, optional
         Where the guard's state lives. A file name makes a SQLite file (or continues it: budget, noisy threshold and
         history go on exactly where they were). In memory by default, gone with the process.
@@ -125,7 +134,9 @@ class Thresholdout(
     n : int
         Number of records in the holdout.
     dependence : DependenceModel
-        As given, or `graphs.Independent`.
+        As declared, or `graphs.Independent`.
+    given : {"features"} or None
+        As declared.
 
     Raises
     ------
@@ -158,8 +169,8 @@ class Thresholdout(
     served: ClassVar[frozenset[str]] = frozenset(
         {
             "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "ask_all", "certificate", "certificate_with",
-            "compare", "dependence", "exhausted", "history", "looks", "n", "parameters", "record_look", "remaining",
-            "report", "risk_left", "score", "score_all", "scorer", "split", "told", "train",
+            "compare", "compare_all", "dependence", "exhausted", "given", "history", "looks", "n", "parameters",
+            "record_look", "remaining", "report", "risk_left", "score", "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""
@@ -180,6 +191,7 @@ class Thresholdout(
         noise_scale: float | None = None,
         grid: float | None = None,
         identically_distributed: bool = False,
+        given: Given = None,
         ledger: str | Path | Ledger | None = None,
         noise: NoiseSource | None = None,
         allow_equal_rows: bool = False,
@@ -199,6 +211,7 @@ class Thresholdout(
             **optional_numbers(at_most=at_most, threshold=threshold, noise_scale=noise_scale, grid=grid),
             "mechanism": check_choice(mechanism),
             "identically_distributed": check_declaration(identically_distributed),
+            "given": check_given(given, self.dependence, identically_distributed, len(self._records.holdout)),
             "dependence": self.dependence.fingerprint(),
             "for_release": self._noise.for_release,
         }
@@ -207,7 +220,9 @@ class Thresholdout(
         self._open(declared, parameters, is_file(ledger), kept, owner)
 
     def _choose(self, declared: Mapping[str, Any]) -> Parameters:
-        return choose_parameters(self.dependence, declared, self._records.train_size)
+        parameters = choose_parameters(self.dependence, declared, self._records.train_size)
+        check_served(declared["given"], parameters)
+        return parameters
 
     def _open(
         self, declared: dict[str, Any], parameters: Parameters | None, sole: bool, documents: dict[str, str], owner: str
@@ -222,8 +237,11 @@ class Thresholdout(
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
         self._confidence: float = declared["confidence"]
+        self._one_law: bool = declared["identically_distributed"]
+        self.given: Given = declared["given"]
         certificate = certify_parameters(self.dependence, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
-        self._alone = dataclasses.replace(certificate, confidence=self._confidence)
+        truth = truth_given(self.given, certificate.truth)
+        self._alone = dataclasses.replace(certificate, confidence=self._confidence, truth=truth)
         self._certificates: dict[float, Certificate | None] = {}
         if known is None:
             state = self._mechanism.start(self._noise).to_text()

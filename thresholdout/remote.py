@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteGuard", "known"]
 
-_CONSTANT: Final = frozenset({"_id", "dependence", "n"})
+_CONSTANT: Final = frozenset({"_id", "dependence", "given", "n"})
 _OWN: Final = frozenset({"_ledger", "_mechanism", "_records", "_steps"})
 """What a guard has where it lives; methods of the guard itself would look for it."""
 
@@ -124,6 +124,17 @@ class RemoteGuard(Elsewhere, Thresholdout):
         """Ask whether one estimator is better than another; see `Thresholdout.compare`."""
         options["key"] = options.get("key") or fresh_key()
         return cast("Comparison", self._handle.call("compare", b, a, metric, **options))
+
+    def compare_all(
+        self,
+        models: Sequence[Any] | Mapping[str, Any],
+        baseline: Any,
+        metric: str | Metric = "accuracy",
+        **options: Any,
+    ) -> list[Comparison]:
+        """Compare estimators with a baseline; see `Thresholdout.compare_all`."""
+        options["keys"] = options.get("keys") or [fresh_key() for _ in models]
+        return cast("list[Comparison]", self._handle.call("compare_all", models, baseline, metric, **options))
 
     def scorer(
         self,

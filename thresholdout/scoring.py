@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from thresholdout.best_so_far import check_direction
 from thresholdout.errors import InputError
 from thresholdout.fingerprint import handed_out
+from thresholdout.given import Given
 from thresholdout.mechanisms import Known, Mechanism
 from thresholdout.question import Question
 from thresholdout.statistics import Statistic, disclosure_nats, get_score
@@ -29,13 +30,15 @@ def check_score(
     records: Records,
     metric: str | Metric | Statistic,
     sample_weight: tuple[object, object] | None,
+    given: Given = None,
 ) -> tuple[Metric | Statistic, Weights | None]:
     """Return a score and weights, or refuse a score that a guard cannot be asked for.
 
     Raises
     ------
     InputError
-        When the mechanism does not answer it, or there are weights beside a statistic that is no mean.
+        When the mechanism does not answer it, there are weights beside a statistic that is no mean, or such a statistic
+        is asked for where truths are given the features.
     """
     chosen = get_score(metric)
     check_direction(parameters, chosen)
@@ -43,6 +46,9 @@ def check_score(
     if isinstance(chosen, Statistic) and not mechanism.statistics:
         seen = f"{chosen.name!r}, which is no mean over records, asked of {mechanism.name}"
         raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
+    if isinstance(chosen, Statistic) and given is not None:
+        seen = f"{chosen.name!r}, which is no mean over records, of a guard with given={given!r}"
+        raise InputError("metric", seen, "a metric that is a mean, such as 'accuracy'; or a guard without given=")
     if isinstance(chosen, Statistic) and sample_weight is not None:
         raise InputError("sample_weight", f"weights beside {chosen.name!r}", "a metric that is a mean over records")
     return chosen, None if sample_weight is None else Weights(sample_weight, records)

@@ -27,6 +27,7 @@ from thresholdout.standing import joined_state, parted_state, past_of
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
+    from thresholdout.mechanisms.claims.duel import Duel
     from thresholdout.noise import NoiseSource
 
 __all__ = ["FAILURES", "Steps", "Worth", "failure_share"]
@@ -143,6 +144,11 @@ class Steps:
     def statistic(self, value: float, known: Known) -> Any:
         """Return what the mechanism needs of a statistic that is no mean."""
         return self._mechanism.statistic(value, known)
+
+    def duel(self, counts: Duel, known: Known) -> Any:
+        """Return what the mechanism needs of a share of wins."""
+        assert isinstance(self._mechanism, Claims)
+        return self._mechanism.duel(counts, known)
 
     def find(self, question: Question) -> Answer | None:
         """Return the answer that the question's key has already; nothing is computed or charged.

@@ -51,15 +51,9 @@ class Session:
         self.broken |= not low <= truth <= high
         return low, high
 
-    def claimed(self, values: NDArray[np.float64], train: float, known: Known) -> tuple[float, float]:
+    def claimed(self, train: float, known: Known) -> tuple[float, float]:
         """Return the interval of the first claim: public, and what an attacker computes before asking."""
-        reading = self.mechanism.read(values, self.n, (0, 1), "values", known)
-        made, variance = self.mechanism._forecast(self.state, train, known)
-        claim = self.mechanism._claim(made, variance, reading, self.noise)
-        window = self.mechanism._window(self.state, made, claim.steps)
-        level = self.state.log_risk + math.log1p(-window.share)
-        exponent = min(self.state.exponent, self.mechanism._exponent(variance))
-        return claim.interval(window.lo, window.hi, level, self.mechanism._scales(exponent))
+        return self.mechanism.first_claim(self.state, train, known).interval
 
 
 def _just_outside(session: Session, kind: str) -> None:
@@ -69,7 +63,7 @@ def _just_outside(session: Session, kind: str) -> None:
         train = 0.8 if turn % 2 else 0.3
         shape = _SHAPES[kind]
         known = shape.known(train)
-        low, high = session.claimed(np.zeros(n), train, known)
+        low, high = session.claimed(train, known)
         truth = low - 1e-6 if turn % 4 < 2 and low > 0.01 else high + 1e-6
         if not 0.0 < truth < 1.0:
             continue

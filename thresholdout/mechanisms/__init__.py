@@ -7,7 +7,7 @@ stored.
 
 from __future__ import annotations
 
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, MechanismState, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, MechanismState, Outcome, Part, Past
 from thresholdout.mechanisms.catalogue import (
     Parameters,
     build_mechanism,
@@ -54,6 +54,7 @@ __all__ = [
     "NoiseSchedule",
     "Outcome",
     "Parameters",
+    "Part",
     "Past",
     "SparseVector",
     "Splitting",

@@ -6,12 +6,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.noise import NoiseSource
 
-__all__ = ["UNKNOWN", "Known", "Mechanism", "MechanismState", "Outcome", "Past", "Source"]
+if TYPE_CHECKING:
+    from thresholdout.mechanisms.claims.duel import Duel
+
+__all__ = ["UNKNOWN", "Known", "Mechanism", "MechanismState", "Outcome", "Part", "Past", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,25 @@ ValuesT = TypeVar("ValuesT")
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The records that a question is about, where what is public says that all others have the value 0.
+
+    Attributes
+    ----------
+    records : int
+        Their number.
+    effective : float or None
+        N of their kl limits, where they depend on each other; ``None`` for independent records.
+    training : float
+        How many training records are like them.
+    """
+
+    records: int
+    effective: float | None = None
+    training: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """What is known of a question's values before the holdout is looked at.
 
@@ -72,11 +94,15 @@ class Known:
         Whether the question is a mean over records, and no other statistic.
     difference : bool
         Whether it is about a difference of two models, which tells nothing about scores, nor they about it.
+    part : Part or None
+        The records that it is about, where that is not all of them.
+    duel : Duel or None
+        For a share of wins: how often each of two models was the better one on the training part.
 
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, spread=1.0, shown=0.0, mean=True, difference=False)
+    Known(variance=None, binary=True, spread=1.0, shown=0.0, mean=True, difference=False, part=None, duel=None)
     """
 
     variance: float | None = None
@@ -85,6 +111,8 @@ class Known:
     shown: float = 0.0
     mean: bool = True
     difference: bool = False
+    part: Part | None = None
+    duel: Duel | None = None
 
 
 UNKNOWN: Final = Known()

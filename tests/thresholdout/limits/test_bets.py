@@ -9,7 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from thresholdout.limits.bets import best_bet, bet_lower, bet_size, log_wealth
+from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
 
 
 @pytest.mark.parametrize("level", [0.3, 0.05, 1e-3])
@@ -20,7 +20,7 @@ def test_a_mean_that_is_true_is_refuted_with_at_most_the_level(n: int, level: fl
         for _ in range(6):
             p = rng.beta(0.5, 0.5, n)
             mean = float(p.mean())
-            bet = bet_size(mean, variance, n, math.log(level))
+            bet = min(math.sqrt(-2.0 * math.log(level) / (n * variance)), 0.75 / mean)
             miss = 0.0
             for outcome in itertools.product((0, 1), repeat=n):
                 x = np.array(outcome, dtype=float)
@@ -59,7 +59,7 @@ def test_the_wealth_is_rounded_down_and_limits_are_safe(log_level: float) -> Non
     rng = np.random.default_rng(4)
     for n in (5, 1000, 20_000):
         values = rng.beta(20, 1, n)
-        bet = bet_size(0.9, 0.01, n, log_level)
+        bet = min(math.sqrt(-2.0 * log_level / (n * 0.01)), 0.83)
         limit = bet_lower(values, bet, log_level)
         with mp.workdps(40):
             exact = mp.fsum(mp.log(1 + mp.mpf(bet) * (mp.mpf(float(x)) - mp.mpf(limit))) for x in values)
@@ -70,14 +70,14 @@ def test_the_wealth_is_rounded_down_and_limits_are_safe(log_level: float) -> Non
 
 def test_a_bet_is_sharper_than_entropy_where_values_vary_little() -> None:
     values = np.repeat([0.5, 1.0, 0.0], [950, 35, 15])
-    bet = bet_size(0.5, 0.0125, 1000, math.log(0.0125))
+    _, bet = placed_bet(0.51, 0.0125, 0.5, 1000, -math.log(0.0125))
     limit = bet_lower(values, bet, math.log(0.0125))
     assert values.mean() - limit < 1.05 * best_bet(0.5, 0.0125, 1000, math.log(0.0125))[1]
     assert values.mean() - limit < 0.0125  # 0.046/2 by the empirical Bernstein inequality, 0.093/2 by entropy
 
 
 def test_bets_are_capped_by_what_noise_allows() -> None:
-    assert bet_size(0.5, 0.01, 100, -50.0, most=0.3) == 0.3
+    assert placed_bet(0.5, 0.01, 0.5, 100, 50.0, most=0.3)[1] <= 0.3
     bet, radius = best_bet(0.5, 0.01, 100, -50.0, most=0.3)
     assert bet <= 0.3
     assert radius > best_bet(0.5, 0.01, 100, -50.0)[1]
@@ -93,3 +93,45 @@ def test_the_best_bet_on_a_difference_needs_the_fewest_wins(n: int, differ: floa
     assert 2.0 * radius == pytest.approx(float(needed.min()), rel=1e-4)  # the search ends near a bet
     wins, losses = 0.5 * n * (differ + 2.0 * radius), 0.5 * n * (differ - 2.0 * radius)
     assert wins * math.log1p(bet / 2) + losses * math.log1p(-bet / 2) == pytest.approx(-log_level)
+
+
+@pytest.mark.parametrize(
+    ("mean", "variance", "common", "n", "needed"),
+    [
+        (0.51, 0.0075, 0.5, 1000, 4.4),
+        (0.5, 0.0075, 0.5, 1000, 60.0),
+        (0.48, 0.02, 0.5, 1000, 9.0),
+        (0.02, 0.01, 0.02, 1000, 6.0),
+        (0.98, 0.01, 0.98, 1000, 6.0),
+        (0.3, 0.05, 0.3, 100, 6.0),
+        (0.7, 0.2, 0.5, 50, 3.0),
+    ],
+)
+def test_a_placed_end_is_the_largest_that_any_bet_wins(
+    mean: float, variance: float, common: float, n: int, needed: float
+) -> None:
+    """Bets and ends on grids, for the law of three values with this mean and variance, or coins."""
+    shift = mean - common
+    square = variance + shift * shift
+    low, high = (square - shift * (1 - common)) / common, (square + shift * common) / (1 - common)
+    if low + high > 1:
+        low, high = 1 - mean, mean
+    best = 0.0
+    for end in np.linspace(1e-4, mean, 4001)[:-1]:
+        bets = np.linspace(1e-3, 0.8 / end, 400)
+        won = high * np.log1p(bets * (1 - end)) + low * np.log1p(-bets * end)
+        won += (1 - low - high) * np.log1p(bets * (common - end))
+        if n * won.max() < needed:
+            break
+        best = float(end)
+    end, bet = placed_bet(mean, variance, common, n, needed)
+    assert end == pytest.approx(best, abs=2e-3 * (mean - best) + 4e-4)
+    assert bet * end <= 0.8 + 1e-12
+
+
+@pytest.mark.parametrize("bet", [0.5, 1.3, 1.9])
+def test_a_bold_bet_refutes_no_mean_beyond_its_reach(bet: float) -> None:
+    """Means of at least 1/l cannot be bet against: with all values 1, the limit stays below it, and is refuted."""
+    limit = bet_lower(np.ones(1000), bet, -3.0)
+    assert limit < 1 / bet
+    assert 1000 * math.log1p(bet * (1 - limit)) >= 3.0

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, Letter
+from thresholdout.mechanisms.claims.mechanism import _rounded
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
 from thresholdout.noise import SeededNoise
 from thresholdout.queries import record_rounding
@@ -132,7 +133,7 @@ def test_intervals_are_about_the_values_as_they_were_given() -> None:
     assert outcome.interval is not None
     assert Fraction(outcome.interval[0]) <= Fraction(value) <= Fraction(outcome.interval[1])
     whole = mechanism._claim(mechanism._forecast(state, 0.5, known)[0], 0.0, reading, noise)
-    assert mechanism._rounded(0.5, 0.5) == (0.5 - record_rounding(n), 0.5 + record_rounding(n))
+    assert _rounded(0.5, 0.5, n) == (0.5 - record_rounding(n), 0.5 + record_rounding(n))
     assert whole.steps > 0
 
 

@@ -5,14 +5,28 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
+from thresholdout import SeededNoise
 from thresholdout.errors import InputError
+from thresholdout.mechanisms import Claims, ClaimsParameters, Known, Outcome
+from thresholdout.mechanisms.claims import ClaimsState
+from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales
 from thresholdout.mechanisms.claims.score import RAISED
-from thresholdout.mechanisms.claims.wins import Duel, WinsState, WinsTest, compare_wins, settling_records
+from thresholdout.mechanisms.claims.wins import WinsTest
 
-START = WinsState(math.log(0.05))
+N = 2000
+NOISE = SeededNoise(0)
+
+
+def mechanism(n: int = N, confidence: float = 0.95) -> Claims:
+    return Claims(ClaimsParameters(confidence=confidence, noise=0.0), n)
+
+
+def compare(claims: Claims, state: ClaimsState, train: Duel, wins: int, losses: int) -> tuple[ClaimsState, Outcome]:
+    known = Known(difference=True, duel=train)
+    return claims.step(state, train.share, claims.duel(Duel(wins, losses, claims._n), known), NOISE)
 
 
 @pytest.mark.parametrize("level", [0.4, 0.05, 1e-4])
@@ -21,7 +35,7 @@ def test_false_claims_are_confirmed_with_at_most_the_level(level: float, expecte
     """For every number of records that differ, known or not, and every share outside of the claim: exact sums."""
     for number in (0, 1, 2, 5, 17):
         for lo, hi in ((0, 50), (30, 70), (55, 60), (50, 100), (90, 100)):
-            tests = [WinsTest(100, wins, number - wins, expected) for wins in range(number + 1)]
+            tests = [WinsTest(100, Duel(wins, number - wins, N), expected) for wins in range(number + 1)]
             low, high = tests[0].interval(lo, hi, math.log(level), ())
             confirmed = [test.letter(lo, hi, math.log(level), (), (0, 0, 0)) == "confirmed" for test in tests]
             for share in (low * 0.999, 0.5 * low, high + 0.001 * (1.0 - high), 0.5 * (1.0 + high)):
@@ -32,64 +46,56 @@ def test_false_claims_are_confirmed_with_at_most_the_level(level: float, expecte
 def test_a_claim_that_is_as_wide_as_its_tails_allow_uses_the_level_up() -> None:
     """Eight of eight at a lower end p: the probability p^8 is the level where K is what was expected."""
     level = 0.01
-    test = WinsTest(100, 8, 0, 8.0)
+    test = WinsTest(100, Duel(8, 0, N), 8.0)
     low, _ = test.interval(100, 100, math.log(level), ())
     assert low == pytest.approx(level ** (1 / 8))
-    assert WinsTest(100, 8, 0, 7.99).letter(100, 100, math.log(level), (), (0, 0, 0)) == "confirmed"
+    assert WinsTest(100, Duel(8, 0, N), 7.99).letter(100, 100, math.log(level), (), (0, 0, 0)) == "confirmed"
 
 
 def test_what_is_shown_depends_on_letters_only() -> None:
-    """Holdouts with other numbers of records that differ, and the same letters, get the same answer."""
-    train = Duel(120, 80, 4000)
-    _, first = compare_wins(START, train, Duel(60, 42, 2000))
-    state, second = compare_wins(START, train, Duel(59, 39, 2000))
-    assert (first.letters, second.letters) == (0, 0)
-    assert first == second
-    assert state == compare_wins(START, train, Duel(60, 42, 2000))[0]
+    """Holdouts with other numbers of records that differ, and the same letters, get the same answer and state."""
+    claims, train = mechanism(), Duel(120, 80, 4000)
+    start = claims.start(NOISE)
+    found = {compare(claims, start, train, *counts) for counts in ((60, 42), (59, 39), (72, 51), (47, 33))}
+    assert len(found) == 1
+    assert next(iter(found))[1].source == "train"
 
 
 def test_letters_pay_for_themselves() -> None:
     """Whatever the training part says, the risk is at least divided by three for each letter."""
+    claims = mechanism()
+    start = claims.start(NOISE)
     for wins in (0, 3, 40, 70, 100):
-        state, said = compare_wins(START, Duel(100, 100, 4000), Duel(wins, 100 - wins, 2000))
-        assert state.log_risk <= START.log_risk + math.log1p(-RAISED) - said.letters * math.log(3.0)
+        state, said = compare(claims, start, Duel(100, 100, 4000), wins, 100 - wins)
+        assert state.log_risk <= start.log_risk + math.log1p(-RAISED) - state.letters * math.log(3.0)
+        assert said.interval is not None
         assert said.interval[0] <= said.value <= said.interval[1]
 
 
-@pytest.mark.parametrize(
-    ("train", "holdout", "verdict"),
-    [
-        (Duel(300, 100, 4000), Duel(150, 50, 2000), "better"),
-        (Duel(100, 300, 4000), Duel(50, 150, 2000), "worse"),
-        (Duel(100, 100, 4000), Duel(50, 50, 2000), "not settled"),
-        (Duel(0, 0, 4000), Duel(0, 0, 2000), "not settled"),
-    ],
-)
-def test_verdicts(train: Duel, holdout: Duel, verdict: str) -> None:
-    _, said = compare_wins(START, train, holdout)
-    assert said.verdict == verdict
-    assert (said.settling is None) == (verdict != "not settled" or train.wins == train.losses)
+def test_no_record_that_differs_says_nothing_and_breaks_nothing() -> None:
+    claims = mechanism()
+    for train, wins in ((Duel(0, 0, 4000), 0), (Duel(0, 0, 4000), 90), (Duel(90, 90, 4000), 0)):
+        _, said = compare(claims, claims.start(NOISE), train, wins, wins)
+        assert said.interval is not None
+        assert said.interval[0] < 0.5 < said.interval[1]
 
 
-def test_what_would_settle_it_settles_it() -> None:
-    """The verdict of a holdout of that size, with the shares that were foreseen."""
-    _, said = compare_wins(START, Duel(110, 90, 4000), Duel(55, 45, 2000))
-    assert said.verdict == "not settled"
-    assert said.settling is not None
-    times = said.settling / 2000
-    _, later = compare_wins(
-        START,
-        Duel(round(110 * times), round(90 * times), said.settling * 2),
-        Duel(round(55 * times), round(45 * times), said.settling),
-    )
-    assert later.verdict == "better"
-
-
-def test_settling_records_by_hand() -> None:
-    """(sqrt(2 * 8) + 3)^2 * 0.05 / 0.01^2."""
-    assert settling_records(0.01, 0.05, -8.0) == 24_500
-    assert settling_records(0.01, 0.05, -8.0, each=2.0) == 49_000
-    assert settling_records(0.0, 0.05, -8.0) is None
+def test_a_list_states_exact_limits_rounded_outwards() -> None:
+    """The Clopper-Pearson limits at the level of a list, by the quantiles of the beta law."""
+    claims = mechanism()
+    known = Known(difference=True, duel=Duel(120, 80, 4000))
+    counts = [(60, 42), (10, 0), (0, 7), (0, 0)]
+    asked = [(0.6, claims.duel(Duel(wins, losses, N), known)) for wins, losses in counts]
+    state, outcomes = claims.step_all(claims.start(NOISE), asked, NOISE, 0.2)
+    level = 0.05 * (1 - 0.2 - 2 * RAISED) / (2 * len(counts))
+    for (wins, losses), outcome in zip(counts, outcomes, strict=True):
+        low = beta.ppf(level, wins, losses + 1) if wins else 0.0
+        high = beta.ppf(1 - level, wins + 1, losses) if losses else 1.0
+        assert outcome.interval is not None
+        assert low - 1 / 64 < outcome.interval[0] <= low + 1e-9
+        assert high - 1e-9 <= outcome.interval[1] < high + 1 / 64
+    assert state.log_risk < math.log(0.05 * 0.2) - 4 * math.log(4)
+    assert state.memory == claims.start(NOISE).memory  # shares of wins say nothing about scores
 
 
 @pytest.mark.parametrize("counts", [(-1, 2, 10), (6, 5, 10), (0, 0, 0)])
@@ -99,32 +105,12 @@ def test_counts_that_cannot_be_are_refused(counts: tuple[int, int, int]) -> None
     assert Duel(6, 4, 10).records == 10
 
 
-def _missed(rng: np.random.Generator, sessions: int) -> int:
-    """Sessions with a false interval: 30 comparisons whose training parts mislead in half of the cases."""
-    found = 0
-    for _ in range(sessions):
-        state, missed = WinsState(math.log(0.1)), False
-        for _ in range(30):
-            share = rng.uniform(0.2, 0.8)
-            number = int(rng.binomial(400, 0.1))
-            wins = int(rng.binomial(number, share))
-            seen = share if rng.random() < 0.5 else rng.uniform(0.2, 0.8)
-            train = int(rng.binomial(80, seen))
-            state, said = compare_wins(state, Duel(train, 80 - train, 800), Duel(wins, number - wins, 400))
-            missed |= not said.interval[0] <= share <= said.interval[1]
-        found += missed
-    return found
-
-
-def test_sessions_with_a_false_interval_are_rare() -> None:
-    assert _missed(np.random.default_rng(5), 60) <= binom.isf(1e-9, 60, 0.1)
-
-
 def test_a_test_that_confirms_by_the_expected_count_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin compares the share of wins with the edges, as if there were as many records as expected."""
 
     def blind(self: WinsTest, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
-        share = self._wins / max(1, self._wins + self._losses) * self.steps
+        wins, losses = self._holdout.wins, self._holdout.losses
+        share = wins / max(1, wins + losses) * self.steps
         return "above" if share > hi else "below" if share < lo else "confirmed"
 
     found = _attack(WinsTest.letter)
@@ -136,9 +122,10 @@ def _attack(letter: Callable[..., Letter]) -> int:
     """One claim for each session, with far fewer records that differ than expected, and a share just outside of it."""
     rng, found = np.random.default_rng(6), 0
     edge, level = (60, 100), math.log(0.1)
-    low, _ = WinsTest(100, 0, 0, 100.0).interval(*edge, level, ())
+    low, _ = WinsTest(100, Duel(0, 0, N), 100.0).interval(*edge, level, ())
     for _ in range(2000):
         number = int(rng.binomial(400, 0.02))
         wins = int(rng.binomial(number, 0.999 * low))
-        found += letter(WinsTest(100, wins, number - wins, 100.0), *edge, level, (), (0, 0, 0)) == "confirmed"
+        test = WinsTest(100, Duel(wins, number - wins, N), 100.0)
+        found += letter(test, *edge, level, (), (0, 0, 0)) == "confirmed"
     return found

@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
-from thresholdout.limits.bets import bet_lower, bet_size, log_wealth, placed_bet
+from thresholdout.limits.bets import bet_lower, log_wealth, placed_bet
 from thresholdout.limits.noisy import (
     log_laplace_moment,
     noisy_binomial_lower,
@@ -42,6 +42,7 @@ __all__ = [
     "MeanTest",
     "Noise",
     "Scales",
+    "TwoEnds",
     "better",
     "entropy",
     "hoeffding",
@@ -63,9 +64,8 @@ Limit: TypeAlias = "Callable[[int, float, Scales], float]"
 """From a lower edge in steps, the logarithm of a level and the scales of the noise to a lower limit."""
 
 
-_LUCK: Final = 5.0  # standard deviations of the variance
-_BOLD: Final = 0.45  # of the largest bet
-_WIDER: Final = 1.3
+_LUCK: Final = 1.0  # standard deviations of the variance
+_WIDER: Final = 1.7  # times the variance
 _ROUNDS: Final = 3
 _NOTHING: Final = 1e-9  # ends below are 0
 
@@ -79,10 +79,13 @@ class Claim(ABC):
         The edges of a claim are from 0 to this.
     others : int
         Letters besides *confirmed*.
+    reach : float
+        How much farther first claims reach than what is expected says.
     """
 
     steps: int
     others: int = 2
+    reach: float = 1.0
 
     @abstractmethod
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
@@ -95,6 +98,24 @@ class Claim(ABC):
     def wider(self) -> Self:
         """Return how claims are read and tested after one that was too narrow."""
         return self
+
+
+class TwoEnds(Claim):
+    """Claims whose test looks at more than one number, so that a list states both ends of an interval."""
+
+    others: int = 3
+
+    @abstractmethod
+    def ends(self, log_level: float, expected: float) -> tuple[int, int]:
+        """Return an interval that is computed from the records, in steps: limits at a one-sided level.
+
+        Parameters
+        ----------
+        log_level : float
+            Natural logarithm of the level.
+        expected : float
+            Of the value; public, and fixed before the records are looked at.
+        """
 
 
 class MeanTest(Claim):
@@ -142,7 +163,7 @@ class MeanTest(Claim):
         return "below" if below else "confirmed"
 
 
-class BetTest(Claim):
+class BetTest(TwoEnds):
     """Claims about a mean of independent values, tested by constant bets against both ends.
 
     Parameters
@@ -153,48 +174,51 @@ class BetTest(Claim):
         In [0, 1]. Secret, except for their number.
     variance : float
         Expected of a value; public.
-    margin : float
-        By how much intervals are wider than a good bet is expected to need: more after each claim that was too narrow,
-        since the variance is larger than expected then.
+    common : float
+        The value that most records are expected to have, in (0, 1): a half for differences of two models.
+    times : float
+        By how much the variance is taken to be larger: more after each claim that was too narrow.
 
     Notes
     -----
-    A claim that is not confirmed although the mean is inside, as far as its noise tells, is *wide*. The variance that
-    is seen can be larger than expected, and bets suffer from it by its product with l^2: they are placed for one that
-    is five standard deviations larger, for values near the mean but for a few, and are not bold. (At 30 records that
-    differ this is three times the variance; and still intervals are narrower in the end than those of bets that fail.)
+    A claim that is not confirmed although the mean is inside, as far as its noise tells, is *wide*: the variance that
+    is seen can be larger than expected. So bets are placed for one that is a standard deviation larger, for values that
+    are common, but for a few that are 0 or 1, and reach a tenth farther: the deviation that is expected rests on it.
     """
 
-    others: int = 3
+    reach: float = 1.1
 
-    def __init__(self, steps: int, values: NDArray[np.float64], variance: float, margin: float = 1.0, common: float = 0.5) -> None:
+    def __init__(
+        self, steps: int, values: NDArray[np.float64], variance: float, common: float = 0.5, times: float = 1.0
+    ) -> None:
         self.steps = steps
         self._values = values
         self._variance = variance
-        self._margin = margin
         self._common = common
+        self._times = times
 
     def wider(self) -> BetTest:
-        """Return the same test with a larger margin."""
-        return BetTest(self.steps, self._values, self._variance, _WIDER * self._margin, self._common)
+        """Return the same test for a larger variance."""
+        return BetTest(self.steps, self._values, self._variance, self._common, _WIDER * self._times)
 
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the edges, less and plus what a good bet needs."""
-        return self._place(lo, log_level, scales, self._common)[0], _mirror(self._place(self.steps - hi, log_level, scales, 1.0-self._common)[0])
+        low = self._place(lo / self.steps, log_level, scales)[0]
+        return low, _mirror(self._place(hi / self.steps, log_level, scales, upper=True)[0])
 
-    def stated(self, log_level: float) -> tuple[int, int, tuple[float, float]]:
-        """Return the limits of two bets, rounded outwards to the grid, and the middle third between them."""
-        bet = bet_size(1.0, self._variance, self._values.size, log_level)
-        low = math.floor(bet_lower(self._values, bet, log_level) * self.steps)
-        high = math.ceil((1.0 - bet_lower(1.0 - self._values, bet, log_level)) * self.steps)
-        third = (high - low) // 3
-        return low + third, high - third, (low / self.steps, min(1.0, high / self.steps))
+    def ends(self, log_level: float, expected: float) -> tuple[int, int]:
+        """Return the limits of two bets, rounded outwards to the grid."""
+        limits = []
+        for values, upper in ((self._values, False), (1.0 - self._values, True)):
+            _, bet = self._place(expected, log_level, (), upper=upper)
+            limits.append(bet_lower(values, bet, log_level) if bet > 0.0 else 0.0)
+        return math.floor(limits[0] * self.steps), self.steps - math.floor(limits[1] * self.steps)
 
     def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
         """Bet against both ends; if one of the bets is lost, compare the mean with the edges."""
         edge, upper, lower = noise
-        if self._wins(1.0 - self._values, self.steps - hi, log_level, scales, edge - upper, 1.0 - self._common) and self._wins(
-            self._values, lo, log_level, scales, edge - lower, self._common
+        if self._wins(hi, log_level, scales, edge - upper, upper=True) and self._wins(
+            lo, log_level, scales, edge - lower
         ):
             return "confirmed"
         mean = float(self._values.mean())
@@ -202,28 +226,30 @@ class BetTest(Claim):
             return "above"
         return "below" if lo > 0 and mean + (edge - lower) / UNITS < lo / self.steps else "wide"
 
-    def _place(self, lo: int, log_level: float, scales: Scales, common: float) -> tuple[float, float]:
-        """Return the end of an interval with this edge, and the bet against it; 0 where nothing is claimed."""
-        mean, n = lo / self.steps, self._values.size
+    def _place(self, mean: float, log_level: float, scales: Scales, *, upper: bool = False) -> tuple[float, float]:
+        """Return the end of an interval with this edge, and the bet against it; 0 where nothing is claimed.
+
+        For an upper edge, both are those of the mirrored values.
+        """
+        mean, common = (1.0 - mean, 1.0 - self._common) if upper else (mean, self._common)
+        n = self._values.size
         if mean <= _NOTHING:
             return 0.0, 0.0
         mean = min(mean, 1.0 - 0.5 / n)
-        seen = self._variance * self._margin + _LUCK * max(mean, 1.0 - mean) * math.sqrt(self._variance / n)
-        end, bet, charge, most = 0.0, 0.0, 0.0, _BOLD
-        for _ in range(_ROUNDS):
-            end, bet = placed_bet(mean, seen, common, n, charge - log_level, most)
+        seen = self._times * self._variance + _LUCK * max(mean, 1.0 - mean) * math.sqrt(self._variance / n)
+        end, bet, charge = 0.0, 0.0, 0.0
+        for _ in range(_ROUNDS if scales else 1):
+            end, bet = placed_bet(mean, seen, common, n, charge - log_level, self._most(scales))
             charge = self._charge(bet, scales)
-        if bet > self._most(scales):
-            return 0.0, 0.0
         return end, bet
 
-    def _wins(self, values: NDArray[np.float64], lo: int, log_level: float, scales: Scales, noise: int, common: float) -> bool:
-        """Whether a bet against means below the lower end wins one over the level."""
-        end, bet = self._place(lo, log_level, scales, common)
+    def _wins(self, edge: int, log_level: float, scales: Scales, noise: int, *, upper: bool = False) -> bool:
+        """Whether a bet against means beyond an end wins one over the level."""
+        end, bet = self._place(edge / self.steps, log_level, scales, upper=upper)
         if end <= 0.0:
             return True  # nothing is claimed
-        slope = bet * values.size
-        wealth = log_wealth(values, bet, end) + slope * (noise / UNITS)
+        slope = bet * self._values.size
+        wealth = log_wealth(1.0 - self._values if upper else self._values, bet, end) + slope * (noise / UNITS)
         return wealth >= -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(slope * noise / UNITS))
 
     def _charge(self, bet: float, scales: Scales) -> float:

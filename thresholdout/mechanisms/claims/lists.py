@@ -24,7 +24,7 @@ from typing import Final
 from thresholdout.mechanisms.claims.guess import Forecast
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 
-__all__ = ["NOTHING", "Told", "after_list", "cell_nats", "list_level"]
+__all__ = ["NOTHING", "Told", "after_list", "cell_nats", "ends_nats", "list_level"]
 
 NOTHING: Final = -1e9
 """Logarithm of a risk with which nothing can be said any more."""
@@ -76,7 +76,7 @@ def after_list(log_risk: float, keep: float, told: Sequence[Told]) -> float:
     return max(NOTHING, lowered(log_risk + math.log(keep) - nats))
 
 
-def cell_nats(value: int, made: Forecast, steps: int, shift: float = 0.0) -> float:
+def cell_nats(value: int, made: Forecast, steps: int) -> float:
     """Return the code length of a number of steps: near the forecast, or anywhere.
 
     Parameters
@@ -87,13 +87,6 @@ def cell_nats(value: int, made: Forecast, steps: int, shift: float = 0.0) -> flo
         Of the question; its deviation is doubled, so that surprises are not too dear.
     steps : int
         Steps in the range.
-    shift : float
-        Where the number is expected, less the forecast, in units of the range.
-
-    Notes
-    -----
-    ``-ln( 0.95 (F(v + 1/2) - F(v - 1/2)) + 0.05/(steps + 1) )``, F the normal law with the forecast's mean and twice
-    its deviation: a law on the numbers from 0 to ``steps`` up to a sum of at most 1.
 
     Examples
     --------
@@ -101,6 +94,45 @@ def cell_nats(value: int, made: Forecast, steps: int, shift: float = 0.0) -> flo
     >>> round(cell_nats(900, made, 1000), 2), round(cell_nats(300, made, 1000), 2)
     (3.96, 9.9)
     """
-    mean, deviation = (made.mean + shift) * steps, 2.0 * made.deviation * steps * math.sqrt(2.0)
-    mass = 0.5 * (math.erf((value + 0.5 - mean) / deviation) - math.erf((value - 0.5 - mean) / deviation))
-    return -math.log((1.0 - _PLAIN) * max(0.0, mass) * (1.0 - 1e-9) + _PLAIN / (steps + 1)) + 1e-9
+    return _nats(value, made.mean * steps, 2.0 * made.deviation * steps, steps)
+
+
+def ends_nats(low: int, high: int, made: Forecast, steps: int, reach: tuple[float, float], doubt: float) -> float:
+    """Return the code length of both ends of an interval: the lower one near where it is expected, then the width.
+
+    Parameters
+    ----------
+    low, high : int
+        From 0 to ``steps``, low not above high.
+    made : Forecast
+        Of the question.
+    steps : int
+        Steps in the range.
+    reach : tuple of float
+        The interval that is expected, in units of the range.
+    doubt : float
+        Standard deviation of the width, as a share of it.
+
+    Examples
+    --------
+    >>> made = Forecast(0.5, 0.004, (0.0, 0.0), 1e-5, 1.0, 0.5)
+    >>> round(ends_nats(999, 1059, made, 2048, (0.485, 0.515), 0.2), 1)
+    6.5
+    """
+    width = (reach[1] - reach[0]) * steps
+    deviation = max(1.0, 2.0 * doubt * width)
+    return _nats(low, reach[0] * steps, 2.0 * made.deviation * steps, steps) + _nats(
+        high - low, width, deviation, steps
+    )
+
+
+def _nats(value: int, mean: float, deviation: float, steps: int) -> float:
+    """Return ``-ln( 0.95 (F(v + 1/2) - F(v - 1/2)) + 0.05/(steps + 1) )``, F a normal law; all beyond an end is there.
+
+    The laws of v from 0 to ``steps`` have a sum of at most 1.
+    """
+    scale = deviation * math.sqrt(2.0)
+    below = -1.0 if value <= 0 else math.erf((value - 0.5 - mean) / scale)
+    above = 1.0 if value >= steps else math.erf((value + 0.5 - mean) / scale)
+    mass = 0.5 * max(0.0, above - below)
+    return -math.log((1.0 - _PLAIN) * mass * (1.0 - 1e-9) + _PLAIN / (steps + 1)) + 1e-9

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.limits.bets import best_bet
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
+from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
@@ -33,16 +33,18 @@ from thresholdout.mechanisms.claims.interval import (
     Letter,
     MeanTest,
     Scales,
+    TwoEnds,
     better,
     entropy,
     hoeffding,
     ones,
 )
-from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, list_level
+from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values, variance_of
+from thresholdout.mechanisms.claims.reading import COARSE, FINE, Reading, grid_steps, read_values, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_window, lowered, search
 from thresholdout.mechanisms.claims.state import ClaimsState
+from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
 from thresholdout.queries import record_rounding
@@ -54,6 +56,7 @@ __all__ = ["Claims", "FirstClaim"]
 
 _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
+_COMMON: Final = 1e-4  # least distance of the most frequent value from the ends of the range
 _LEAST: Final = 1e-290  # of which the price of a look can be computed
 _GIVEN: Final = 1
 _COUNTS: Final = 2
@@ -135,7 +138,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
         log_risk = lowered(math.log1p(-self.parameters.confidence))
-        exponent = self._exponent(_TYPICAL)
+        exponent = self._exponent(_TYPICAL, UNKNOWN)
         return ClaimsState(log_risk, 0, 0, 0, exponent, _edge(exponent, noise), Memory())
 
     def read(
@@ -147,6 +150,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
     def statistic(self, value: float, known: Known) -> Reading:
         """Return a reading of a statistic; its claims are tested like those about a mean with a larger inflation."""
         return Reading(value, known)
+
+    def duel(self, counts: Duel, known: Known) -> Reading:
+        """Return a reading of a share of wins."""
+        return Reading(counts, known)
 
     def step(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
@@ -160,9 +167,9 @@ class Claims(Mechanism[ClaimsState, Reading]):
         state = _disclosed(state, holdout.known)
         made, variance = self._forecast(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
-        window = self._window(state, made, claim.steps)
-        state = self._quieter(state, variance, noise)
-        scales = self._scales(state.exponent)
+        window = self._window(state, made, claim)
+        state = self._quieter(state, variance, holdout.known, noise)
+        scales = () if holdout.known.duel else self._scales(state.exponent)
         edge = state.edge
 
         def ask(lo: int, hi: int, log_level: float) -> Letter:
@@ -173,7 +180,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             return letter
 
         found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales), claim.others)
-        low, high = self._rounded(*claim.interval(found.lo, found.hi, found.log_level, scales))
+        low, high = _rounded(*claim.interval(found.lo, found.hi, found.log_level, scales), self._n)
         after = replace(
             state,
             log_risk=found.log_risk,
@@ -239,7 +246,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
         for train, reading in asked:
             made, variance = self._forecast(state, train, reading.known)
             item, lo, hi, steps = self._stated(made, variance, reading, noise, level)
-            memory = learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
+            if not reading.known.difference:
+                memory = learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps)
             told.append(item)
         left = after_list(state.log_risk, keep, told)
         after = replace(
@@ -300,19 +308,20 @@ class Claims(Mechanism[ClaimsState, Reading]):
         self, made: Forecast, variance: float, reading: Reading, noise: NoiseSource, level: float
     ) -> tuple[Told, int, int, int]:
         """State an interval directly; return what is told, and the cell in which the holdout's value is, in steps."""
-        claim = self._claim(made, variance, reading, noise)
+        claim = self._claim(made, variance, reading, noise, COARSE)
         steps = claim.steps
-        lo, hi, interval = claim.stated(level)
-        if lo == hi:
-            value, nats = lo / steps, cell_nats(lo, made, steps)
+        if isinstance(claim, TwoEnds):
+            middle = round(min(max(made.mean, 0.0), 1.0) * steps)
+            lo, hi = claim.ends(level, middle / steps)
+            interval = lo / steps, hi / steps
+            doubt = self._doubt(variance, reading.known)
+            nats = ends_nats(lo, hi, made, steps, claim.interval(middle, middle, level, ()), doubt)
+            third = (hi - lo) // 3
+            value, lo, hi = 0.5 * sum(interval), lo + third, hi - third
         else:
-            value = made.mean
-            shift = best_bet(min(max(made.mean, 1e-6), 1.0 - 1e-6), variance, self._n, level)[
-                1
-            ]  # fixed before the records
-            ends = round(interval[0] * steps), round(interval[1] * steps)
-            nats = cell_nats(ends[0], made, steps, -shift) + cell_nats(ends[1], made, steps, shift)
-        low, high = self._rounded(*interval)
+            lo, hi, interval = claim.stated(level)
+            value, nats = lo / steps, cell_nats(lo, made, steps)
+        low, high = _rounded(*interval, self._n)
         return Told(min(max(value, low), high), (low, high), nats), lo, hi, steps
 
     def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
@@ -372,10 +381,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """
         made, variance = self._forecast(state, train, known)
         claim = self._test(made, variance, known)
-        window = self._window(state, made, claim.steps)
+        window = self._window(state, made, claim)
         level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * RAISED))
-        exponent = min(state.exponent, self._exponent(variance))
-        return FirstClaim(claim, made, window, level, exponent, self._scales(exponent))
+        exponent = min(state.exponent, self._exponent(variance, known))
+        return FirstClaim(claim, made, window, level, exponent, () if known.duel else self._scales(exponent))
 
     def restore(self, text: str) -> ClaimsState:
         """Return the state that `ClaimsState.to_text` wrote."""
@@ -389,59 +398,90 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """Return the natural logarithm of the risk that is left."""
         return state.log_risk
 
+    def _sizes(self, known: Known) -> tuple[int, float, float]:
+        """Return the records that a question is about, and the effective numbers of them and of such for training."""
+        part = known.part
+        if part is None:
+            return self._n, self._effective, self._training
+        effective = part.records if part.effective is None else part.effective
+        return part.records, effective, max(1.0, part.training * effective / part.records)
+
+    def _independent(self, known: Known) -> bool:
+        """Whether the question is about a mean of independent records."""
+        part = known.part
+        return known.mean and (self.parameters.independent if part is None else part.effective is None)
+
     def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Forecast, float]:
         """Forecast the holdout value of a question with this training value."""
-        inside = (train * self._training + 1.0) / (self._training + 2.0)
-        variance = variance_of(inside, known, self._effective)
+        if known.duel is not None:
+            return forecast_wins(known.duel, self._n)[0], known.duel.share * (1.0 - known.duel.share)
+        _, effective, training = self._sizes(known)
+        inside = (train * training + 1.0) / (training + 2.0)
+        variance = variance_of(inside, known, effective)
         memory = Memory() if known.difference else state.memory
-        return forecast(memory, train, variance, self._effective, self._training), variance
+        return forecast(memory, train, variance, effective, training), variance
 
-    def _claim(self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource) -> MeanTest | BetTest:
+    def _doubt(self, variance: float, known: Known) -> float:
+        """Return how far the width of a stated interval is likely to be off, as a share of it."""
+        if known.duel is not None:
+            number, ratio = forecast_wins(known.duel, self._n)[1], self._n / known.duel.records
+        else:
+            records, effective, training = self._sizes(known)
+            number, ratio = 4.0 * variance * records, effective / training
+        return 0.5 * math.sqrt((1.0 + ratio) / number)
+
+    def _claim(
+        self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource, fine: int = FINE
+    ) -> MeanTest | TwoEnds:
         """Return how claims about this question are tested on the holdout."""
         known = holdout.known
-        if not (known.mean and self.parameters.independent):
-            return self._test(made, variance, known, value=holdout.on_grid(grid_steps(made.deviation)))
+        if known.duel is not None:
+            return self._test(made, variance, known, fine, duel=holdout.duel)
+        if not self._independent(known):
+            return self._test(made, variance, known, fine, value=holdout.on_grid(grid_steps(made.deviation, fine)))
         if known.binary:
-            return self._test(made, variance, known, value=holdout.count(noise))
-        return self._test(made, variance, known, values=holdout.records.unit())
+            return self._test(made, variance, known, fine, value=holdout.count(noise))
+        return self._test(made, variance, known, fine, values=holdout.records.unit())
 
     def _test(
         self,
         made: Forecast,
         variance: float,
         known: Known,
+        fine: int = FINE,
         *,
         value: int = 0,
         values: NDArray[np.float64] | None = None,
-    ) -> MeanTest | BetTest:
+        duel: Duel | None = None,
+    ) -> MeanTest | TwoEnds:
         """Return how claims about a question are tested, and what they say; without its value, for the latter only."""
-        if known.mean and self.parameters.independent and known.binary:
-            return MeanTest(self._n, value, ones(self._n))
-        steps = grid_steps(made.deviation)
-        if known.mean and self.parameters.independent:
-            return BetTest(steps, np.zeros(self._n) if values is None else values, variance)
-        limit = hoeffding(steps, self._hoeffding / known.spread**2)
-        if known.mean and self.parameters.effective is not None:
-            limit = better(entropy(steps, self.parameters.effective), limit)
+        steps = grid_steps(made.deviation, fine)
+        if known.duel is not None:
+            return WinsTest(steps, duel or Duel(0, 0, self._n), forecast_wins(known.duel, self._n)[2])
+        records, effective, _ = self._sizes(known)
+        if self._independent(known):
+            if known.binary:
+                return MeanTest(records, value, ones(records))
+            common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
+            return BetTest(steps, np.zeros(records) if values is None else values, variance, common)
+        limit = hoeffding(steps, (self._hoeffding if known.part is None else effective) / known.spread**2)
+        if known.mean and (known.part or self.parameters.effective is not None):
+            limit = better(entropy(steps, effective), limit)
         return MeanTest(steps, value, limit)
 
-    def _window(self, state: ClaimsState, made: Forecast, steps: int) -> Window:
-        asked = state.asked - state.looks
-        return first_window(made.mean * steps, made.deviation * steps, steps, asked, self.parameters.queries)
+    def _window(self, state: ClaimsState, made: Forecast, claim: Claim) -> Window:
+        asked, steps = state.asked - state.looks, claim.steps
+        deviation = made.deviation * steps * claim.reach
+        return first_window(made.mean * steps, deviation, steps, asked, self.parameters.queries)
 
-    def _rounded(self, low: float, high: float) -> tuple[float, float]:
-        """Return an interval for the values as they were given, from one for values that were rounded to a grid."""
-        rounding = record_rounding(self._n)
-        return max(0.0, low - rounding), min(1.0, high + rounding)
-
-    def _exponent(self, variance: float) -> int:
+    def _exponent(self, variance: float, known: Known) -> int:
         """Return the exponent of the edges' noise for values of this variance."""
-        scale = self.parameters.noise * math.sqrt(variance / self._effective)
+        scale = self.parameters.noise * math.sqrt(variance / self._sizes(known)[1])
         return min(max(math.floor(math.log2(scale)), _FINEST), _COARSEST) if scale > 0.0 else _NO_NOISE
 
-    def _quieter(self, state: ClaimsState, variance: float, noise: NoiseSource) -> ClaimsState:
+    def _quieter(self, state: ClaimsState, variance: float, known: Known, noise: NoiseSource) -> ClaimsState:
         """Draw the edges' noise anew where it is too loud for this question; the question decides, not the records."""
-        exponent = self._exponent(variance)
+        exponent = self._exponent(variance, known)
         if exponent >= state.exponent:
             return state
         return replace(state, exponent=exponent, edge=_edge(exponent, noise))
@@ -472,6 +512,12 @@ def _disclosed(state: ClaimsState, known: Known) -> ClaimsState:
     given = math.log(2.0) if state.shown == 0 else 0.0
     cost = given + (known.shown if shown == _COUNTS else 0.0)
     return replace(state, log_risk=lowered(state.log_risk - cost * (1.0 + 1e-12)), shown=shown)
+
+
+def _rounded(low: float, high: float, n: int) -> tuple[float, float]:
+    """Return an interval for the values as they were given, from one for values that were rounded to a grid."""
+    rounding = record_rounding(n)
+    return max(0.0, low - rounding), min(1.0, high + rounding)
 
 
 def _scale(exponent: int) -> Fraction:

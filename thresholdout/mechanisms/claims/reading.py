@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from thresholdout.mechanisms.base import Known
+from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.noise import NoiseSource
 from thresholdout.queries import ExactMean, UnitRecords, unit_records
 
-__all__ = ["Reading", "grid_steps", "grid_value", "read_values", "variance_of"]
+__all__ = ["COARSE", "FINE", "Reading", "grid_steps", "grid_value", "read_values", "variance_of"]
 
-_FINE: Final = 64  # steps in a standard deviation, at least
+FINE: Final = 64
+"""Steps in a standard deviation, at least."""
+
+COARSE: Final = 8
+"""The same where steps are coded: half of one is lost at each end, 2 % of an interval, for half as many nats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +26,13 @@ class Reading:
 
     Attributes
     ----------
-    values : UnitRecords or float
-        The values, on a grid; a number for a statistic that is no mean.
+    values : UnitRecords, float or Duel
+        The values, on a grid; a number for a statistic that is no mean; counts for a share of wins.
     known : Known
         What was known of them.
     """
 
-    values: UnitRecords | float = field(repr=False)
+    values: UnitRecords | float | Duel = field(repr=False)
     known: Known
 
     @property
@@ -40,7 +45,14 @@ class Reading:
         """Return the mean, or the statistic, in steps of a grid: the nearest, upwards from the middle."""
         if isinstance(self.values, UnitRecords):
             return grid_value(self.values.exact_mean(), steps)
+        assert isinstance(self.values, float)
         return math.floor(self.values * steps + 0.5)
+
+    @property
+    def duel(self) -> Duel:
+        """The counts of a question about a share of wins."""
+        assert isinstance(self.values, Duel)
+        return self.values
 
     def count(self, noise: NoiseSource) -> int:
         """Return the number of ones; values that should be 0 or 1 and are not become coins with that expectation.
@@ -76,9 +88,9 @@ def grid_value(total: ExactMean, steps: int) -> int:
     return (2 * total.total * steps + whole) // (2 * whole)
 
 
-def grid_steps(deviation: float) -> int:
-    """Return a power of two, so that a standard deviation has at least `_FINE` steps."""
-    return 1 << max(1, math.ceil(math.log2(_FINE / max(deviation, 1e-9))))
+def grid_steps(deviation: float, fine: int = FINE) -> int:
+    """Return a power of two, so that a standard deviation has at least so many steps."""
+    return 1 << max(1, math.ceil(math.log2(fine / max(deviation, 1e-9))))
 
 
 def variance_of(mean: float, known: Known, n: float) -> float:

@@ -1,0 +1,291 @@
+"""How a guard compares models: by their difference, or by the share of wins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresholdout.asking import check_lists, checked_keep
+from thresholdout.comparison import About, Comparison
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.fingerprint import handed_out
+from thresholdout.given import Given, described, outputs, part_of
+from thresholdout.mechanisms import Claims, Known
+from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.metrics import Metric
+from thresholdout.queries import clipped
+from thresholdout.question import Question
+from thresholdout.scoring import check_score
+from thresholdout.statistics import Statistic
+from thresholdout.steps import Steps, Worth
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+    from thresholdout.answer import Answer
+    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.records import Records
+
+__all__ = ["ComparesModels", "Side"]
+
+_INSTEAD = "compare(b, a), which is about the difference"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One model as a comparison sees it.
+
+    Parameters
+    ----------
+    train : ndarray
+        Values of the metric on the training records.
+    holdout : callable
+        Returns the same on the holdout. Secret.
+    said : ndarray or None
+        What it says about the holdout's records, where truths are given their features.
+    """
+
+    train: NDArray[np.float64]
+    holdout: Callable[[], NDArray[np.float64]]
+    said: NDArray[Any] | None
+
+
+class ComparesModels:
+    """The part of a guard that compares models, two or a list with a baseline."""
+
+    n: int
+    dependence: DependenceModel
+    given: Given
+    _records: Records
+    _parameters: Parameters
+    _mechanism: Any
+    _steps: Steps
+    _one_law: bool
+
+    _worth: Callable[[], Worth]
+    _reading: Callable[..., Callable[[], Any]]
+
+    def compare(
+        self,
+        b: Any,
+        a: Any,
+        metric: str | Metric = "accuracy",
+        *,
+        about: About = "difference",
+        cv: object | None = None,
+        key: str | None = None,
+    ) -> Comparison:
+        """Ask whether one fitted estimator is better than another, and by how much.
+
+        What both agree on cancels, record by record, so a difference is known much more sharply than either score.
+
+        Parameters
+        ----------
+        b, a : estimator
+            Fitted; the question is whether `b` is better.
+        metric : str or Metric, default="accuracy"
+            A metric that is a mean over records.
+        about : {"difference", "wins"}, default="difference"
+            The difference of both scores, in the metric's units; or the share of wins of `b` among the records on which
+            exactly one of both is right. A share of wins settles more with as many records. It needs a metric that is
+            right or wrong on a record, independent records, and ``identically_distributed=True``.
+        cv : int or splitter, optional
+            As in `score`, for the training values of both. It is recommended: how often models differ is taken from
+            their training values, and on the records that they were fitted to they do so too seldom.
+        key : str, optional
+            As in `ask`.
+
+        Returns
+        -------
+        Comparison
+            A difference is the population's (or the average of the records' own); in a session with
+            ``given="features"`` it is the one that is expected given the features. A share of wins is the
+            population's.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.dummy import DummyClassifier
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> from thresholdout import Thresholdout
+        >>> X, y = load_digits(return_X_y=True)
+        >>> guard = Thresholdout((X[:800], y[:800]), train=(X[800:], y[800:]), mechanism="guess-and-check",
+        ...                      identically_distributed=True)
+        >>> bayes, dummy = GaussianNB().fit(X[800:], y[800:]), DummyClassifier().fit(X[800:], y[800:])
+        >>> guard.compare(bayes, dummy).verdict, guard.compare(bayes, dummy, about="wins").verdict
+        ('better', 'better')
+        """
+        chosen = self._compared(metric, about)
+        return self._decide(chosen, self._side(b, chosen, cv), self._side(a, chosen, cv), about, key)
+
+    def compare_all(
+        self,
+        models: Sequence[Any] | Mapping[str, Any],
+        baseline: Any,
+        metric: str | Metric = "accuracy",
+        *,
+        about: About = "difference",
+        cv: object | None = None,
+        keys: Sequence[str] | None = None,
+        keep: float = 0.2,
+    ) -> list[Comparison]:
+        """Compare fitted estimators with a baseline; they were fixed together, before any of their answers was seen.
+
+        Parameters
+        ----------
+        models : sequence or mapping of fitted estimators
+            At least one; the keys of a mapping are their names in the history.
+        baseline : estimator
+            What each of them is compared with.
+        metric, about, cv
+            As in `compare`.
+        keys : sequence of str, optional
+            As in `ask`, one for each model.
+        keep : float, default=0.2
+            As in `ask_all`: the share of the risk for what comes after the list.
+
+        Returns
+        -------
+        list of Comparison
+            One for each model; all verdicts hold at once. All are told, in one transaction, or none.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.dummy import DummyClassifier
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from thresholdout import Thresholdout
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]))
+        >>> models = {f"depth {d}": DecisionTreeClassifier(max_depth=d, random_state=0) for d in (1, 2, 3)}
+        >>> fitted = {name: model.fit(X[300:], y[300:]) for name, model in models.items()}
+        >>> [found.verdict for found in guard.compare_all(fitted, DummyClassifier().fit(X[300:], y[300:]), cv=5)]
+        ['better', 'better', 'better']
+        """
+        if not isinstance(models, (Mapping, list, tuple)):
+            raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
+        named = dict(models) if isinstance(models, Mapping) else {str(k): model for k, model in enumerate(models)}
+        check_lists(list(named), keys=keys)
+        chosen = self._compared(metric, about)
+        names = list(named) if isinstance(models, Mapping) else [""] * len(named)
+        against, asked = self._side(baseline, chosen, cv), []
+        for k, (name, model) in enumerate(zip(names, named.values(), strict=True)):
+            question, read = self._versus(
+                chosen, self._side(model, chosen, cv), against, about, keys[k] if keys else None
+            )
+            asked.append((question.about(name), read))
+        answers = self._steps.answer_all("models", asked, checked_keep(keep), self._worth)
+        return [self._concluded(answer, chosen, about, name) for answer, name in zip(answers, names, strict=True)]
+
+    def _decide(
+        self, metric: Metric, b: Side, a: Side, about: About = "difference", key: str | None = None, name: str = ""
+    ) -> Comparison:
+        """Compare two sides, as `compare` does two estimators."""
+        question, read = self._versus(metric, b, a, about, key, name)
+        return self._concluded(self._steps.look("b", question, read, self._worth), metric, about)
+
+    def _compared(self, metric: str | Metric, about: About) -> Metric:
+        """Refuse a comparison that this guard cannot be asked for."""
+        if about not in ("difference", "wins"):
+            raise InputError("about", repr(about), "'difference' or 'wins'")
+        chosen, _ = check_score(self._mechanism, self._parameters, self._records, metric, None, self.given)
+        if isinstance(chosen, Statistic):
+            raise InputError("metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.metrics)")
+        if not isinstance(self._mechanism, Claims):
+            seen = f"a comparison, asked of {self._mechanism.name}"
+            raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'")
+        if about == "wins" and not self._one_law:
+            seen = "'wins' of records that are not declared to have one law"
+            raise InputError("about", seen, f"{_INSTEAD}; or a guard with identically_distributed=True, if they have")
+        if about == "wins" and not self._mechanism.parameters.independent:
+            raise InputError("about", f"'wins' for {self.dependence.describe()}", f"independent records; or {_INSTEAD}")
+        return chosen
+
+    def _side(self, model: Any, metric: Metric, cv: object | None) -> Side:
+        """Return a fitted estimator as comparisons see it; on the holdout it is computed once at most."""
+        train, holdout = self._records.labelled()
+        values = metric.of(model, *train) if cv is None else metric.cross_validated(model, train[0], train[1], cv)
+        said = None if self.given is None else outputs(model, metric, handed_out(holdout)[0])
+
+        @cache
+        def on_holdout() -> NDArray[np.float64]:
+            return np.asarray(metric.of(model, *handed_out(holdout)), dtype=np.float64)
+
+        return Side(np.asarray(values, dtype=np.float64), on_holdout, said)
+
+    def _versus(
+        self, metric: Metric, b: Side, a: Side, about: About, key: str | None, name: str = ""
+    ) -> tuple[Question, Callable[[], Any]]:
+        """Return the question about two sides, and what reads it on the holdout."""
+        if about == "wins":
+            return self._wins(metric, b, a, key)
+        title, most = f"{name or metric.name}, difference", metric.bounds[1] - metric.bounds[0]
+        if b.said is None or a.said is None:
+            mean, known = self._records.train_mean(b.train - a.train, (-most, most), binary=False)
+            question = Question(mean, (-most, most), title, key, replace(known, difference=True))
+            return question, self._reading("b", question, lambda: self._both(b, a)[0], 0.0)
+        differ = part_of(b.said, a.said)
+        share = float(differ.mean())
+        z = np.clip((b.train - a.train) / most, -1.0, 1.0)
+        # of the training records like these, were they as many among the others
+        mean, square = min(1.0, max(-1.0, float(z.mean()) / share)), min(1.0, float(np.mean(z * z)) / share)
+        binary = bool(_right_or_wrong(b.train, a.train) and np.unique(self._records.train[1]).size <= 2)
+        variance = None if binary else 0.25 * max(0.0, square - mean * mean)
+        part = described(differ, self.dependence, z.size)
+        known = Known(variance, binary, difference=True, part=part)
+        question = Question(0.5 * (mean + 1.0), (-most * share, most * share), title, key, known)
+
+        def read() -> Any:
+            values = share * self._both(b, a)[0][differ]
+            try:
+                return self._steps.read(values, part.records, question, "b")
+            except InputError:
+                inside = clipped(values, part.records, question.limits, "b", 0.0)
+                return self._steps.read(inside, part.records, question, "b")
+
+        return question, read
+
+    def _wins(self, metric: Metric, b: Side, a: Side, key: str | None) -> tuple[Question, Callable[[], Any]]:
+        """Return the question about the share of wins."""
+        if not _right_or_wrong(b.train, a.train):
+            seen = f"'wins' by {metric.name}, of which values are neither 0 nor 1"
+            raise InputError("about", seen, f"a metric that is right or wrong, such as 'accuracy'; or {_INSTEAD}")
+        duel = _duel(b.train - a.train, metric)
+        known = Known(difference=True, duel=duel)
+        question = Question(duel.share, (0.0, 1.0), f"{metric.name}, share of wins", key, known)
+
+        def read() -> Any:
+            difference, whole = self._both(b, a)
+            if not whole:
+                raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
+            return self._steps.duel(_duel(difference, metric), known)
+
+        return question, read
+
+    def _both(self, b: Side, a: Side) -> tuple[NDArray[np.float64], bool]:
+        """Compute the difference of two sides on the holdout, and whether each of them is right or wrong."""
+        first, second = b.holdout(), a.holdout()
+        if not first.shape == second.shape == (self.n,):
+            raise InputError("b", "values of another shape", "one value per record")
+        return first - second, _right_or_wrong(first, second)
+
+    def _concluded(self, answer: Answer, metric: Metric, about: About, candidate: str = "") -> Comparison:
+        return Comparison.of(
+            answer, self.n, greater_is_better=metric.greater_is_better, about=about, candidate=candidate
+        )
+
+
+def _right_or_wrong(*values: NDArray[np.float64]) -> bool:
+    """Whether all values are 0 or 1."""
+    return all(bool(((one == 0.0) | (one == 1.0)).all()) for one in values)
+
+
+def _duel(difference: NDArray[np.float64], metric: Metric) -> Duel:
+    """Count the records on which the first model is better, and those on which it is worse."""
+    more, less = int(np.count_nonzero(difference > 0.0)), int(np.count_nonzero(difference < 0.0))
+    return Duel(more, less, difference.size) if metric.greater_is_better else Duel(less, more, difference.size)

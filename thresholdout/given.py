@@ -1,0 +1,154 @@
+"""What a guard's truths are given, where that is declared: the features of the holdout's records.
+
+By default the features of the holdout are as random as its labels, and truths are about both. A session that is
+declared with ``given="features"`` takes them as known to everybody: every truth is what is expected of the labels,
+given the features of all records. Each record then has a law of its own, so what needs one law is refused, and so are
+statistics whose truths are given the labels: given both, nothing would be left to be expected. PROOFS.md, "Comparisons
+and gates" (G7), has the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.mechanisms import ClaimsParameters, Part
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+    from thresholdout.certificates.truth import Truth
+    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.metrics import Metric
+
+__all__ = ["Given", "check_given", "check_served", "described", "outputs", "part_of", "truth_given"]
+
+Given: TypeAlias = Literal["features"] | None
+
+_LEFT_OUT = "or given left out"
+
+
+def check_given(given: object, model: DependenceModel, identically_distributed: bool, pieces: int) -> Given:
+    """Return what a guard's truths are declared to be given; see `thresholdout.Thresholdout`.
+
+    Parameters
+    ----------
+    given : object
+        As declared.
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    identically_distributed : bool
+        As declared.
+    pieces : int
+        Arrays in the holdout; features are the first of two.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        When it is something else, or does not go with the rest of the declaration.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> check_given("features", Independent(10), False, 2)
+    'features'
+    """
+    from graphs import Groups, Independent
+
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise InputTypeError("given", f"a {type(given).__name__}", "'features', or nothing")
+    if given != "features":
+        raise InputError("given", repr(given), "'features', or nothing")
+    if identically_distributed:
+        seen = "'features' beside identically_distributed=True; given its features each record has a law of its own"
+        raise InputError("given", seen, f"identically_distributed=False, {_LEFT_OUT}")
+    if not isinstance(model, (Independent, Groups)):
+        seen = f"'features' for {model.describe()}, whose labels can depend on each other in other ways given features"
+        raise InputError("given", seen, f"dependence=Groups(labels) or independent records, {_LEFT_OUT}")
+    if pieces != 2:
+        raise InputError("given", "'features' for a holdout that is no pair (X, y)", "Thresholdout((X, y), ...)")
+    return "features"
+
+
+def check_served(given: Given, parameters: Parameters) -> None:
+    """Refuse mechanisms whose truths are not known to be what is declared."""
+    if given is not None and not isinstance(parameters, ClaimsParameters):
+        seen = f"'features' for {type(parameters).__name__}"
+        raise InputError("given", seen, f"mechanism='thresholdout' or 'guess-and-check' beside it, {_LEFT_OUT}")
+
+
+def truth_given(given: Given, truth: Truth) -> Truth:
+    """Say which truth answers are about in a guard of this declaration.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> from thresholdout.certificates.truth import truth_of
+    >>> truth_given("features", truth_of(Independent(9), ClaimsParameters())).short
+    'the average over all records, given their features'
+    """
+    if given is None:
+        return truth
+    sentence = (
+        "the average over all records of the holdout of what a question's values are expected to be, given the "
+        "features of all of them and what was known before the first question; nothing is said about records with "
+        "other features"
+    )
+    return dataclasses.replace(truth, short=f"{truth.short}, given their features", sentence=sentence)
+
+
+def outputs(estimator: Any, metric: Metric, X: Any) -> NDArray[Any]:
+    """Return what a fitted estimator says about records, as far as a metric needs it."""
+    method = getattr(estimator, metric.response, None)
+    if method is None:
+        raise InputTypeError("estimator", f"{type(estimator).__name__} without {metric.response}", metric.response)
+    return np.asarray(method(X))
+
+
+def part_of(b: NDArray[Any], a: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return the records about which two models say something else; the first record where there is none.
+
+    With a record that does not differ, the claim is that the difference is at most that of one record.
+
+    Examples
+    --------
+    >>> part_of(np.array([0, 1, 1]), np.array([0, 1, 0])), part_of(np.array([0, 1]), np.array([0, 1]))
+    (array([False, False,  True]), array([ True, False]))
+    """
+    if b.shape != a.shape:
+        raise InputError("b", f"outputs of shape {b.shape}", f"shape {a.shape}, as those of the other model")
+    differ: NDArray[np.bool_] = (b != a).reshape(len(b), -1).any(axis=1)
+    if not differ.any():
+        differ[0] = True
+    return differ
+
+
+def described(differ: NDArray[np.bool_], model: DependenceModel, training: int) -> Part:
+    """Return the part of a holdout on which two models differ, for the mechanism.
+
+    Parameters
+    ----------
+    differ : ndarray of bool
+        Which records these are.
+    model : graphs.DependenceModel
+        Independent records, or groups.
+    training : int
+        Number of training records.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> described(np.array([True, True, True, False]), Groups([0, 0, 1, 1]), 8)
+    Part(records=3, effective=1.5, training=6.0)
+    """
+    from graphs import Groups
+
+    records = int(np.count_nonzero(differ))
+    largest = int(np.bincount(model.groups[differ]).max()) if isinstance(model, Groups) else 1
+    return Part(records, None if largest == 1 else records / largest, training * records / differ.size)
