@@ -117,7 +117,7 @@ def ends_nats(low: int, high: int, made: Forecast, steps: int, reach: tuple[floa
     --------
     >>> made = Forecast(0.5, 0.004, (0.0, 0.0), 1e-5, 1.0, 0.5)
     >>> round(ends_nats(999, 1059, made, 2048, (0.485, 0.515), 0.2), 1)
-    6.5
+    8.0
     """
     width = (reach[1] - reach[0]) * steps
     deviation = max(1.0, 2.0 * doubt * width)
