@@ -75,7 +75,7 @@ def bare_connection(file: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute(
         "CREATE TABLE answers (guard INTEGER, number INTEGER, key TEXT, name TEXT, train REAL, value REAL, "
-        "half_width REAL, source TEXT, remaining INTEGER, lower REAL, upper REAL, state TEXT)"
+        "low REAL, high REAL, source TEXT, remaining INTEGER, lower REAL, upper REAL, state TEXT)"
     )
     return connection
 
@@ -86,7 +86,7 @@ def bare_commit(connection: sqlite3.Connection) -> Callable[[], None]:
 
     def commit() -> None:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         connection.execute("COMMIT")
 
     repeat(commit, LOG_PAGES + 1)

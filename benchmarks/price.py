@@ -3,198 +3,156 @@
 For each answer the half length of the certified interval is divided by that of the exact (Clopper-Pearson) interval at
 the true score and at 0.05/m, m the number of questions: what a list that was written down before has (Bonferroni).
 Guards are made with defaults; nothing is declared, not even m. A refused question counts as an interval of width 1.
+Tables have the mean over sessions, the 90 % quantile over sessions, and in how many some truth was missed.
 
-*Simulated searches*: candidates whose errors agree as those of real models do (a common difficulty of the records with
-0.7 of the variance), true accuracies spread below a best one of 0.85 to 0.97, training values from n_train records. An
-adaptive analyst goes on near the best answer so far. The truth is known.
+*Lists* are fixed in advance, and asked as lists. *Comparisons* are of pairs of models that differ on some of the
+records; the baseline is the exact sign test at 0.05/m. *Attacks* are followed by an honest question. *Simulated
+searches*: candidates whose errors agree as those of real models do (a common difficulty of the records with 0.7 of the
+variance), true accuracies spread below a best one of 0.85 to 0.97, training values from n_train records. *Real
+searches*: random candidates from seven families of scikit-learn on digits, breast cancer, and three generated data
+sets, training values cross-validated. For generated data the truth is the accuracy on 20,000 fresh records; for real
+data there is none, and the baseline is taken at the holdout's own score.
 
-*Real searches*: random candidates from seven families of scikit-learn on digits, breast cancer, and three generated
-data sets, training values cross-validated. For generated data the truth is the accuracy on 20,000 fresh records; for
-real data there is none, and the baseline is taken at the holdout's own score.
-
-Run: ``python -m benchmarks.price`` (about 20 minutes on two cores), or with ``--quick`` (about 3).
+Run: ``python -m benchmarks.price``, or with ``--quick`` (within three minutes). Real searches, which take most of the
+time, end after a number of minutes (``--real 40``), with as many sessions as were finished.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import beta as beta_law
 
-from thresholdout import Thresholdout
+from benchmarks.prices.candidates import GENERATED, Candidate, real, simulated
+from benchmarks.prices.sessions import Run, after_attack, compared, listed, searched
+from benchmarks.prices.times import asking, planning
 
-CONFIDENCE = 0.95
-SHARED = 0.7  # of the variance of what makes a record hard is common to all models
+__all__ = ["main"]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One question: right or wrong on the training part (out of fold) and on the holdout, and its true accuracy."""
-
-    train: NDArray[np.bool_]
-    holdout: NDArray[np.bool_]
-    truth: float | None
+def heading(title: str) -> None:
+    print(f"\n{title}\n\n{'':62} {'mean':>6} {'90 %':>6} {'missed':>8} {'nats told':>9}", flush=True)
 
 
-def half_length(score: float, n: int, level: float) -> float:
-    """Return half the length of the Clopper-Pearson interval at a two-sided level."""
-    k = score * n
-    low = float(beta_law.ppf(level / 2, k, n - k + 1)) if k > 0 else 0.0
-    high = float(beta_law.ppf(1 - level / 2, k + 1, n - k)) if k < n else 1.0
-    return (high - low) / 2
+def row(name: str, runs: Iterable[Run]) -> None:
+    """Print the mean over sessions, the 90 % quantile over sessions, and the sessions with a missed truth."""
+    found = list(runs)
+    price = [run.price for run in found]
+    missed = sum(run.missed > 0 for run in found)
+    told = float(np.mean([run.told for run in found]))
+    numbers = f"{np.mean(price):6.2f} {np.quantile(price, 0.9):6.2f} {missed:4}/{len(found):<3}"
+    numbers += f" {told:9.1f}" if np.isfinite(told) else f" {'all':>9}"
+    print(f"{name:62} {numbers}", flush=True)
 
 
-def simulated(n: int, n_train: int, questions: int, seed: int) -> Iterator[Candidate]:
-    """Yield candidates near the best so far: each is a little worse or better than the one it started from."""
-    rng = np.random.default_rng(seed)
-    difficulty = rng.normal(size=n + n_train)
-    best = rng.uniform(0.85, 0.97)
-    for _ in range(questions):
-        truth = float(np.clip(best - abs(rng.normal(0, 0.03)), 0.05, 0.99))
-        margin = np.sqrt(SHARED) * difficulty + np.sqrt(1 - SHARED) * rng.normal(size=n + n_train)
-        right = margin < ndtri(truth)
-        yield Candidate(right[n:], right[:n], truth)
+def lists(seeds: int) -> None:
+    """Ask a list that is the first of a session, one of a guard for nothing else, and a single final check."""
+    heading("Lists")
+    for name, sizes, keep in (
+        ("a list first, a fifth of the risk kept", (20, 100, 1000), 0.2),
+        ("a guard for lists alone", (20, 100, 1000), 0.0),
+        ("a final check alone", (1,), 0.0),
+    ):
+        for questions in sizes:
+            for n in (300, 2000, 20_000):
+                some = max(2, seeds // 4) if questions == 1000 else seeds
+                runs = (listed(list(simulated(n, n, questions, seed)), n, n, keep) for seed in range(some))
+                row(f"{name}: {questions} questions, n = {n}", runs)
 
 
-def asked(candidates: Iterator[Candidate], n: int, n_train: int, questions: int) -> dict[str, float]:
-    """Ask a default guard about all candidates."""
-    guard = Thresholdout(np.arange(float(n)), train=np.arange(float(n), float(n + n_train)))
-    ratios, missed, spent = [], 0, 0.0
-    for candidate in candidates:
-        begun = time.perf_counter()
-        low, high = guard.ask(candidate.train, candidate.holdout, binary=True).interval
-        spent += time.perf_counter() - begun
-        score = float(candidate.holdout.mean()) if candidate.truth is None else candidate.truth
-        missed += candidate.truth is not None and not low <= candidate.truth <= high
-        ratios.append((high - low) / 2 / half_length(score, n, (1 - CONFIDENCE) / questions))
-    assert guard.told is not None
-    return {
-        "price": float(np.mean(ratios)),
-        "missed": float(missed),
-        "told": guard.told,
-        "ms": 1e3 * spent / questions,
-    }
+def comparisons(seeds: int) -> None:
+    """Compare two models, about the population's difference."""
+    heading("Comparisons, the population's difference, n_train = 2n")
+    for questions in (20, 100):
+        for n in (1000, 10_000):
+            for share in (0.03, 0.08):
+                runs = (compared(n, 2 * n, questions, share, seed) for seed in range(seeds))
+                row(f"{questions} comparisons, n = {n}, disagreement {share:.0%}", runs)
 
 
-def pool(name: str, size: int, seed: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return records of a data set, shuffled."""
-    from sklearn.datasets import load_breast_cancer, load_digits, make_classification, make_friedman1
-
-    rng = np.random.default_rng(seed)
-    if name == "digits":
-        X, y = load_digits(return_X_y=True)
-    elif name == "breast cancer":
-        X, y = load_breast_cancer(return_X_y=True)
-    elif name == "regression cut at its median":
-        X, target = make_friedman1(size, noise=2.0, random_state=seed)
-        y = (target > np.median(target)).astype(int)
-    else:
-        clusters, noise = (3, 0.02) if name == "clusters" else (1, 0.1)
-        X, y = make_classification(
-            size, 12, n_informative=6, n_clusters_per_class=clusters, flip_y=noise, class_sep=1.5, random_state=seed
-        )
-    order = rng.permutation(len(y))
-    return X[order], y[order]
+def attacks(seeds: int) -> None:
+    """Ask an honest question after an attack, and of a new guard."""
+    print(f"\nUnder attack\n\n{'':62} {'half length':>11} {'new guard':>9} {'nats told':>9} {'risk left':>9}")
+    for attack in ("misleading", "majority"):
+        for n in (300, 2000, 20_000):
+            for questions in (10, 50, 200):
+                found = np.array([after_attack(n, questions, attack, seed) for seed in range(seeds)])
+                after, fresh, told = found.mean(axis=0)
+                left = f"{0.05 * np.exp(-told):9.1e}" if told < 700 else f"e^-{told + 3:.0f}"
+                print(
+                    f"{attack}, after {questions} questions, n = {n}".ljust(62),
+                    f"{after:11.4f} {fresh:9.4f} {told:9.1f} {left:>9}",
+                    flush=True,
+                )
 
 
-def estimator(rng: np.random.Generator) -> Any:
-    """Draw a candidate from seven families."""
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression, RidgeClassifier
-    from sklearn.naive_bayes import GaussianNB
-    from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.tree import DecisionTreeClassifier
-
-    family = rng.integers(7)
-    if family == 0:
-        return make_pipeline(StandardScaler(), KNeighborsClassifier(int(rng.integers(1, 40))))
-    if family == 1:
-        return DecisionTreeClassifier(max_depth=int(rng.integers(1, 15)), random_state=0)
-    if family == 2:
-        model = LogisticRegression(C=float(10 ** rng.uniform(-4, 2)), max_iter=200)
-        return make_pipeline(StandardScaler(), model)
-    if family == 3:
-        return GaussianNB(var_smoothing=float(10 ** rng.uniform(-9, 0)))
-    if family == 4:
-        return LinearDiscriminantAnalysis(solver="lsqr", shrinkage=float(rng.uniform(0, 1)))
-    if family == 5:
-        return RidgeClassifier(alpha=float(10 ** rng.uniform(-3, 4)))
-    return RandomForestClassifier(20, max_depth=int(rng.integers(2, 12)), random_state=0)
+def times(repeats: int) -> None:
+    """Time a question and a plan."""
+    print("\nA question of 1,000 holdout and 2,000 training values, median\n")
+    found = asking(1000, repeats)
+    by_hand = {place: found[f"the sparse vector by hand, in {place}"] for place in ("a file", "memory")}
+    for name, micro in found.items():
+        place = "memory" if name.endswith("memory") else "a file"
+        print(f"{name:62} {micro:8.1f} us, {micro / by_hand[place]:.2f} of the sparse vector by hand, in {place}")
+    print("\nPlanning, once\n")
+    for name, seconds in planning().items():
+        print(f"{name:62} {seconds:8.3f} s", flush=True)
 
 
-def real(name: str, n: int, n_train: int, questions: int, seed: int) -> Iterator[Candidate]:
-    """Yield models of a random search, with cross-validated training values."""
-    from sklearn.base import clone
-    from sklearn.model_selection import cross_val_predict
-
-    X, y = pool(name, n + n_train + FRESH, seed)
-    part, train, fresh = slice(0, n), slice(n, n + n_train), slice(n + n_train, None)
-    known = name in GENERATED
-    rng = np.random.default_rng(1000 + seed)
-    for _ in range(questions):
-        model = estimator(rng)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            out_of_fold = cross_val_predict(model, X[train], y[train], cv=5) == y[train]
-            fitted = clone(model).fit(X[train], y[train])
-            truth = float(np.mean(fitted.predict(X[fresh]) == y[fresh])) if known else None
-            yield Candidate(out_of_fold, fitted.predict(X[part]) == y[part], truth)
-
-
-FRESH = 20_000
-GENERATED = ("clusters", "noisy labels", "regression cut at its median")
-
-
-def table(rows: list[tuple[str, list[dict[str, float]]]]) -> None:
-    print(f"{'search':58} {'price':>6} {'90 %':>6} {'missed':>7} {'nats told':>9} {'ms/ask':>7}")
-    for name, runs in rows:
-        price = [run["price"] for run in runs]
-        missed = sum(run["missed"] > 0 for run in runs)
-        told, ms = np.mean([run["told"] for run in runs]), np.median([run["ms"] for run in runs])
-        numbers = f"{np.mean(price):6.2f} {np.quantile(price, 0.9):6.2f} {missed:3}/{len(runs):<3}"
-        print(f"{name:58} {numbers} {told:9.1f} {ms:7.2f}")
-
-
-def main() -> None:
-    quick = "--quick" in sys.argv
-    seeds = 6 if quick else 20
-    rows = []
-    for questions in (20, 100) if quick else (20, 100, 1000):
+def simulations(seeds: int, sizes: Iterable[int]) -> None:
+    """Print simulated searches."""
+    heading("Simulated searches")
+    for questions in sizes:
         for ratio in (3.0, 1.4, 1.0, 0.5, 0.25):
             for n in (300, 2000, 20_000):
-                runs = [
-                    asked(simulated(n, int(n * ratio), questions, seed), n, int(n * ratio), questions)
-                    for seed in range(seeds if questions < 1000 else max(2, seeds // 4))
-                ]
-                rows.append((f"simulated, {questions} questions, n = {n}, n_train = {ratio:g} n", runs))
-    print("Simulated searches\n")
-    table(rows)
-    rows = []
-    for name, n, ratio in (
+                some = max(2, seeds // 5) if questions == 1000 and n == 20_000 else seeds
+                size = int(n * ratio)
+                runs = (searched(simulated(n, size, questions, seed), n, size, questions) for seed in range(some))
+                row(f"{questions} questions, n = {n}, n_train = {ratio:g} n", runs)
+
+
+def searches(seeds: int, sizes: tuple[int, ...], minutes: float) -> None:
+    """Print real searches: a session each of all, then a second one, until the time is over."""
+    ends = time.monotonic() + 60 * minutes
+    kinds = [
         ("digits", 300, 3.0),
         ("digits", 600, 1.4),
         ("breast cancer", 300, 0.8),
         *((name, n, ratio) for name in GENERATED for n in (300, 2000) for ratio in (1.4, 0.5)),
-    ):
-        for questions in (20,) if quick else (20, 100):
+    ]
+    found: dict[tuple[int, str], list[Run]] = {}
+    for seed in range(seeds):
+        for name, n, ratio in kinds:
+            if time.monotonic() > ends:
+                break
             size = int(n * ratio)
-            runs = [
-                asked(real(name, n, size, questions, seed), n, size, questions) for seed in range(2 if quick else 8)
-            ]
-            rows.append((f"{name}, {questions} questions, n = {n}, n_train = {ratio:g} n", runs))
-    print("\nReal searches (truths known for generated data)\n")
-    table(rows)
+            asked = sizes if seed % 5 == 0 else sizes[:1]  # long searches in a fifth of the sessions
+            candidates: list[Candidate] = list(real(name, n, size, max(asked), seed))
+            for questions in asked:
+                label = f"{name}, {questions} questions, n = {n}, n_train = {ratio:g} n"
+                run = searched(islice(candidates, questions), n, size, questions)
+                found.setdefault((questions, label), []).append(run)
+    heading("Real searches (truths known for generated data)")
+    for (_, label), runs in sorted(found.items()):
+        row(label, runs)
+
+
+def main() -> None:
+    """Print the tables."""
+    quick = "--quick" in sys.argv
+    minutes = float(sys.argv[sys.argv.index("--real") + 1]) if "--real" in sys.argv else 0.8 if quick else 60.0
+    seeds = 3 if quick else 20
+    begun = time.monotonic()
+    times(300 if quick else 3000)
+    lists(seeds)
+    comparisons(max(2, seeds // 2))
+    attacks(seeds)
+    simulations(seeds, (20, 100) if quick else (20, 100, 1000))
+    searches(seeds, (20,) if quick else (20, 100), minutes)
+    print(f"\n{(time.monotonic() - begun) / 60:.1f} minutes")
 
 
 if __name__ == "__main__":

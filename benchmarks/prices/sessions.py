@@ -1,0 +1,130 @@
+"""Sessions with a guard, and what their intervals have cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.prices.candidates import BETA, Candidate, half_length
+from thresholdout import BudgetExhausted, Thresholdout
+
+__all__ = ["Run", "after_attack", "compared", "listed", "searched"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One session: prices of its questions, how many intervals had no truth in them, and nats told at the end."""
+
+    prices: tuple[float, ...]
+    missed: int
+    told: float = np.nan
+
+    @property
+    def price(self) -> float:
+        """The mean of the prices."""
+        return float(np.mean(self.prices))
+
+
+def opened(n: int, n_train: int, **settings: Any) -> Thresholdout:
+    """Open a guard with defaults; records are their numbers."""
+    return Thresholdout(np.arange(float(n)), train=np.arange(float(n), float(n + n_train)), **settings)
+
+
+def _run(
+    intervals: Sequence[tuple[float, float]], candidates: Sequence[tuple[float, float | None]], told: float | None
+) -> Run:
+    """Put together half lengths that were promised, baselines with truths, and what was told."""
+    prices, missed = [], 0
+    for (low, high), (base, truth) in zip(intervals, candidates, strict=True):
+        prices.append((high - low) / 2 / base)
+        missed += truth is not None and not low <= truth <= high
+    return Run(tuple(prices), missed, np.nan if told is None else told)
+
+
+def searched(candidates: Iterable[Candidate], n: int, n_train: int, questions: int) -> Run:
+    """Ask a default guard about candidates, one after another; a refused question has the width 1."""
+    guard = opened(n, n_train)
+    intervals: list[tuple[float, float]] = []
+    asked = []
+    for candidate in candidates:
+        try:
+            intervals.append(guard.ask(candidate.train, candidate.holdout, binary=True).interval)
+        except BudgetExhausted:
+            intervals.append((0.0, 1.0))
+        score = float(candidate.holdout.mean()) if candidate.truth is None else candidate.truth
+        asked.append((half_length(score, n, BETA / questions), candidate.truth))
+    return _run(intervals, asked, guard.told)
+
+
+def listed(candidates: Sequence[Candidate], n: int, n_train: int, keep: float) -> Run:
+    """Ask a default guard about a list that was fixed before."""
+    guard = opened(n, n_train)
+    answers = guard.ask_all([(c.train, c.holdout) for c in candidates], binary=True, keep=keep)
+    assert all(candidate.truth is not None for candidate in candidates)
+    asked = [(half_length(c.truth or 0.0, n, BETA / len(candidates)), c.truth) for c in candidates]
+    return _run([answer.interval for answer in answers], asked, guard.told if keep else None)
+
+
+class _Recorded:
+    """A classifier that is right about some records."""
+
+    def __init__(self, right: NDArray[np.bool_], labels: NDArray[np.int64]) -> None:
+        self.classes_ = np.array([0, 1])
+        self._labels = np.where(right, labels, 1 - labels)
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = self._labels[X[:, 0].astype(int)]
+        return found
+
+
+def compared(n: int, n_train: int, questions: int, disagreement: float, seed: int, **how: Any) -> Run:
+    """Compare models that differ from a common one on a share of the records, and win there with any probability.
+
+    The baseline is the exact sign test at 0.05/m: limits of a share of wins given the number of differing records.
+    """
+    rng = np.random.default_rng([seed, questions, n])
+    size = n + n_train
+    X, y = np.arange(float(size))[:, None], rng.integers(0, 2, size)
+    base = rng.random(size) < 0.85
+    guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]))
+    intervals, asked = [], []
+    for _ in range(questions):
+        wins = float(rng.uniform(0.3, 0.7))
+        differ = rng.random(size) < disagreement
+        won = rng.random(size) < wins
+        new, old = (_Recorded(np.where(differ, right, base), y) for right in (won, ~won))
+        comparison = guard.compare(new, old, **how)
+        intervals.append(comparison.interval)
+        half = 2 * disagreement * half_length(wins, disagreement * n, BETA / questions)
+        asked.append((half, disagreement * (2 * wins - 1)))
+    return _run(intervals, asked, guard.told)
+
+
+def after_attack(n: int, questions: int, attack: str, seed: int) -> tuple[float, float, float]:
+    """Return the half length of an honest answer after an attack, that of a new guard, and the nats told.
+
+    The honest question is about a model that is right about nine records of ten, on both parts.
+    """
+    rng = np.random.default_rng([seed, questions, n])
+    guard, fresh = opened(n, 2 * n), opened(n, 2 * n)
+    votes: list[NDArray[np.bool_]] = []
+    for number in range(questions):
+        if attack == "misleading":  # training values that have nothing to do with the holdout
+            guard.ask(float(rng.random()), rng.random(n) < rng.choice([0.1, 0.5, 0.9]), binary=True)
+            continue
+        coin = rng.random(n) < 0.5  # useless features, kept or turned round by their answers; then their majority
+        if number % 5 == 4 and votes:
+            guard.ask(0.5, np.mean(votes, axis=0) > 0.5, binary=True)
+            continue
+        answer = guard.ask(0.5 + (0.2 if number % 2 else -0.2), coin, binary=True)
+        votes.append(coin if answer.value > 0.5 else ~coin)
+    right = np.arange(3 * n) % 10 > 0
+    halves = []
+    for one in (guard, fresh):
+        low, high = one.ask(right[n:], right[:n], binary=True).interval
+        halves.append((high - low) / 2)
+    return halves[0], halves[1], guard.told or 0.0
