@@ -51,6 +51,24 @@ class Session:
         self.broken |= not low <= truth <= high
         return low, high
 
+    def ask_list(
+        self, asked: list[tuple[float, NDArray[np.float64]]], truths: list[float], known: Known, keep: float, best: bool
+    ) -> list[tuple[float, float]]:
+        """Ask a list, or for its best one, and note whether an interval misses its truth, or a truth is above it."""
+        readings = [(train, self.mechanism.read(values, self.n, (0, 1), "values", known)) for train, values in asked]
+        if best:
+            self.state, outcome, place = self.mechanism.step_best(self.state, readings, self.noise, keep, True)
+            assert outcome.interval is not None
+            low, high = outcome.interval
+            self.broken |= not (low <= truths[place] and truths[place] <= high)
+            self.broken |= known.binary and max(truths) > high
+            return [outcome.interval]
+        self.state, outcomes = self.mechanism.step_all(self.state, readings, self.noise, keep)
+        intervals = [outcome.interval for outcome in outcomes if outcome.interval is not None]
+        for (low, high), truth in zip(intervals, truths, strict=True):
+            self.broken |= not low <= truth <= high
+        return intervals
+
     def claimed(self, train: float, known: Known) -> tuple[float, float]:
         """Return the interval of the first claim: public, and what an attacker computes before asking."""
         return self.mechanism.first_claim(self.state, train, known).interval
@@ -106,6 +124,29 @@ def _repeated(session: Session, kind: str) -> None:
         train = (low, high, 0.5 * (low + high))[turn % 3]
 
 
+def _listed(session: Session, kind: str) -> None:
+    """Lists of useless features, then the majority of those that did well, as a list and as the best of one."""
+    n, shape = session.n, _SHAPES[kind]
+    known, kept = shape.known(0.5), []
+    for turn in range(4):
+        features = [shape.draw(session.rng, n, 0.5) for _ in range(6)]
+        intervals = session.ask_list([(0.5, values) for values in features], [0.5] * 6, known, 0.3, best=False)
+        kept += [values for values, (low, high) in zip(features, intervals, strict=True) if low + high > 1.0]
+        if kept:
+            majority = (np.mean(kept, axis=0) > 0.5).astype(float)
+            coin = Known(binary=known.binary)
+            session.ask_list([(0.5, majority), (0.7, 1 - majority)], [0.5, 0.5], coin, 0.3, best=turn % 2 > 0)
+            session.ask(majority, 0.7, 0.5, coin)
+
+
+def _best_of_many(session: Session, kind: str) -> None:
+    """The luckiest of many: all truths are the same, so the best value is always too large."""
+    shape, truth = _SHAPES[kind], 0.5
+    for _ in range(3):
+        asked = [(truth, shape.draw(session.rng, session.n, truth)) for _ in range(20)]
+        session.ask_list(asked, [truth] * 20, shape.known(truth), 0.3, best=True)
+
+
 @dataclass(frozen=True)
 class Shape:
     """How values with a truth are drawn, and what is known of them before."""
@@ -144,6 +185,13 @@ def _skewed(rng: np.random.Generator, n: int, truth: float) -> NDArray[np.float6
     return np.where(rng.random(n) < rare, 1.0, (truth - rare) / (1 - rare))
 
 
+def _differences(rng: np.random.Generator, n: int, truth: float) -> NDArray[np.float64]:
+    """Two models that differ on few records: mostly a half, at times 0 or 1."""
+    share = max(0.06, 2 * abs(truth - 0.5))
+    wins = 0.5 + (truth - 0.5) / share
+    return np.where(rng.random(n) < share, (rng.random(n) < wins).astype(float), 0.5)
+
+
 def _grouped(rng: np.random.Generator, n: int, truth: float) -> NDArray[np.float64]:
     return np.repeat((rng.random(n // 3) < truth).astype(float), 3)
 
@@ -153,6 +201,7 @@ _SHAPES = {
     "declared binary": Shape(_between, lambda train: None, True),
     "bets": Shape(_between, lambda train: 0.09 * min(train, 1 - train) ** 2, False),
     "bets on a variance that is wrong": Shape(_skewed, lambda train: 1e-4, False),
+    "comparisons": Shape(_differences, lambda train: 0.015, False),
     "groups": Shape(_grouped, lambda train: None, True, groups=3),
     "hoeffding": Shape(_grouped, lambda train: None, True, inflation=3.0),
 }
@@ -161,6 +210,8 @@ _ATTACKS = {
     "harvested": _harvested,
     "misleading": _misleading,
     "repeated": _repeated,
+    "listed": _listed,
+    "best of many": _best_of_many,
 }
 
 
@@ -189,6 +240,29 @@ def test_harvested_failures_break_no_more_sessions_than_promised(kind: str, nois
     assert _broken("harvested", kind, noise, sessions) <= binom.isf(RATE, sessions, BETA)
 
 
+@pytest.mark.parametrize(("attack", "kind"), [("listed", "binary"), ("listed", "bets"), ("best of many", "binary")])
+def test_lists_break_no_more_sessions_than_promised(attack: str, kind: str) -> None:
+    sessions = 120
+    assert _broken(attack, kind, 0.05, sessions) <= binom.isf(RATE, sessions, BETA)
+
+
+@pytest.mark.parametrize("attack", ["listed", "best of many"])
+def test_lists_at_the_level_of_one_question_are_rejected(attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The side that must fail: no level is shared over a list, and all of the risk is left."""
+    monkeypatch.setattr(mechanism_module, "list_level", lambda risk, k, keep: risk - math.log(2.0))
+    monkeypatch.setattr(mechanism_module, "after_list", lambda risk, keep, told: risk)
+    sessions = 120
+    assert _broken(attack, "binary", 0.05, sessions) > binom.isf(RATE, sessions, BETA)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(_SHAPES))
+@pytest.mark.parametrize("attack", ["listed", "best of many"])
+def test_lists_break_no_more_of_many_sessions(attack: str, kind: str) -> None:
+    sessions = 1000
+    assert _broken(attack, kind, 0.05, sessions) <= binom.isf(RATE, sessions, BETA)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0, 0.05, 1.0])
 @pytest.mark.parametrize("kind", list(_SHAPES))
@@ -203,6 +277,14 @@ def test_truths_just_outside_of_claims_come_near_beta(noise: float) -> None:
     sessions = 1000
     broken = _broken("just outside", "binary", noise, sessions, n=400)
     assert binom.ppf(RATE, sessions, 0.6 * BETA) <= broken <= binom.isf(RATE, sessions, BETA)
+
+
+@pytest.mark.slow
+def test_without_noise_truths_just_outside_of_claims_reach_most_of_beta() -> None:
+    """What is left unused is what the letters keep, and whole counts."""
+    sessions = 20_000
+    broken = _broken("just outside", "binary", 0.0, sessions, n=400)
+    assert binom.ppf(RATE, sessions, 0.85 * BETA) <= broken <= binom.isf(RATE, sessions, BETA)
 
 
 def test_a_mechanism_with_three_times_the_risk_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

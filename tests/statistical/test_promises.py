@@ -125,9 +125,9 @@ class Careless:
         raise AssertionError("this guard is attacked through its answers only")
 
 
-def broken(attacker: str, opened: Any) -> int:
+def broken(attacker: str, opened: Any, sessions_of_it: int = SESSIONS) -> int:
     """Count the broken sessions, all of which got answers."""
-    sessions = [ATTACKERS[attacker](opened, seed) for seed in range(SESSIONS)]
+    sessions = [ATTACKERS[attacker](opened, seed) for seed in range(sessions_of_it)]
     assert min(session.answers for session in sessions) >= 1
     return sum(session.broken for session in sessions)
 
@@ -135,6 +135,21 @@ def broken(attacker: str, opened: Any) -> int:
 @pytest.mark.parametrize(("attacker", "mechanism"), SERVED)
 def test_every_mechanism_survives(attacker: str, mechanism: str) -> None:
     assert broken(attacker, Opened(WHOLE[mechanism])) <= LIMIT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attacker", ABOUT_ANSWERS)
+@pytest.mark.parametrize("mechanism", ["default", "claims, any number of questions", "claims without noise"])
+def test_claims_survive_many_sessions(attacker: str, mechanism: str) -> None:
+    many = 400
+    assert broken(attacker, Opened(WHOLE[mechanism]), many) <= binom.isf(1e-9, many, 1 - CONFIDENCE)
+
+
+@pytest.mark.parametrize("mechanism", PARTS)
+@pytest.mark.parametrize("attacker", ABOUT_ANSWERS)
+def test_answers_from_a_part_hold_where_the_declaration_is_true(attacker: str, mechanism: str) -> None:
+    """Attributes are the same function of every record, and records have one law."""
+    assert broken(attacker, Opened(PARTS[mechanism], identically_distributed=True)) <= LIMIT
 
 
 @pytest.mark.parametrize("mechanism", PARTS)
