@@ -35,6 +35,7 @@ from thresholdout.mechanisms.claims.gate import (
     climb,
     last_look,
     propose,
+    share_of_risk,
     worth_a_checkpoint,
 )
 
@@ -119,7 +120,7 @@ def climb_by_milestones(world: World) -> tuple[float, float, float]:
     state, taken, false = GateState(math.log(BETA)), 0, 0
 
     def test() -> GateTest:
-        return SignGate(*world.holdout(certified, right))
+        return SignGate(*world.holdout(certified, right), one_law=True)
 
     for number in range(PROPOSALS):
         new = world.candidate(number, right, accuracy)
@@ -156,7 +157,8 @@ def ways(n: int) -> dict[str, Callable[[World], tuple[float, float, float]]]:
 
         def keep(proposal: Proposal, counts: Counts) -> bool:
             nonlocal state
-            made = propose(state, proposal, make(counts))
+            test = make(counts)
+            made = propose(state, proposal, test, share_of_risk(state, proposal, test))
             state = made.state
             return made.letter == "keep"
 
@@ -170,7 +172,7 @@ def ways(n: int) -> dict[str, Callable[[World], tuple[float, float, float]]]:
         "one sigma": lambda world: climb_by(world, sigma(1.0)),
         "list": lambda world: climb_by(world, sign_list),
         "cross-validation": lambda world: climb_by(world, lambda p, counts: p.difference > 2.0 * p.train_deviation),
-        "gate, sign test": lambda world: gate(world, lambda counts: SignGate(*counts)),
+        "gate, sign test": lambda world: gate(world, lambda counts: SignGate(*counts, one_law=True)),
         "gate, bets": lambda world: gate(world, bets),
         "milestones": climb_by_milestones,
     }

@@ -49,6 +49,7 @@ LAYERS = {
     "thresholdout.looks": 5,
     "thresholdout.planning": 5,
     "thresholdout.report": 5,
+    "thresholdout.gates": 6,
     "thresholdout.guard": 6,
     "thresholdout.remote": 6,
     "thresholdout": 7,

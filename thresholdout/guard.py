@@ -18,6 +18,7 @@ from thresholdout.certificates.setting import check_confidence
 from thresholdout.comparing import ComparesModels
 from thresholdout.errors import InputError
 from thresholdout.fingerprint import Part
+from thresholdout.gates import MakesGates
 from thresholdout.given import Given, check_given, check_served, truth_given
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
@@ -61,7 +62,7 @@ __all__ = ["Thresholdout"]
 
 
 class Thresholdout(
-    Shared, AsksAboutEstimators, ComparesModels, LooksRecorded
+    Shared, AsksAboutEstimators, ComparesModels, MakesGates, LooksRecorded
 ):  # in this order a forked child can turn it into a RemoteGuard
     """A holdout that can be asked many adaptive questions.
 
@@ -169,7 +170,7 @@ class Thresholdout(
     served: ClassVar[frozenset[str]] = frozenset(
         {
             "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "ask_all", "certificate", "certificate_with",
-            "compare", "compare_all", "dependence", "exhausted", "given", "history", "looks", "n", "parameters",
+            "compare", "compare_all", "dependence", "exhausted", "gate", "given", "history", "looks", "n", "parameters",
             "record_look", "remaining", "report", "risk_left", "score", "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip

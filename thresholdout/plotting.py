@@ -44,7 +44,7 @@ def finish(ax: Any, x: str, y: str) -> Any:
 def drawable(history: pd.DataFrame) -> pd.DataFrame:
     """Return the answers whose numbers a picture has room for; what was imported may be of any size."""
     columns = ["train", "value", "low", "high", "lower", "upper"]
-    return history[(history["source"] != "failed") & (history[columns].abs() <= _LARGEST).all(axis=1)]
+    return history[history["source"].isin(["train", "holdout"]) & (history[columns].abs() <= _LARGEST).all(axis=1)]
 
 
 def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:

@@ -227,13 +227,17 @@ class UnitRecords:
 
     def tossed(self, noise: NoiseSource) -> ExactMean:
         """Return the mean of coins, one for each record, with its value as probability; 0 and 1 stay what they are."""
-        one = 1.0 if self._steps.dtype == np.bool_ else 2.0**self.bits
-        between = (self._steps > 0) & (self._steps < one)
-        ones = int(np.count_nonzero(self._steps == one))
-        doubtful = self._steps[between]
-        if doubtful.size:
-            ones += int(np.count_nonzero(noise.uniform(self.bits, doubtful.size) < doubtful.astype(np.uint64)))
-        return ExactMean(ones, len(self), 0)
+        return ExactMean(int(np.count_nonzero(self.coins(noise))), len(self), 0)
+
+    def coins(self, noise: NoiseSource) -> NDArray[np.bool_]:
+        """Return coins, one for each record, with its value as probability; 0 and 1 stay what they are."""
+        if self._steps.dtype == np.bool_:
+            return self._steps.astype(np.bool_)
+        shown: NDArray[np.bool_] = self._steps == 2.0**self.bits
+        between = np.flatnonzero((self._steps > 0) & ~shown)
+        if between.size:
+            shown[between] = noise.uniform(self.bits, between.size) < self._steps[between].astype(np.uint64)
+        return shown
 
     def part(self, which: slice | NDArray[np.intp] | NDArray[np.bool_]) -> UnitRecords:
         """Return some of the records."""

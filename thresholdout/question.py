@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from thresholdout.answer import Answer, Source
 from thresholdout.errors import InputError
@@ -96,6 +96,53 @@ class Question:
             candidate=self.candidate,
         )
 
+    def decided(self, verdict: str, claim: tuple[float, float], value: float, query: int, **rest: Any) -> Entry:
+        """Return the line of the history about a candidate, of which the holdout tells a letter and no number.
+
+        Parameters
+        ----------
+        verdict : str
+            How it ended.
+        claim : tuple of float
+            Between which limits the gain is, in the user's units; the whole range where nothing is claimed.
+        value : float
+            What the training part says of that gain.
+        query : int
+            Number of the entry.
+        **rest
+            What else an entry has.
+        """
+        low, high = claim
+        return Entry(
+            query=query,
+            key=self.key or "",
+            name=self.name,
+            train=self.shown,
+            value=min(max(value, low), high),
+            low=low,
+            high=high,
+            source=verdict,
+            lower=self.limits[0],
+            upper=self.limits[1],
+            candidate=self.candidate,
+            **rest,
+        )
+
+    def check(self, entry: Entry, repeated: bool) -> None:
+        """Refuse a stored entry that is another question's, or that of a failure.
+
+        Raises
+        ------
+        InputError
+            As in `answer`.
+        """
+        if repeated and ((entry.lower, entry.upper) != self.limits or entry.name != self.name):
+            was = f"{entry.key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
+            raise InputError("key", was, "a key names one question; use another key, or None")
+        if entry.source == "failed":
+            seen = f"{entry.key!r}, a question that failed on the holdout and was charged"
+            raise InputError("key", seen, "another key, for a question that works on both parts")
+
     def answer(self, entry: Entry, repeated: bool, about: Literal["question", "best"]) -> Answer:
         """Return the answer that the ledger stored.
 
@@ -104,12 +151,10 @@ class Question:
         InputError
             When the key belongs to another question, or the question could not be computed on the holdout.
         """
-        if repeated and ((entry.lower, entry.upper) != self.limits or entry.name != self.name):
-            was = f"{entry.key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
-            raise InputError("key", was, "a key names one question; use another key, or None")
-        if entry.source == "failed":
-            seen = f"{entry.key!r}, a question that failed on the holdout and was charged"
-            raise InputError("key", seen, "another key, for a question that works on both parts")
+        self.check(entry, repeated)
+        if entry.source not in get_args(Source):
+            seen = f"{entry.key!r}, which was used for a candidate: {entry.name!r}"
+            raise InputError("key", seen, "a key names one question; use another key, or None")
         return Answer(
             value=entry.value,
             interval=(entry.low, entry.high),

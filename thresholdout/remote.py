@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.comparison import Comparison
     from thresholdout.fingerprint import Part
+    from thresholdout.gates import Gate
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.model_selection import GuardScorer, TrainSplit
     from thresholdout.model_selection.policy import Exhausted
@@ -135,6 +136,10 @@ class RemoteGuard(Elsewhere, Thresholdout):
         """Compare estimators with a baseline; see `Thresholdout.compare_all`."""
         options["keys"] = options.get("keys") or [fresh_key() for _ in models]
         return cast("list[Comparison]", self._handle.call("compare_all", models, baseline, metric, **options))
+
+    def gate(self, incumbent: Any, metric: str | Metric = "accuracy", **options: Any) -> Gate:
+        """Return a gate, which stays where the guard is; see `Thresholdout.gate`."""
+        return cast("Gate", self._handle.call("gate", incumbent, metric, **options))
 
     def scorer(
         self,

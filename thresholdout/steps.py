@@ -20,6 +20,7 @@ from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.ledger.checks import check_repeat
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
+from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Move, advanced, remembered_by
 from thresholdout.question import Question
 from thresholdout.silence import silence
 from thresholdout.standing import joined_state, parted_state, past_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.claims.duel import Duel
+    from thresholdout.mechanisms.claims.gate import GateState, GateTest
     from thresholdout.noise import NoiseSource
 
 __all__ = ["FAILURES", "Steps", "Worth", "failure_share"]
@@ -133,6 +135,15 @@ class Steps:
         """Return the logarithm of the risk that is left, where the mechanism has such a number."""
         return self._mechanism.log_risk(self.state())
 
+    def log_risk_before(self, entry: Entry) -> float:
+        """Return the logarithm of the risk before an entry, for mechanisms with such a number."""
+        if entry.query > 1:
+            (before,) = self._ledger.entries(self._id, entry.query - 1, 1)
+            assert before.risk is not None
+            return before.risk
+        assert isinstance(self._mechanism, Claims)
+        return math.log1p(-self._mechanism.parameters.confidence)
+
     def failures(self) -> int:
         """Return how many questions have failed."""
         return parted_state(self._ledger.state(self._id))[0]
@@ -193,25 +204,112 @@ class Steps:
         if stored is not None:
             return stored
         self._check(self.state(), question)
+        found, entry = self._computed(argument, question, compute, worth)
+        if entry is not None:  # somebody else has asked it meanwhile
+            return self._told(question, entry, repeated=True)
+        return self._answered(question, found, worth())  # whatever has become of its width meanwhile
+
+    def _computed(
+        self, argument: str, question: Question, compute: Callable[[], Any], worth: Callable[[], Worth]
+    ) -> tuple[Any, Entry | None]:
+        """Compute something on the holdout; what fails is charged before that shows.
+
+        Returns what was found; or ``None`` and the answer that somebody else has got for this question meanwhile, where
+        it fails here.
+        """
         try:
             with silence():
-                found = compute()
+                return compute(), None
         except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
             interrupted = isinstance(error, KeyboardInterrupt)
-        else:
-            return self._answered(question, found, worth())  # whatever has become of its width meanwhile
         entry, repeated = self._fail(question, worth())
         if interrupted:
             if repeated:  # an answer that somebody else has paid for does not pay for what an interrupt tells
                 self._fail(question.without_key(), worth())
             raise KeyboardInterrupt("a question was interrupted on the holdout; charged as an answer from the holdout")
-        if repeated:  # somebody else has asked it meanwhile
-            return self._told(question, entry, repeated)
+        if repeated:
+            return None, entry
         raise InputError(
             argument,
             _FAILED,
             "a question that works on both parts",
         )
+
+    def decide(
+        self,
+        question: Question,
+        gate: str,
+        plan: Callable[[GateState], Move],
+        read: Callable[[], Callable[[NoiseSource], GateTest]],
+        blank: GateTest,
+        least: float,
+        gain: float,
+        worth: Callable[[], Worth],
+    ) -> tuple[Entry, bool]:
+        """Decide about a candidate of a gate, and store the decision.
+
+        Parameters
+        ----------
+        question : Question
+            About the candidate.
+        gate : str
+            What the gate is about.
+        plan : callable
+            From what the gate remembers to what is done: from public numbers.
+        read : callable
+            Computes both models' values on the holdout and returns what makes a test of them; fails as in `look`.
+        blank : GateTest
+            A test that has seen nothing, for moves without a look.
+        least : float
+            What a confirmed claim says of the gain: that it is larger.
+        gain : float
+            What the training part says of the gain that a claim is about.
+        worth : callable
+            As for `look`.
+
+        Returns
+        -------
+        entry : Entry
+            As stored.
+        repeated : bool
+            Whether it was stored before.
+        """
+        mechanism = self._mechanism
+        assert isinstance(mechanism, Claims)
+        stored = None if question.key is None else self._ledger.find(self._id, question.key)
+        if stored is not None:
+            check_repeat(stored, question.shown)
+            question.check(stored, repeated=True)
+            return stored, True
+        before = self.state()
+        refusal = mechanism.refusal(before)
+        if refusal is not None:
+            raise refusal
+        move = plan(remembered_by(before, gate))
+        make: Callable[[NoiseSource], GateTest] = lambda noise: blank  # noqa: E731
+        if move.looks:
+            make, entry = self._computed("candidate", question, read, worth)
+            if entry is not None:
+                question.check(entry, repeated=True)
+                return entry, True
+
+        def compute(text: str) -> tuple[str, Entry]:
+            failures, inner = parted_state(text)
+            state = mechanism.restore(inner)
+            refusal = mechanism.refusal(state)
+            if refusal is not None:
+                raise refusal
+            gated, verdict = move.made(remembered_by(state, gate), make(self._noise))
+            after = advanced(state, gate, gated, verdict)
+            claimed = (least if verdict in PROVED else question.limits[0], question.limits[1])
+            value = question.shown if verdict in FREE else gain
+            left = mechanism.remaining(after)
+            made = question.decided(verdict, claimed, value, after.asked, remaining=left, risk=after.log_risk)
+            return joined_state(failures, after.to_text()), made
+
+        entry, repeated = self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
+        question.check(entry, repeated)
+        return entry, repeated
 
     def answer(self, question: Question, holdout: Any, worth: Worth) -> Answer:
         """Charge and store one question, then return its answer.

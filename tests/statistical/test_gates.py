@@ -24,6 +24,7 @@ from thresholdout.mechanisms.claims.gate import (
     checkpoint,
     decide,
     propose,
+    share_of_risk,
 )
 
 pytestmark = pytest.mark.statistical
@@ -36,8 +37,12 @@ LOOKS_GOOD = Proposal(0.06, 0.05, 800.0, float(N))
 Gate = Callable[[GateState, Proposal, GateTest], Decision]
 
 
+def proposed(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+    return propose(state, proposal, test, share_of_risk(state, proposal, test))
+
+
 def free_rejections(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
-    made = propose(state, proposal, test)
+    made = proposed(state, proposal, test)
     return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.letter == "reject" else made
 
 
@@ -50,7 +55,11 @@ def broken(gate: Gate, rng: np.random.Generator, proposals: int, kind: str) -> b
     state = GateState(math.log(BETA))
     for _ in range(proposals):
         down, up = rng.multinomial(N, [0.025, 0.025, 0.95])[:2]
-        test = SignGate(up, down) if kind == "sign" else BetGate(np.repeat([0.0, 1.0, 0.5], [down, up, N - down - up]))
+        test = (
+            SignGate(up, down, one_law=True)
+            if kind == "sign"
+            else BetGate(np.repeat([0.0, 1.0, 0.5], [down, up, N - down - up]))
+        )
         made = gate(state, LOOKS_GOOD, test)
         if made.letter == "keep":
             return True
@@ -75,17 +84,17 @@ def harvested(gate: Gate, rng: np.random.Generator) -> bool:
     signs = rng.random((N, 12)) < 0.55  # wins of true candidates; all records differ
     state, weights = GateState(math.log(BETA)), []
     for column in signs.T[:11]:
-        made = gate(state, LOOKS_GOOD, SignGate(int(column.sum()), int(N - column.sum())))
+        made = gate(state, LOOKS_GOOD, SignGate(int(column.sum()), int(N - column.sum()), one_law=True))
         weights.append(1.0 if made.letter == "keep" else -1.0)
         state = made.state
     score = signs[:, :11] @ np.array(weights)
     wins = int((score > smallest_edge(weights)).sum())
     losses = N - wins
-    return gate(state, LOOKS_GOOD, SignGate(wins, losses)).letter == "keep"
+    return gate(state, LOOKS_GOOD, SignGate(wins, losses, one_law=True)).letter == "keep"
 
 
 @pytest.mark.parametrize("kind", ["sign", "bets"])
-@pytest.mark.parametrize("gate", [propose, checkpoint, half])
+@pytest.mark.parametrize("gate", [proposed, checkpoint, half])
 def test_false_keeps_are_as_rare_as_promised(gate: Gate, kind: str) -> None:
     rng, climbs = np.random.default_rng(11), 600
     found = sum(broken(gate, rng, 12, kind) for _ in range(climbs))
@@ -98,7 +107,7 @@ def test_rejections_that_cost_nothing_are_caught() -> None:
     assert found > binom.isf(RATE, climbs, BETA)
 
 
-@pytest.mark.parametrize("gate", [propose, checkpoint])
+@pytest.mark.parametrize("gate", [proposed, checkpoint])
 def test_harvested_letters_do_not_help(gate: Gate) -> None:
     rng, climbs = np.random.default_rng(13), 400
     found = sum(harvested(gate, rng) for _ in range(climbs))

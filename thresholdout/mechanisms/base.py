@@ -34,8 +34,13 @@ class Past:
 
     @property
     def charged(self) -> int:
-        """Answers from the holdout, failures among them."""
-        return self.sources.get("holdout", 0) + self.sources.get("failed", 0)
+        """Answers from the holdout, failures among them, and candidates that the holdout did not confirm."""
+        return sum(self.sources.get(source, 0) for source in ("holdout", "failed", "reject", "unconfirmed"))
+
+    @property
+    def free(self) -> int:
+        """Candidates about which cross-validation alone decided."""
+        return self.sources.get("skip", 0) + self.sources.get("step", 0)
 
 
 class MechanismState(Protocol):

@@ -9,11 +9,13 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from thresholdout.answer import Source
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.history import history_frame
 from thresholdout.mechanisms.catalogue import parameters_to_json
+from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Verdict
 from thresholdout.opening import read_declaration
 
 if TYPE_CHECKING:
@@ -79,13 +81,23 @@ class GuardReport:
 
     @property
     def answers(self) -> pd.DataFrame:
-        """The rows of the history that are answers: failures are charged and answer nothing, nor do other looks."""
-        return self.history[~self.history["source"].isin(["failed", "look"])]
+        """The rows of the history that are answers: not failures, other looks, and decisions about candidates."""
+        return self.history[self.history["source"].isin(get_args(Source))]
 
     @property
     def questions(self) -> int:
-        """How many questions were asked, failures among them."""
-        return int((self.history["source"] != "look").sum())
+        """How many questions were asked of the holdout, failures among them."""
+        return int((~self.history["source"].isin(["look", *FREE])).sum())
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates gates have decided about."""
+        return int(self.history["source"].isin(get_args(Verdict)).sum())
+
+    @property
+    def certified(self) -> int:
+        """How many of them are certified to be better."""
+        return int(self.history["source"].isin(PROVED).sum())
 
     @property
     def failures(self) -> int:

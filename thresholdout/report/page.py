@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+from thresholdout.answer import Source
 from thresholdout.plotting import drawable, plot_history
 from thresholdout.report import words
 from thresholdout.report.contents import GuardReport
@@ -207,10 +208,10 @@ def _last(history: pd.DataFrame, most: int = MOST_ROWS) -> pd.DataFrame:
 def _row(row: Any, kinds: list[str]) -> str:
     import pandas as pd
 
-    answered = row.source != "failed"
+    answered = row.source in get_args(Source)
     values = (
         f"{row.query:,}",
-        escape(str(row.name)),
+        escape(f"{row.name}: {row.candidate}" if row.candidate else str(row.name)),
         f"{row.train:.4f}",
         f"{row.value:.4f}" if answered else "",
         f"{row.low:.4f} to {row.high:.4f}" if answered else "",

@@ -37,17 +37,23 @@ _EVERYTHING = 0.999  # of the range: an interval that excludes less says nothing
 
 def summary(report: GuardReport) -> str:
     """Say in a few sentences what happened."""
-    if not report.questions:
+    if not report.questions and not report.candidates:
         return "No question has been asked yet."
     most = report.declared.get("queries")
     of = "" if most is None else f" of {most:,}"
     parts = [f"{report.questions:,}{of} questions were asked."]
     if report.chosen["mechanism"] == "claims":
         told = f"{report.from_holdout:,} were not near what was expected, and were answered from the holdout"
-        parts.append(f"{told}{_left(report)}; for all others the first claim was confirmed.")
+        others = "; for all others the first claim was confirmed" if len(report.answers) else ""
+        parts.append(f"{told}{_left(report)}{others}.")
     if report.chosen["mechanism"] == "thresholdout":
         told = f"{report.from_holdout:,} were answered from the holdout"
         parts.append(f"{told}{_left(report)}; for all others the training part was good enough.")
+    if report.candidates:
+        parts.append(
+            f"{report.candidates:,} candidates were proposed, and {report.certified:,} are certified to be better than "
+            "what was certified before; of those that are called a step nothing is certified."
+        )
     if report.failures:
         parts.append(f"{report.failures:,} failed on the holdout, and are charged.")
     parts.append(_worth(report))

@@ -6,15 +6,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import truncnorm
 
 from thresholdout.mechanisms.claims.gate import (
     BetGate,
+    Decision,
     EntropyGate,
     GateState,
     GateTest,
     History,
+    HoeffdingGate,
     Proposal,
     SignGate,
+    below,
     checkpoint,
     climb,
     decide,
@@ -22,11 +26,16 @@ from thresholdout.mechanisms.claims.gate import (
     last_look,
     propose,
     share_of_risk,
+    worth_a_checkpoint,
 )
 from thresholdout.mechanisms.claims.score import RAISED
 
 GOOD = Proposal(0.02, 0.05, 20_000, 10_000)
 BAD = Proposal(-0.02, 0.05, 20_000, 10_000)
+
+
+def proposed(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+    return propose(state, proposal, test, share_of_risk(state, proposal, test))
 
 
 def exact_sign_tail(wins: int, n: int) -> Fraction:
@@ -36,8 +45,8 @@ def exact_sign_tail(wins: int, n: int) -> Fraction:
 @pytest.mark.parametrize("share", [1e-6, 0.25, 0.5, 0.9, 1.0 - 2.0**-20])
 @pytest.mark.parametrize("log_risk", [-3.0, -700.0, -1e6])
 def test_the_letters_leave_no_more_than_there_was(share: float, log_risk: float) -> None:
-    keep = decide(GateState(log_risk), GOOD, SignGate(10_000_000, 0), share)
-    reject = decide(GateState(log_risk), GOOD, SignGate(0, 1), share)
+    keep = decide(GateState(log_risk), GOOD, SignGate(10_000_000, 0, one_law=True), share)
+    reject = decide(GateState(log_risk), GOOD, SignGate(0, 1, one_law=True), share)
     assert (keep.letter, reject.letter) == ("keep", "reject")
     assert keep.log_level == keep.state.log_risk
     sums = [math.exp(made.state.log_risk - log_risk) for made in (keep, reject)]
@@ -45,7 +54,7 @@ def test_the_letters_leave_no_more_than_there_was(share: float, log_risk: float)
 
 
 def test_a_look_that_is_not_worth_its_price_is_free() -> None:
-    made = propose(GateState(-3.0), BAD, SignGate(10_000, 0))
+    made = proposed(GateState(-3.0), BAD, SignGate(10_000, 0, one_law=True))
     assert (made.letter, made.log_level, made.state.log_risk) == ("reject", None, -3.0)
     assert made.state.history.count == 1
 
@@ -53,14 +62,14 @@ def test_a_look_that_is_not_worth_its_price_is_free() -> None:
 def test_keeps_that_were_expected_cost_little() -> None:
     state = GateState(math.log(0.05))
     for _ in range(20):
-        made = propose(state, GOOD, SignGate(350, 150))
+        made = proposed(state, GOOD, SignGate(350, 150, one_law=True))
         assert made.letter == "keep"
         state = made.state
     assert math.log(0.05) - state.log_risk < 1.0  # a list of 20 would have spent ln 20 = 3
 
 
 def test_the_share_is_found_without_the_holdout() -> None:
-    tests: list[GateTest] = [SignGate(9000, 0), SignGate(0, 9000)]
+    tests: list[GateTest] = [SignGate(9000, 0, one_law=True), SignGate(0, 9000, one_law=True)]
     assert len({share_of_risk(GateState(-3.0), GOOD, test) for test in tests}) == 1
 
 
@@ -69,12 +78,12 @@ def test_the_sign_test_is_exact(n: int) -> None:
     for wins in range(n + 1):
         tail = exact_sign_tail(wins, n)
         level = math.log(tail)
-        assert SignGate(wins, n - wins).passes(GOOD, min(-1e-12, level + 1e-9)) == (tail < 1)
-        assert not SignGate(wins, n - wins).passes(GOOD, level - 1e-9)
+        assert SignGate(wins, n - wins, one_law=True).passes(GOOD, min(-1e-12, level + 1e-9)) == (tail < 1)
+        assert not SignGate(wins, n - wins, one_law=True).passes(GOOD, level - 1e-9)
 
 
 def test_no_records_that_differ_confirm_nothing() -> None:
-    assert not SignGate(0, 0).passes(GOOD, -1e-9)
+    assert not SignGate(0, 0, one_law=True).passes(GOOD, -1e-9)
     assert not BetGate(np.full(100, 0.5)).passes(GOOD, -1e-9)
 
 
@@ -124,7 +133,7 @@ def test_bets_hold_for_different_laws(delta: float, level: float) -> None:
 
 
 def test_more_than_delta_is_not_for_the_sign_test() -> None:
-    assert not SignGate(100, 0).passes(Proposal(0.02, 0.05, 20_000, 10_000, 0.01), -1e-6)
+    assert not SignGate(100, 0, one_law=True).passes(Proposal(0.02, 0.05, 20_000, 10_000, 0.01), -1e-6)
 
 
 def test_entropy_is_hoeffdings_exponent() -> None:
@@ -148,16 +157,37 @@ def test_a_checkpoint_leaves_half_and_starts_anew() -> None:
     taken, state = climb(GateState(math.log(0.04)), GOOD)
     assert taken
     assert state.ahead > 0.0
-    kept = checkpoint(state, GOOD, SignGate(300, 100))
+    kept = checkpoint(state, GOOD, SignGate(300, 100, one_law=True))
     assert kept.letter == "keep"
     assert kept.state.ahead == 0.0
     assert math.exp(kept.state.log_risk) == pytest.approx(0.02, rel=1e-5)
-    failed = checkpoint(state, GOOD, SignGate(1, 0))
+    failed = checkpoint(state, GOOD, SignGate(1, 0, one_law=True))
     assert failed.letter == "reject"
-    assert failed.state.ahead == state.ahead
+    assert failed.state.ahead < 0.6 * state.ahead
     assert math.exp(failed.state.log_risk) == pytest.approx(0.02, rel=1e-5)
 
 
+def test_what_is_foreseen_below_an_edge_is_that_of_scipy() -> None:
+    mean, scale, edge = 0.4, 0.3, 0.2
+    law = truncnorm(-np.inf, (edge - mean) / scale, loc=mean, scale=scale)
+    assert below(mean, scale**2, edge) == pytest.approx((law.mean(), law.var()))
+
+
+def test_a_checkpoint_that_failed_is_not_tried_again_at_once() -> None:
+    state = GateState(math.log(0.04), ahead=0.012, uncertain=1e-6)
+    test = SignGate(250, 250, one_law=True)
+    assert worth_a_checkpoint(state, GOOD, test)
+    assert not worth_a_checkpoint(checkpoint(state, GOOD, test).state, GOOD, test)
+
+
+def test_hoeffdings_inequality_has_both_sides() -> None:
+    """2 exp(-2 * 200 * 0.15^2) = 2 exp(-9)."""
+    level = math.log(2.0) - 9.0
+    assert HoeffdingGate(0.65, 200.0).passes(GOOD, level + 1e-6)
+    assert not HoeffdingGate(0.65, 200.0).passes(GOOD, level - 1e-6)
+    assert not HoeffdingGate(0.35, 200.0).passes(GOOD, -1e-6)
+
+
 def test_a_last_look_leaves_something() -> None:
-    made = last_look(GateState(math.log(0.04)), GOOD, SignGate(0, 1))
+    made = last_look(GateState(math.log(0.04)), GOOD, SignGate(0, 1, one_law=True))
     assert made.state.log_risk == pytest.approx(math.log(0.04) + math.log(RAISED), abs=1e-5)

@@ -43,9 +43,9 @@ class Small:
         for count in self.counts:
             wins, losses = int(count[z > 0].sum()), int(count[z < 0].sum())
             if kind == "sign":
-                made.append(SignGate(wins, losses))
+                made.append(SignGate(wins, losses, one_law=True))
             elif kind == "ties":
-                made.append(SignGate(wins + int(count[z == 0].sum()), losses))
+                made.append(SignGate(wins + int(count[z == 0].sum()), losses, one_law=True))
             else:
                 made.append(BetGate(np.repeat(0.5 * (z + 1.0), count)))
         return made

@@ -35,8 +35,10 @@ __all__ = [
     "GateState",
     "GateTest",
     "History",
+    "HoeffdingGate",
     "Proposal",
     "SignGate",
+    "below",
     "chance",
     "checkpoint",
     "climb",
@@ -196,7 +198,8 @@ class SignGate(GateTest):
     Examples
     --------
     >>> proposal = Proposal(0.01, 0.05, 2000, 1000)
-    >>> SignGate(9, 1).passes(proposal, math.log(0.011)), SignGate(9, 1).passes(proposal, math.log(0.0107))  # 11/1024
+    >>> gate = SignGate(9, 1, one_law=True)
+    >>> gate.passes(proposal, math.log(0.011)), gate.passes(proposal, math.log(0.0107))  # 11/1024
     (True, False)
     >>> SignGate(1, 0, one_law=False).passes(proposal, math.log(0.5))
     False
@@ -204,7 +207,7 @@ class SignGate(GateTest):
 
     wins: int = field(repr=False)
     losses: int = field(repr=False)
-    one_law: bool = True
+    one_law: bool
 
     def passes(self, proposal: Proposal, log_level: float) -> bool:
         """Compare the binomial tail with the level."""
@@ -266,6 +269,8 @@ class EntropyGate(GateTest):
         Of ``(z + 1) / 2`` over the holdout. Secret.
     effective : float
         N; see `graphs.DependenceModel.effective_records`.
+    rounding : float
+        By how much `mean` may be off; see `thresholdout.queries.record_rounding`.
 
     Examples
     --------
@@ -276,11 +281,12 @@ class EntropyGate(GateTest):
 
     mean: float = field(repr=False)
     effective: float
+    rounding: float = 2.0**-50
 
     def passes(self, proposal: Proposal, log_level: float) -> bool:
         """Compare N times the divergence with the logarithm of one over the level."""
         null = math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
-        mean = self.mean * (1.0 - 2.0**-50)
+        mean = self.mean - self.rounding
         return mean >= null and -self.effective * coin_divergence(mean, null) * (1.0 - 1e-9) <= log_level
 
     def needed(self, proposal: Proposal, log_level: float) -> float:
@@ -288,6 +294,41 @@ class EntropyGate(GateTest):
         return 2.0 * math.sqrt(-0.5 * log_level / self.effective) / proposal.deviation
 
 
+@dataclass(frozen=True, slots=True)
+class HoeffdingGate(GateTest):
+    """Hoeffding's limit, for records that depend on each other and have a variance inflation only.
+
+    A dependence model says ``P(|q - E q| >= t) <= 2 exp(-2 N t^2)``: two-sided, so its factor 2 stands here too.
+
+    Parameters
+    ----------
+    mean, rounding : float
+        As for `EntropyGate`. The mean is secret.
+    records : float
+        N, ``n / Lambda``; see `graphs.DependenceModel.variance_inflation`.
+
+    Examples
+    --------
+    >>> proposal = Proposal(0.3, 0.4, 2000, 200)
+    >>> HoeffdingGate(0.65, 200).passes(proposal, -8.3), HoeffdingGate(0.65, 200).passes(proposal, -8.31)  # ln 2 - 9
+    (True, False)
+    """
+
+    mean: float = field(repr=False)
+    records: float
+    rounding: float = 2.0**-50
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare the exponent with the level."""
+        above = self.mean - self.rounding - math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
+        return above > 0.0 and _LN_2 - 2.0 * self.records * above * above * (1.0 - 1e-9) <= log_level
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return the distance in standard deviations."""
+        return 2.0 * math.sqrt(0.5 * (_LN_2 - log_level) / self.records) / proposal.deviation
+
+
+_LN_2: Final = math.log(2.0)
 _HALF: Final = math.log(0.5)
 
 
@@ -356,9 +397,10 @@ def share_of_risk(state: GateState, proposal: Proposal, test: GateTest) -> float
 
     Examples
     --------
-    >>> share_of_risk(GateState(-3.0), Proposal(0.05, 0.05, 20000, 10000), SignGate(0, 0)) > 0.95
+    >>> test = SignGate(0, 0, one_law=True)
+    >>> share_of_risk(GateState(-3.0), Proposal(0.05, 0.05, 20000, 10000), test) > 0.95
     True
-    >>> share_of_risk(GateState(-3.0), Proposal(-0.01, 0.05, 20000, 10000), SignGate(0, 0)) is None
+    >>> share_of_risk(GateState(-3.0), Proposal(-0.01, 0.05, 20000, 10000), test) is None
     True
     """
     mean, deviation = foreseen(state.history, proposal)
@@ -371,7 +413,7 @@ def share_of_risk(state: GateState, proposal: Proposal, test: GateTest) -> float
     return found
 
 
-def propose(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
+def propose(state: GateState, proposal: Proposal, test: GateTest, share: float | None) -> Decision:
     """Decide about one candidate.
 
     Parameters
@@ -382,16 +424,19 @@ def propose(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
         What the training part says.
     test : GateTest
         The holdout's side.
+    share : float or None
+        q, from `share_of_risk`; ``None`` for a rejection without a look.
 
     Examples
     --------
-    >>> first = propose(GateState(math.log(0.05)), Proposal(0.02, 0.05, 20_000, 10_000), SignGate(350, 150))
-    >>> first.letter, round(first.state.log_risk - math.log(0.05), 2)
+    >>> good, test = Proposal(0.02, 0.05, 20_000, 10_000), SignGate(350, 150, one_law=True)
+    >>> start = GateState(math.log(0.05))
+    >>> made = propose(start, good, test, share_of_risk(start, good, test))
+    >>> made.letter, round(made.state.log_risk - math.log(0.05), 2)
     ('keep', -0.0...)
-    >>> propose(first.state, Proposal(-0.02, 0.05, 20_000, 10_000), SignGate(350, 150)).log_level is None
+    >>> propose(made.state, good, test, None).log_level is None
     True
     """
-    share = share_of_risk(state, proposal, test)
     state = replace(state, history=remembered(state.history, proposal))
     return Decision("reject", None, state) if share is None else decide(state, proposal, test, share)
 
@@ -406,7 +451,8 @@ def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -
 
     Examples
     --------
-    >>> decision = decide(GateState(math.log(0.04)), Proposal(0.02, 0.05, 2000, 1000), SignGate(9, 0), 0.25)
+    >>> test = SignGate(9, 0, one_law=True)
+    >>> decision = decide(GateState(math.log(0.04)), Proposal(0.02, 0.05, 2000, 1000), test, 0.25)
     >>> decision.letter, round(math.exp(decision.log_level), 4), round(math.exp(decision.state.log_risk), 4)
     ('keep', 0.01, 0.01)
     """
@@ -466,7 +512,7 @@ def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> 
     Examples
     --------
     >>> state = GateState(-3.0, ahead=0.03, uncertain=1e-5)
-    >>> worth_a_checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), SignGate(0, 0))
+    >>> worth_a_checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), SignGate(0, 0, one_law=True))
     True
     """
     needed = test.needed(proposal, _log_level(state.log_risk, 0.5))
@@ -476,13 +522,40 @@ def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> 
 def checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
     """Test the present model against the last certified one at half of the risk; either letter leaves the other half.
 
+    After a rejection less is foreseen, of the holdout's mean difference and not only of the true one: it is below what
+    the test asked for, and the next test is of the same records.
+
     Examples
     --------
-    >>> made = checkpoint(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), SignGate(3, 0))
-    >>> made.letter, round(math.exp(made.state.log_risk), 4)
-    ('reject', 0.02)
+    >>> state, test = GateState(math.log(0.04), ahead=0.02, uncertain=1e-5), SignGate(3, 0, one_law=True)
+    >>> made = checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), test)
+    >>> made.letter, round(math.exp(made.state.log_risk), 4), made.state.ahead < 0.02
+    ('reject', 0.02, True)
     """
-    return decide(state, proposal, test, 0.5)
+    made = decide(state, proposal, test, 0.5)
+    if made.letter == "keep":
+        return made
+    noise = proposal.deviation**2
+    edge = proposal.delta + proposal.deviation * test.needed(proposal, _log_level(state.log_risk, 0.5))
+    ahead, spread = below(state.ahead, state.uncertain + noise, edge)
+    return replace(made, state=replace(made.state, ahead=ahead, uncertain=max(0.0, spread - noise)))
+
+
+def below(mean: float, variance: float, edge: float) -> tuple[float, float]:
+    """Return mean and variance of a normal number, given that it is below an edge.
+
+    Examples
+    --------
+    >>> lower, smaller = below(0.0, 1.0, 0.0)  # half of a normal law
+    >>> round(lower, 4), round(smaller, 4)  # -sqrt(2/pi), 1 - 2/pi
+    (-0.7979, 0.3634)
+    """
+    from scipy.special import log_ndtr
+
+    scale = math.sqrt(variance)
+    at = (edge - mean) / scale
+    ratio = math.exp(-0.5 * at * at - 0.5 * math.log(2.0 * math.pi) - float(log_ndtr(at)))
+    return mean - scale * ratio, max(0.0, variance * (1.0 - ratio * (at + ratio)))
 
 
 def last_look(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
@@ -490,7 +563,8 @@ def last_look(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
 
     Examples
     --------
-    >>> made = last_look(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), SignGate(5, 0))
+    >>> test = SignGate(5, 0, one_law=True)
+    >>> made = last_look(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), test)
     >>> made.letter, round(math.exp(made.log_level), 4)  # 1/32 is below 0.04
     ('keep', 0.04)
     """

@@ -344,11 +344,11 @@ class Claims(Mechanism[ClaimsState, Reading]):
     def refusal(self, state: ClaimsState, more: int = 1) -> BudgetExhausted | None:
         """Return why no further query, or list of them, is allowed, or ``None``."""
         if state.log_risk <= NOTHING:
-            return BudgetExhausted("risk", state.asked - state.looks, state.asked - state.looks)
+            return BudgetExhausted("risk", state.questions, state.questions)
         if state.hits + more > self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
-        if state.asked - state.looks + more > self._queries:
-            return BudgetExhausted("queries", state.asked - state.looks, int(self._queries))
+        if state.questions + more > self._queries:
+            return BudgetExhausted("queries", state.questions, int(self._queries))
         return None
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
@@ -365,7 +365,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         made, (low, high) = first.made, first.interval
         value = min(max(made.mean, low), high)
         wide = max(value - low, high - value) > most
-        return BudgetExhausted("width", state.asked - state.looks, state.asked - state.looks) if wide else None
+        return BudgetExhausted("width", state.questions, state.questions) if wide else None
 
     def first_claim(self, state: ClaimsState, train: float, known: Known) -> FirstClaim:
         """Return the first claim about a question with this training value: public numbers only.
@@ -470,9 +470,9 @@ class Claims(Mechanism[ClaimsState, Reading]):
         return MeanTest(steps, value, limit)
 
     def _window(self, state: ClaimsState, made: Forecast, claim: Claim) -> Window:
-        asked, steps = state.asked - state.looks, claim.steps
+        steps = claim.steps
         deviation = made.deviation * steps * claim.reach
-        return first_window(made.mean * steps, deviation, steps, asked, self.parameters.queries)
+        return first_window(made.mean * steps, deviation, steps, state.questions, self.parameters.queries)
 
     def _exponent(self, variance: float, known: Known) -> int:
         """Return the exponent of the edges' noise for values of this variance."""

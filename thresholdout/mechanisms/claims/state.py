@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
+from typing import Final
 
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import Past
@@ -12,6 +14,7 @@ from thresholdout.mechanisms.claims.guess import Memory
 __all__ = ["ClaimsState"]
 
 _FORMAT = "claims/1"
+_CLIMB: Final = 6  # numbers of a climb
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,10 @@ class ClaimsState:
         their widths show the number of records of each class.
     looks : int
         Other private looks at the holdout among the questions.
+    free : int
+        Candidates among the questions about which cross-validation alone decided.
+    climbs : mapping of str to tuple of float
+        What gates remember, by what they are about; see `thresholdout.mechanisms.claims.climbs`.
 
     Examples
     --------
@@ -58,16 +65,24 @@ class ClaimsState:
     memory: Memory
     shown: int = 0
     looks: int = 0
+    free: int = 0
+    climbs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def questions(self) -> int:
+        """Questions to the holdout so far."""
+        return self.asked - self.looks - self.free
 
     def agrees(self, past: Past) -> bool:
         """Whether the counts are those of a history; see `MechanismState.agrees`."""
-        return self.asked == past.asked and self.hits == past.charged
+        return (self.asked, self.hits, self.free) == (past.asked, past.charged, past.free)
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""
         numbers = " ".join(value.hex() for value in (self.log_risk, *astuple(self.memory)))
-        counts = f"{self.asked} {self.hits} {self.letters} {self.exponent} {self.edge} {self.shown} {self.looks}"
-        return f"{_FORMAT} {counts} {numbers}"
+        counts = (self.asked, self.hits, self.letters, self.exponent, self.edge, self.shown, self.looks, self.free)
+        climbs = "".join(f" {name} {' '.join(map(float.hex, climb))}" for name, climb in self.climbs.items())
+        return f"{_FORMAT} {' '.join(map(str, counts))} {numbers}{climbs}"
 
     @classmethod
     def from_text(cls, text: str) -> ClaimsState:
@@ -80,17 +95,22 @@ class ClaimsState:
         """
         try:
             tag, *words = text.split(" ")
-            asked, hits, letters, exponent, edge, shown, looks = map(int, words[:7])
-            log_risk, *memory = map(float.fromhex, words[7:])
+            asked, hits, letters, exponent, edge, shown, looks, free = map(int, words[:8])
+            log_risk, *memory = map(float.fromhex, words[8:16])
             known = Memory(*memory)
-            finite = all(map(math.isfinite, (log_risk, *memory))) and len(memory) == 7
+            climbs = {
+                words[k]: tuple(map(float.fromhex, words[k + 1 : k + 1 + _CLIMB]))
+                for k in range(16, len(words), 1 + _CLIMB)
+            }
+            numbers = (log_risk, *memory, *(number for climb in climbs.values() for number in climb))
+            finite = all(map(math.isfinite, numbers)) and (len(words) - 16) % (1 + _CLIMB) == 0
             if (
                 tag != _FORMAT
                 or shown not in (0, 1, 2)
-                or not 0 <= looks <= asked
+                or not (looks >= 0 and free >= 0 and looks + free <= asked)
                 or not (0 <= hits <= asked and hits <= letters and log_risk < 0.0 and finite)
             ):
                 raise ValueError
         except (ValueError, TypeError, OverflowError):
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(log_risk, asked, hits, letters, exponent, edge, known, shown, looks)
+        return cls(log_risk, asked, hits, letters, exponent, edge, known, shown, looks, free, climbs)

@@ -1,0 +1,561 @@
+"""Gates: a climb from one model to better ones, whose every certified step is a better model.
+
+A gate is between whoever improves a model, a person or a program that tries thousands of changes, and the holdout. It
+tells of each candidate whether it is kept, and nothing else; so the holdout is worth something much longer than if it
+told scores.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.fingerprint import handed_out
+from thresholdout.ledger.checks import check_short_texts, fresh_key
+from thresholdout.mechanisms import Claims
+from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
+from thresholdout.mechanisms.precision import check_number
+from thresholdout.queries import clipped, unit_records
+from thresholdout.question import Question
+from thresholdout.sharing import Elsewhere, Handle, Shared
+from thresholdout.statistics import Statistic, get_score
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.guard import Thresholdout
+    from thresholdout.ledger import Entry
+    from thresholdout.mechanisms.claims.gate import GateState, GateTest
+    from thresholdout.metrics import Metric
+    from thresholdout.noise import NoiseSource
+    from thresholdout.queries import UnitRecords
+    from thresholdout.records import Records
+
+__all__ = ["Decision", "Gate", "MakesGates"]
+
+Certify = Literal["each", "milestones"]
+_SAME: Final = 1e-9
+_LAST: Final = ", last look"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a gate says of one candidate. It is true if the candidate is kept.
+
+    Attributes
+    ----------
+    letter : {"keep", "reject"}
+        "keep" makes the candidate the gate's incumbent.
+    certified : bool
+        Whether it is proved, with the guard's confidence and together with everything else that the guard says, that
+        the candidate is better than the last certified model by more than the gate's delta. A candidate that is kept
+        without that is on the way, and may be worse.
+    test : str or None
+        Which test the holdout was put to: "sign test", "bets", "relative entropy" or "Hoeffding's inequality"; ``None``
+        where cross-validation alone decided.
+    cost : float
+        What it cost, in nats of the risk that is left: 0 where cross-validation alone decided.
+    risk_left : float
+        What is left of the probability of error afterwards.
+    remaining : int or None
+        Answers from the holdout that are left; ``None`` when no budget was declared. A candidate that the holdout does
+        not confirm is one.
+    gain : float
+        By how much the candidate is better than the incumbent on the training part, in the metric's units. Of the
+        holdout's gain nothing is known but what `certified` says.
+    query : int
+        Number in the guard's history.
+    name : str
+        What the caller named the candidate.
+    repeated : bool
+        Whether this is an earlier decision, given again because its key was used again; it then cost nothing.
+
+    Examples
+    --------
+    >>> decision = Decision("keep", True, "bets", 0.105, 0.045, None, 0.02, 3)
+    >>> decision, bool(decision)
+    (<Decision 3: keep, certified by bets; cost 0.1 nats, 0.045 of the risk left>, True)
+    >>> Decision("keep", False, None, 0.0, 0.05, None, 0.02, 1)
+    <Decision 1: keep on the way, not certified; free, 0.05 of the risk left>
+    """
+
+    letter: Literal["keep", "reject"]
+    certified: bool
+    test: str | None
+    cost: float
+    risk_left: float
+    remaining: int | None
+    gain: float
+    query: int
+    name: str = ""
+    repeated: bool = False
+
+    def __bool__(self) -> bool:
+        return self.letter == "keep"
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        if self.certified:
+            what = f"keep, certified by {self.test}"
+        elif self.letter == "keep":
+            what = "keep on the way, not certified" + ("" if self.test is None else f": {self.test} did not confirm it")
+        else:
+            what = "reject, by cross-validation" if self.test is None else f"reject: {self.test} did not confirm it"
+        cost = "free" if self.test is None else f"cost {self.cost:.2g} nats"
+        return f"<Decision {self.query}{name}: {what}; {cost}, {self.risk_left:.3g} of the risk left>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A model, and its values on the training part by the cross-validation that they come from."""
+
+    estimator: Any
+    values: NDArray[np.float64]
+    cv: object | None
+
+
+class Gate(Shared):
+    """Keeps or rejects candidates; `Thresholdout.gate` makes it.
+
+    Models must not change once they were proposed: propose copies, ``clone(model).fit(...)``. In other processes a gate
+    is used like the guard: it stays where it was made, and candidates are sent there.
+
+    Attributes
+    ----------
+    incumbent : estimator
+        The model that the next candidate is compared with: the last one that was kept.
+    certified : estimator
+        The last model that is certified to be better than the certified one before it, or the one that the gate was
+        made with. With ``certify="each"`` it is the incumbent.
+    on_the_way : bool
+        Whether the incumbent is another model than the certified one: what cross-validation says it is, and no more.
+    metric : Metric
+        What is compared.
+    certify : {"each", "milestones"}
+        As given.
+    delta : float
+        As given.
+    test : str
+        Which test certifies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from thresholdout import Thresholdout
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(3000, 3))
+    >>> y = (X[:, 0] + rng.normal(size=3000) > 0).astype(int)
+    >>> guard = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]), identically_distributed=True)
+    >>> gate = guard.gate(DummyClassifier().fit(X[1000:], y[1000:]))
+    >>> gate.propose(LogisticRegression().fit(X[1000:], y[1000:]), cv=5)
+    <Decision 1: keep, certified by sign test; cost ... nats, 0.05 of the risk left>
+    >>> gate
+    <Gate: accuracy, each certified by sign test; the incumbent is certified; 0.05 of the risk left>
+    """
+
+    served: ClassVar[frozenset[str]] = frozenset(
+        {"__repr__", "_proposed", "certified", "certify", "delta", "guard", "incumbent", "last_look", "metric",
+         "on_the_way", "test"}
+    )  # fmt: skip
+    """What other processes may use of a gate that was sent to them; see `thresholdout.sharing`."""
+
+    def __init__(self, guard: Thresholdout, incumbent: Any, metric: Metric, certify: Certify, delta: float) -> None:
+        self.guard = guard
+        self.metric = metric
+        self.certify = certify
+        self.delta = delta
+        self._range = metric.bounds[1] - metric.bounds[0]
+        self._sign = 1.0 if metric.greater_is_better else -1.0
+        self._lock = threading.RLock()
+        self._first = incumbent
+        self._incumbent = self._certified = _Model(incumbent, self._checked(metric.of(incumbent, *guard.train)), None)
+        self._decided: dict[tuple[str, str | None], tuple[Decision, float]] = {}
+
+    @property
+    def incumbent(self) -> Any:
+        """The model that the next candidate is compared with."""
+        return self._incumbent.estimator
+
+    @property
+    def certified(self) -> Any:
+        """The last model that is certified to be better than the certified one before it."""
+        return self._certified.estimator
+
+    @property
+    def on_the_way(self) -> bool:
+        """Whether the incumbent is not certified."""
+        return self._incumbent.estimator is not self._certified.estimator
+
+    @property
+    def test(self) -> str:
+        """Which test certifies, as far as the models' training values show."""
+        return self._rules(self._incumbent, self._certified).test_name
+
+    def propose(self, candidate: Any, *, cv: object | None = None, key: str | None = None, name: str = "") -> Decision:
+        """Keep or reject a candidate.
+
+        Parameters
+        ----------
+        candidate : estimator
+            Fitted.
+        cv : int or splitter, optional
+            Compare both models' cross-validated values on the training part, instead of their values on the records
+            that they were fitted to. What the training part says decides whether a look at the holdout is worth its
+            price, and at which share of the risk. That can be as wrong as it likes: a false keep is as improbable. But
+            it costs: a candidate that looks better for being overfitted is looked at in vain, for nats and not for
+            hundredths of one; so does a gain that is there and does not show. It takes as many fits as there are folds.
+        key : str, optional
+            Identity of the proposal. Proposing again with the same key gives the same decision and costs nothing, also
+            after a crash: a program that starts anew proposes from the beginning, and is soon where it was.
+        name : str, optional
+            What the history calls the candidate.
+
+        Returns
+        -------
+        Decision
+
+        Raises
+        ------
+        InputError
+            When the candidate cannot be used, or is the very object that is the incumbent; nothing is spent. Or when it
+            fails on the holdout, though not on the training part; that is charged.
+        BudgetExhausted
+            When the guard answers no more.
+
+        Examples
+        --------
+        See `Gate`.
+        """
+        check_short_texts(name=name)
+        values = self._training_values(candidate, cv)
+        return self._proposed(candidate, values, cv, key, name)
+
+    def last_look(self, *, key: str | None = None) -> Decision | None:
+        """Test the incumbent against the last certified model at nearly all of the risk that is left.
+
+        For the end of a climb with milestones: little is left for anything else afterwards, unless it is confirmed.
+
+        Parameters
+        ----------
+        key : str, optional
+            As in `propose`.
+
+        Returns
+        -------
+        Decision or None
+            ``None`` when the incumbent is certified already; nothing is spent then.
+
+        Raises
+        ------
+        InputError
+            When every candidate that is kept is certified anyway.
+        """
+        if self.certify == "each":
+            expected = "a gate with certify='milestones'; here every model that propose() keeps is certified"
+            raise InputError("last_look", "a gate with certify='each'", expected)
+        with self._lock:
+            told = self._decided.get((_LAST, key))
+            if told is not None:
+                return replace(told[0], cost=0.0, repeated=True)
+            new, old = self._incumbent, self._certified
+            if not self.on_the_way:
+                return None
+            rules, gains = self._rules(new, old), self._gains(new, old)
+            move = LastLook(rules.proposal(gains))
+            decision, verdict = self._decide(new, old, gains, _LAST, key, "", rules, lambda state: move, gains)
+            if verdict == "milestone":
+                self._certified = new
+            if key is not None:
+                self._decided[_LAST, key] = decision, float(np.mean(new.values))
+            return decision
+
+    def _proposed(
+        self, candidate: Any, values: NDArray[np.float64], cv: object | None, key: str | None, name: str
+    ) -> Decision:
+        """Decide about a candidate of which the training values are known."""
+        if key is not None:
+            check_short_texts(key=key)
+        with self._lock:
+            new, level = _Model(candidate, values, cv), float(np.mean(values))
+            if ("", key) in self._decided:
+                decision, known = self._decided["", key]
+                if not math.isclose(known, level, rel_tol=_SAME, abs_tol=_SAME):
+                    seen = f"{key!r}, proposed with the training value {known!r}, now {level!r}"
+                    raise InputError("key", seen, "a key names one candidate; use another key, or None")
+                return replace(decision, cost=0.0, repeated=True)
+            if candidate is self._incumbent.estimator:
+                seen = "the very object that is the incumbent"
+                raise InputError("candidate", seen, "another model: clone(model).fit(...), or copy.deepcopy(model)")
+            climbing = self.on_the_way
+            self._incumbent = old = self._like(self._incumbent, cv)
+            if not climbing:
+                self._certified = old
+            self._certified = certified = self._like(self._certified, cv)
+            rules, gains, whole = self._rules(new, old, certified), self._gains(new, old), self._gains(new, certified)
+            proposal, beyond, on_the_way = rules.proposal(gains), rules.proposal(whole), self.on_the_way
+            blank = rules.blank()
+
+            def plan(state: GateState) -> Move:
+                if self.certify == "each":
+                    return Candidate.planned(state, proposal, blank)
+                return Climb.planned(state, proposal, beyond, blank, on_the_way=on_the_way)
+
+            decision, verdict = self._decide(new, certified, gains, "", key, name, rules, plan, whole)
+            if decision:
+                self._incumbent = new
+            if verdict in PROVED:
+                self._certified = new
+            if key is not None:
+                self._decided["", key] = decision, level
+            return decision
+
+    def _decide(
+        self,
+        new: _Model,
+        old: _Model,
+        gains: NDArray[np.float64],
+        about: str,
+        key: str | None,
+        name: str,
+        rules: Rules,
+        plan: Callable[[GateState], Move],
+        whole: NDArray[np.float64],
+    ) -> tuple[Decision, Verdict]:
+        """Carry a move out in the ledger, and say what it was."""
+        title = f"{'gate' if self.certify == 'each' else 'milestones'}: {self.metric.name}"
+        title += f" by more than {self.delta!r}" if self.delta else ""
+        most = self._range
+        question = Question(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key).about(name)
+        read = partial(self._on_holdout, new.estimator, old.estimator, rules)
+        entry, repeated = self.guard._steps.decide(
+            question, title, plan, read, rules.blank(), self.delta, most * float(np.mean(whole)), self.guard._worth
+        )
+        return self._told(entry, repeated, rules, last=bool(about)), cast(Verdict, entry.source)
+
+    def _told(self, entry: Entry, repeated: bool, rules: Rules, *, last: bool) -> Decision:
+        """Return the decision that an entry of the ledger stores."""
+        verdict, risk = entry.source, entry.risk
+        assert verdict in get_args(Verdict)
+        assert risk is not None
+        free = verdict in FREE
+        before = risk if free or repeated else self.guard._steps.log_risk_before(entry)
+        kept = verdict in PROVED or (verdict in ("step", "unconfirmed") and not last)
+        return Decision(
+            letter="keep" if kept else "reject",
+            certified=verdict in PROVED,
+            test=None if free else rules.test_name,
+            cost=max(0.0, before - risk),
+            risk_left=math.exp(risk),
+            remaining=entry.remaining,
+            gain=entry.train,
+            query=entry.query,
+            name=entry.candidate,
+            repeated=repeated,
+        )
+
+    def _on_holdout(self, new: Any, old: Any, rules: Rules) -> Callable[[NoiseSource], GateTest]:
+        """Compute both models' values on the holdout."""
+        records = self.guard._records
+        worst = self.metric.bounds[0 if self.metric.greater_is_better else 1]
+
+        def values(model: Any) -> UnitRecords:
+            found = self.metric.of(model, *handed_out(records.labelled()[1]))
+            inside = clipped(found, self.guard.n, self.metric.bounds, "candidate", worst)
+            return unit_records(inside, self.guard.n, self.metric.bounds, "candidate")
+
+        first, second = values(new), values(old)
+        if not self.metric.greater_is_better:
+            first, second = second, first  # the difference of losses, the other way round
+        return lambda noise: rules.holdout(first, second, noise)
+
+    def _training_values(self, model: Any, cv: object | None) -> NDArray[np.float64]:
+        X, y = self.guard.train
+        values = self.metric.of(model, X, y) if cv is None else self.metric.cross_validated(model, X, y, cv)
+        return self._checked(values)
+
+    def _checked(self, values: object) -> NDArray[np.float64]:
+        """Return training values in units of the metric's range."""
+        size = len(self.guard.train[0])
+        return unit_records(values, size, self.metric.bounds, "candidate").unit()
+
+    def _like(self, model: _Model, cv: object | None) -> _Model:
+        """Return a model with training values by the same cross-validation as a candidate's."""
+        return model if _same(model.cv, cv) else _Model(model.estimator, self._training_values(model.estimator, cv), cv)
+
+    def _gains(self, new: _Model, old: _Model) -> NDArray[np.float64]:
+        """Return the training records' gains, in units of the metric's range."""
+        return self._sign * (new.values - old.values)
+
+    def _rules(self, *models: _Model) -> Rules:
+        """Return how candidates are tested: public numbers say whether values are 0 or 1."""
+        ends = all(bool(np.isin(model.values, (0.0, 1.0)).all()) for model in models)
+        parameters, one_law = self.guard._mechanism.parameters, self.guard._one_law
+        return Rules(parameters, self.guard.n, self.delta / self._range, sign=ends and one_law)
+
+    @classmethod
+    def elsewhere(cls, handle: Handle) -> Shared:
+        """Return what a gate is in other processes than its own; see `thresholdout.sharing`."""
+        return _RemoteGate(handle)
+
+    def __repr__(self) -> str:
+        what = "each" if self.certify == "each" else "milestones"
+        more = f" by more than {self.delta:g}" if self.delta else ""
+        way = "the incumbent is on the way and NOT certified" if self.on_the_way else "the incumbent is certified"
+        if not self.on_the_way and self._certified.estimator is self._first:
+            way = "nothing is certified yet; the incumbent is the model it was made with"
+        left = self.guard.risk_left
+        return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"
+
+
+class _RemoteGate(Elsewhere, Gate):
+    """What a gate is in every process but its own: it sends the candidates there."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _CONSTANT:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.__dict__[name] = self._handle.call(name)
+        return value
+
+    @property
+    def incumbent(self) -> Any:
+        """The model that the next candidate is compared with."""
+        return self._handle.call("incumbent")
+
+    @property
+    def certified(self) -> Any:
+        """The last model that is certified to be better than the certified one before it."""
+        return self._handle.call("certified")
+
+    @property
+    def on_the_way(self) -> bool:
+        """Whether the incumbent is not certified."""
+        return bool(self._handle.call("on_the_way"))
+
+    @property
+    def test(self) -> str:
+        """Which test certifies."""
+        return str(self._handle.call("test"))
+
+    def propose(self, candidate: Any, *, cv: object | None = None, key: str | None = None, name: str = "") -> Decision:
+        """Keep or reject a candidate; see `Gate.propose`. It is cross-validated in this process."""
+        values = self._training_values(candidate, cv)
+        return cast(Decision, self._handle.call("_proposed", candidate, values, cv, key or fresh_key(), name))
+
+    def last_look(self, *, key: str | None = None) -> Decision | None:
+        """Test the incumbent at nearly all of the risk; see `Gate.last_look`."""
+        return cast("Decision | None", self._handle.call("last_look", key=key or fresh_key()))
+
+    def __repr__(self) -> str:
+        return str(self._handle.call("__repr__"))
+
+
+_CONSTANT: Final = frozenset({"certify", "delta", "guard", "metric"})
+
+
+class MakesGates:
+    """The part of a guard that makes gates."""
+
+    n: int
+    _records: Records
+    _mechanism: Any
+    _one_law: bool
+
+    def gate(
+        self,
+        incumbent: Any,
+        metric: str | Metric = "accuracy",
+        *,
+        certify: Certify = "each",
+        delta: float = 0.0,
+    ) -> Gate:
+        """Return a gate, which keeps or rejects candidates that are to be better than an incumbent.
+
+        For whoever improves a model step by step, a person or an agent. The probability that any candidate is certified
+        and not better is at most one less the guard's confidence, for any number of candidates, whoever makes them and
+        however, and together with all other answers of the guard. Being told no scores, it lasts much longer than a
+        climb by `score`: a candidate that was to be expected costs a hundredth of a nat, one that cross-validation does
+        not think worth a look is free.
+
+        Parameters
+        ----------
+        incumbent : estimator
+            Fitted; what there is. Nothing is certified about it.
+        metric : str or Metric, default="accuracy"
+            A metric that is a mean over records; a loss is better when it is smaller.
+        certify : {"each", "milestones"}, default="each"
+            "each": a candidate is kept if the holdout confirms that it is better than the incumbent. "milestones", for
+            steps too small for that: candidates are taken by cross-validation alone, for nothing, and now and then the
+            one that has been reached is tested against the last certified one. See `Gate.certified`, `Gate.on_the_way`
+            and `Gate.last_look`.
+        delta : float, default=0.0
+            By how much more a candidate has to be better to be certified, in the metric's units.
+
+        Returns
+        -------
+        Gate
+
+        Raises
+        ------
+        InputError
+            For a mechanism that makes no claims, a statistic that is no mean, or an incumbent that cannot be used.
+
+        Notes
+        -----
+        Which test: values that are 0 or 1 are put to the sign test where the guard was made with
+        ``identically_distributed=True``, its records are independent and delta is 0; other values, and records that may
+        have different laws, to bets, which need a somewhat larger gain. Records that depend on each other have tests
+        by relative entropy, or Hoeffding's inequality, as their model allows. PROOFS.md, "Comparisons and gates".
+
+        Candidates that cross-validation decides about are no questions, and `queries` and `budget` do not count them.
+        One that the holdout does not confirm counts as an answer from the holdout.
+
+        Examples
+        --------
+        >>> from sklearn.base import clone
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from thresholdout import Thresholdout
+        >>> X, y = load_digits(return_X_y=True)
+        >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), identically_distributed=True)
+        >>> gate = guard.gate(DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[900:], y[900:]))
+        >>> for depth in (3, 4, 8, 1):
+        ...     candidate = clone(gate.incumbent).set_params(max_depth=depth).fit(X[900:], y[900:])
+        ...     print(gate.propose(candidate, cv=5, name=f"depth {depth}"))
+        <Decision 1 depth 3: keep, certified by sign test; cost 0.0025 nats, 0.0499 of the risk left>
+        <Decision 2 depth 4: keep, certified by sign test; cost 0.00013 nats, 0.0499 of the risk left>
+        <Decision 3 depth 8: keep, certified by sign test; cost 0.00013 nats, 0.0499 of the risk left>
+        <Decision 4 depth 1: reject, by cross-validation; free, 0.0499 of the risk left>
+        """
+        chosen = get_score(metric)
+        if isinstance(chosen, Statistic):
+            raise InputError("metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.metrics)")
+        if not isinstance(self._mechanism, Claims):
+            seen = f"a gate, asked of {self._mechanism.name}"
+            expected = "a guard with mechanism='thresholdout'; or score(candidate) here, and its interval"
+            raise InputError("mechanism", seen, expected)
+        if certify not in get_args(Certify):
+            raise InputError("certify", repr(certify), "'each' or 'milestones'")
+        self._records.labelled()
+        most = chosen.bounds[1] - chosen.bounds[0]
+        zero, below = -math.ulp(0.0), math.nextafter(most, 0.0)
+        more = check_number("delta", delta, zero, below, f"a number from 0 to less than {most:g}, the metric's range")
+        return Gate(cast("Thresholdout", self), incumbent, chosen, certify, more)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two ways to cross-validate are the same."""
+    if one is other or (isinstance(one, int) and isinstance(other, int)):
+        return one == other
+    return hasattr(one, "get_n_splits") and hasattr(other, "get_n_splits") and repr(one) == repr(other)

@@ -1,0 +1,298 @@
+"""Gates in the state of a guard: what is done about a candidate is fixed before the holdout is looked at.
+
+A *move* is planned at a public state: which test, at which share of the risk, or none. It is carried out in the
+ledger's transaction, where others may have asked meanwhile: the share stays what was planned, and is one of the risk
+that is left then. So a candidate of which the holdout was looked at is always tested, whatever that costs by then, and
+one of which it was not never fails.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import astuple, dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import numpy as np
+
+from thresholdout.mechanisms.claims.gate import (
+    BetGate,
+    Decision,
+    EntropyGate,
+    GateState,
+    GateTest,
+    History,
+    HoeffdingGate,
+    Proposal,
+    SignGate,
+    checkpoint,
+    climb,
+    last_look,
+    propose,
+    share_of_risk,
+    worth_a_checkpoint,
+)
+from thresholdout.queries import record_rounding
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.mechanisms.claims.parameters import ClaimsParameters
+    from thresholdout.mechanisms.claims.state import ClaimsState
+    from thresholdout.noise import NoiseSource
+    from thresholdout.queries import UnitRecords
+
+__all__ = ["FREE", "PROVED", "Candidate", "Climb", "LastLook", "Move", "Rules", "Verdict", "advanced", "remembered_by"]
+
+Verdict: TypeAlias = Literal["keep", "reject", "skip", "step", "milestone", "unconfirmed"]
+"""How an entry of a gate ended: *keep* and *milestone* are claims that were confirmed; *reject* and *unconfirmed* were
+not; *skip* (rejected) and *step* (taken on the way) were decided by cross-validation alone."""
+
+PROVED: Final = frozenset({"keep", "milestone"})
+FREE: Final = frozenset({"skip", "step"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a guard's gate tests candidates. Public.
+
+    Parameters
+    ----------
+    parameters : ClaimsParameters
+        The guard's.
+    n : int
+        Number of holdout records.
+    delta : float
+        By how much a candidate has to be better, in units of the metric's range, in [0, 1).
+    sign : bool
+        Whether the sign test may be used: values are 0 or 1, and the records were declared to have one law.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
+    >>> Rules(ClaimsParameters(), 1000, 0.0, sign=True).test_name
+    'sign test'
+    >>> Rules(ClaimsParameters(), 1000, 0.01, sign=True).test_name
+    'bets'
+    >>> Rules(ClaimsParameters(effective=500.0, inflation=2.0), 1000, 0.0, sign=True).test_name
+    'relative entropy'
+    """
+
+    parameters: ClaimsParameters
+    n: int
+    delta: float
+    sign: bool
+
+    @property
+    def test_name(self) -> Literal["sign test", "bets", "relative entropy", "Hoeffding's inequality"]:
+        """Which test confirms a claim."""
+        if self.parameters.independent:
+            return "sign test" if self.sign and self.delta == 0.0 else "bets"
+        return "relative entropy" if self.parameters.effective is not None else "Hoeffding's inequality"
+
+    @property
+    def effective(self) -> float:
+        """Effective number of holdout records."""
+        return self.parameters.effective or self.n / self.parameters.inflation
+
+    def proposal(self, gains: NDArray[np.float64]) -> Proposal:
+        """Return what the training part says, from each record's gain in units of the metric's range.
+
+        Examples
+        --------
+        >>> from thresholdout.mechanisms.claims.parameters import ClaimsParameters
+        >>> rules = Rules(ClaimsParameters(train_records=4.0), 1000, 0.0, sign=True)
+        >>> rules.proposal(np.array([1.0, 0.0, 0.0, 0.0]))
+        Proposal(difference=0.25, variance=0.4375, train_records=4.0, holdout_records=1000.0, delta=0.0)
+        """
+        mean = float(np.mean(gains))
+        variance = float(np.mean(gains * gains)) + 1.0 / gains.size - mean * mean  # as if one more record differed
+        training = self.parameters.train_records or self.effective
+        return Proposal(mean, max(variance, 1.0 / gains.size), training, self.effective, self.delta)
+
+    def blank(self) -> GateTest:
+        """Return a test that has seen nothing, for what is foreseen of it."""
+        half = np.full(self.n, 0.5) if self.test_name == "bets" else np.empty(0)
+        return self._test(0, 0, half)
+
+    def holdout(self, candidate: UnitRecords, incumbent: UnitRecords, noise: NoiseSource) -> GateTest:
+        """Return the test of the holdout.
+
+        Parameters
+        ----------
+        candidate, incumbent : UnitRecords
+            Values of each holdout record, the larger the better. Secret.
+        noise : NoiseSource
+            For values that should be 0 or 1 and are not: each becomes a coin with that expectation.
+        """
+        if self.test_name == "sign test":
+            new, old = candidate.coins(noise), incumbent.coins(noise)
+            return self._test(int(np.count_nonzero(new & ~old)), int(np.count_nonzero(old & ~new)), np.empty(0))
+        return self._test(0, 0, 0.5 * (1.0 + candidate.unit() - incumbent.unit()))
+
+    def _test(self, wins: int, losses: int, values: NDArray[np.float64]) -> GateTest:
+        match self.test_name:
+            case "sign test":
+                return SignGate(wins, losses, one_law=True)
+            case "bets":
+                return BetGate(values)
+        mean, rounding = float(np.mean(values)) if values.size else 0.5, 2.0 * record_rounding(self.n)
+        if self.test_name == "relative entropy":
+            return EntropyGate(mean, self.effective, rounding)
+        return HoeffdingGate(mean, self.effective, rounding)
+
+
+class Move(ABC):
+    """What is done about a candidate. Public, but for the test that it is given."""
+
+    looks: bool
+    """Whether the holdout is looked at."""
+
+    @abstractmethod
+    def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
+        """Return the state after it, and how it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Move):
+    """Keep a candidate if the holdout confirms that it is better, or reject it.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        What the training part says of it against the incumbent.
+    share : float or None
+        Of the risk; ``None`` for a rejection without a look.
+    """
+
+    proposal: Proposal
+    share: float | None
+
+    @classmethod
+    def planned(cls, state: GateState, proposal: Proposal, blank: GateTest) -> Candidate:
+        """Decide whether a look is worth its price."""
+        return cls(proposal, share_of_risk(state, proposal, blank))
+
+    @property
+    def looks(self) -> bool:  # type: ignore[override]
+        """Whether the holdout is looked at."""
+        return self.share is not None
+
+    def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
+        """Carry it out; see `Move.made`."""
+        decision = propose(state, self.proposal, test, self.share)
+        return decision.state, "skip" if self.share is None else decision.letter
+
+
+@dataclass(frozen=True, slots=True)
+class Climb(Move):
+    """Take a candidate or not by cross-validation, and certify a milestone when that is likely to succeed.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        What the training part says of the candidate against the incumbent.
+    whole : Proposal
+        The same against the last certified model.
+    on_the_way : bool
+        Whether the incumbent is another one than the last certified model.
+    looks : bool
+        Whether the candidate is taken and tested against the last certified model.
+    """
+
+    proposal: Proposal
+    whole: Proposal
+    on_the_way: bool
+    looks: bool
+
+    @classmethod
+    def planned(
+        cls, state: GateState, proposal: Proposal, whole: Proposal, blank: GateTest, *, on_the_way: bool
+    ) -> Climb:
+        """Decide whether a milestone is worth a checkpoint."""
+        taken, after = climb(_from_here(state, on_the_way), proposal)
+        return cls(proposal, whole, on_the_way, taken and worth_a_checkpoint(after, whole, blank))
+
+    def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
+        """Carry it out; see `Move.made`."""
+        taken, after = climb(_from_here(state, self.on_the_way), self.proposal)
+        if not self.looks:
+            return after, "step" if taken else "skip"
+        return _milestone(checkpoint(after, self.whole, test))
+
+
+@dataclass(frozen=True, slots=True)
+class LastLook(Move):
+    """Test the incumbent against the last certified model at nearly all of the risk.
+
+    Parameters
+    ----------
+    whole : Proposal
+        What the training part says of it.
+    """
+
+    whole: Proposal
+
+    @property
+    def looks(self) -> bool:  # type: ignore[override]
+        """Whether the holdout is looked at."""
+        return True
+
+    def made(self, state: GateState, test: GateTest) -> tuple[GateState, Verdict]:
+        """Carry it out; see `Move.made`."""
+        return _milestone(last_look(state, self.whole, test))
+
+
+def remembered_by(state: ClaimsState, gate: str) -> GateState:
+    """Return what a guard's state remembers of a gate.
+
+    Parameters
+    ----------
+    state : ClaimsState
+        The guard's.
+    gate : str
+        What the gate is about.
+    """
+    numbers = state.climbs.get(_tag(gate))
+    if numbers is None:
+        return GateState(state.log_risk)
+    count, *sums = numbers[:4]
+    return GateState(state.log_risk, History(int(count), *sums), *numbers[4:])
+
+
+def advanced(state: ClaimsState, gate: str, after: GateState, verdict: Verdict) -> ClaimsState:
+    """Return the guard's state after a move of a gate that ended in a verdict; see `remembered_by`.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.claims.guess import Memory
+    >>> from thresholdout.mechanisms.claims.state import ClaimsState
+    >>> before = ClaimsState(-3.0, 0, 0, 0, -9, 0, Memory())
+    >>> moved = advanced(before, "accuracy", GateState(-3.5, History(1, 0.5, 0.25, 0.01)), "reject")
+    >>> moved.hits, moved.free, remembered_by(moved, "accuracy")
+    (1, 0, GateState(log_risk=-3.5, history=History(count=1, total=0.5, squares=0.25, noise=0.01), ahead=0.0, ...))
+    """
+    charged = verdict in ("reject", "unconfirmed")
+    count, *sums = astuple(after.history)
+    return replace(
+        state,
+        log_risk=after.log_risk,
+        asked=state.asked + 1,
+        hits=state.hits + charged,
+        letters=state.letters + charged,
+        free=state.free + (verdict in FREE),
+        climbs={**state.climbs, _tag(gate): (float(count), *sums, after.ahead, after.uncertain)},
+    )
+
+
+def _tag(gate: str) -> str:
+    return sha256(gate.encode()).hexdigest()[:16]
+
+
+def _from_here(state: GateState, on_the_way: bool) -> GateState:
+    """Forget a lead that belongs to another climb."""
+    return state if on_the_way else replace(state, ahead=0.0, uncertain=0.0)
+
+
+def _milestone(decision: Decision) -> tuple[GateState, Verdict]:
+    return decision.state, "milestone" if decision.letter == "keep" else "unconfirmed"
