@@ -108,6 +108,26 @@ class OutOfFold(DependenceModel):
         np.add.at(squares, homes, sizes**2)
         return squares
 
+    def claim_records(self) -> float:
+        """Return N, for limits by relative entropy about claims that are fixed in advance.
+
+        Returns
+        -------
+        float
+            N, such that ``E exp(N (u q(X) - ln(1 - R + R e^u))) <= 1`` for every u, q the mean of values in [0, 1], and
+            R the average risk of the fitted models, which is a function of the records: n over the sum, over the folds,
+            of the size of the largest group. (Not `effective_records`, which is about fixed truths.)
+
+        Examples
+        --------
+        >>> OutOfFold([0, 0, 1, 1, 1], groups=[7, 7, 8, 8, 9]).claim_records()
+        1.25
+        """
+        sizes = np.bincount(self._groups)
+        largest = np.zeros(len(self._sizes), dtype=np.int64)
+        np.maximum.at(largest, self._folds, sizes[self._groups])
+        return self.n / int(largest.sum())
+
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         return Profile.constant(float("inf"), self.n)
 

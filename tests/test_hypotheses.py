@@ -17,6 +17,7 @@ from thresholdout.accounting import BlackBox
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.mechanisms import (
+    FoldClaimsParameters,
     GaussianParameters,
     GuessAndCheckParameters,
     LadderParameters,
@@ -35,6 +36,7 @@ _CODE = re.compile(r"`((?:thresholdout|graphs)(?:\.\w+)*):([\w.]+)`")
 
 PARAMETERS: dict[type[Any], Any] = {
     ClaimsParameters: ClaimsParameters(),
+    FoldClaimsParameters: FoldClaimsParameters(800.0, 5.001),
     ThresholdoutParameters: ThresholdoutParameters(0.03, 0.002, budget=1, queries=100),
     GaussianParameters: GaussianParameters(0.02, queries=10),
     GuessAndCheckParameters: GuessAndCheckParameters(0.2),

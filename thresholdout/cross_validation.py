@@ -22,7 +22,7 @@ from thresholdout.errors import InputError, InputTypeError, SharingError
 from thresholdout.folds import fold_model, make_folds
 from thresholdout.guard import Thresholdout
 from thresholdout.ledger.checks import fresh_key
-from thresholdout.mechanisms import Ladder, LadderParameters
+from thresholdout.mechanisms import Known, Ladder, LadderParameters
 from thresholdout.metrics import Metric
 from thresholdout.question import Question
 from thresholdout.record_labels import aligned, record_labels
@@ -49,8 +49,8 @@ class KFoldGuard(Shared):
     """Cross-validation that can be asked many adaptive questions.
 
     A question is the average of a metric over all records, each judged by a clone of an estimator that was fitted to
-    the other folds. With probability ``confidence`` every answer is within its ``half_width`` of the *average risk of
-    the fitted models*, for all questions at once and however each was chosen from earlier answers.
+    the other folds. With probability ``confidence`` the *average risk of the fitted models* is in the ``interval`` of
+    every answer, for all questions at once and however each was chosen from earlier answers.
 
     **What the analyst must not do.** All that he learns about these records has to come from the answers: no training
     scores, no pictures of the data, no features chosen by hand, no model that was fitted to them elsewhere. What is
@@ -76,14 +76,16 @@ class KFoldGuard(Shared):
         series is taken by its index, where the records have one.
     dependence : graphs.DependenceModel, optional
         How the records depend on each other; every fold must be a union of its independent groups.
-    queries : int, default=100
-        How many questions may be asked.
-    budget : int, default=5
-        How many answers may be further than the threshold from what was expected.
+    queries : int, optional
+        How many questions may be asked. Any number by default; declaring it makes answers narrower, the last one most.
+    budget : int, optional
+        How many answers may differ from what was expected. Any number by default; a small one makes answers wide.
     confidence : float, default=0.95
-        Probability with which all half-widths hold at once.
+        Probability with which all intervals hold at once.
     mechanism : {"thresholdout", "ladder"} or LadderParameters, default="thresholdout"
-        How questions are answered; "ladder" tells the best score so far only, the largest one. For losses
+        How questions are answered. "thresholdout" tells in which cell of the range the average lies, the cell around
+        what was expected or another; every answer costs some of the probability of error that all answers share, and
+        unexpected ones more. "ladder" tells the best score so far only, the largest one. For losses
         ``LadderParameters(direction="minimize", queries=...)``, with a limit of its own.
     ledger, noise
         As in `Thresholdout`. The same records in the same ledger share one budget.
@@ -103,22 +105,22 @@ class KFoldGuard(Shared):
     ------
     InputError
         When an argument cannot be used, folds look at labels, or depend on each other.
-    PlanError
-        When so few records certify nothing about so many questions.
 
     Notes
     -----
-    The half-widths are those of a holdout of about n/K records, since nothing is assumed about the learner: there are
-    learners whose errors in all folds agree. What is gained over such a holdout is that all records train.
+    Limits for one question are those of a holdout of n/K records, since nothing is assumed about the learner: there are
+    learners whose errors in all folds agree. What is gained over such a holdout is that all records train. The truth of
+    an answer depends on the records here, so that answers that agree cost something too, and twenty questions are
+    answered much more narrowly than a hundred.
 
     Examples
     --------
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = make_classification(20_000, 5, random_state=0)
-    >>> guard = KFoldGuard(X, y, cv=2, queries=20, budget=2)
-    >>> answer = guard.score(LogisticRegression(C=0.1), "accuracy", expected=0.9)
-    >>> answer.query, answer.half_width < 0.12, guard.remaining <= 2
+    >>> guard = KFoldGuard(X, y, cv=2, queries=20)
+    >>> answer = guard.score(LogisticRegression(C=0.1), "accuracy")
+    >>> answer.query, answer.half_width < 0.03, 0.0 < guard.risk_left < 0.05
     (1, True, True)
     >>> guard.folds[["records", "inflation"]]
           records  inflation
@@ -130,7 +132,7 @@ class KFoldGuard(Shared):
     served: ClassVar[frozenset[str]] = frozenset(
         {
             "__repr__", "_origin", "answers", "certificate", "dependence", "exhausted", "folds", "history", "n",
-            "parameters", "remaining", "score",
+            "parameters", "remaining", "risk_left", "score", "told",
         }
     )  # fmt: skip
     """What other processes may use."""
@@ -143,8 +145,8 @@ class KFoldGuard(Shared):
         cv: Any = 5,
         groups: Any = None,
         dependence: DependenceModel | None = None,
-        queries: int = 100,
-        budget: int = 5,
+        queries: int | None = None,
+        budget: int | None = None,
         confidence: float = 0.95,
         mechanism: Literal["thresholdout", "ladder"] | LadderParameters = "thresholdout",
         ledger: str | Path | Ledger | None = None,
@@ -193,8 +195,8 @@ class KFoldGuard(Shared):
             One of `thresholdout.metrics`, a mean of per-record values; a `Statistic` is refused.
         expected : float, optional
             What you expect, in the metric's units, from earlier answers or from elsewhere, *not from these records*. An
-            answer that agrees repeats it and costs nothing. By default the last answer about this metric, and the
-            middle of its range before the first one.
+            answer that agrees costs little. By default the last answer about this metric; before the first one nothing
+            is expected, and the history shows the middle of the range.
         key : str, optional
             Identity of the question. Asking again with the same key gives the same answer, fits nothing and costs
             nothing, also after a crash; it is about the models that were fitted then.
@@ -204,7 +206,7 @@ class KFoldGuard(Shared):
         Returns
         -------
         Answer
-            Its source is "train" when it repeats what was expected, "holdout" when it is a noisy out-of-fold average.
+            Its source is "train" when the average is near what was expected, "holdout" when it is told anew.
 
         Raises
         ------
@@ -222,12 +224,13 @@ class KFoldGuard(Shared):
         repeated = None if key is None else self._guard.stored(key, chosen)
         if repeated is not None:
             return repeated
-        baseline = self._guard.last(chosen) if expected is None else float(expected)
         lower, upper = chosen.bounds
+        last = self._guard.last(chosen) if expected is None else float(expected)
+        baseline = sum(chosen.bounds) / 2.0 if last is None else last
         if not lower <= baseline <= upper:
             raise InputError("expected", baseline, f"a number in [{lower:g}, {upper:g}], the range of {chosen.name}")
         unit = min(1.0, max(0.0, (baseline - lower) / (upper - lower)))
-        question = Question(unit, chosen.bounds, chosen.name, key)
+        question = Question(unit, chosen.bounds, chosen.name, key, Known(vague=last is None))
         return self._guard.out_of_fold(question, lambda X, y: self._values(estimator, chosen, X, y, n_jobs))
 
     def _values(self, estimator: Any, metric: Metric, X: Any, y: Any, n_jobs: int | None) -> NDArray[Any]:
@@ -245,7 +248,7 @@ class KFoldGuard(Shared):
 
     @property
     def certificate(self) -> Certificate:
-        """What the answers are worth, and by which route: "transcript" or "ladder"."""
+        """What the answers are worth, and by which route: "fold claims" or "ladder"."""
         return self._guard.certificate
 
     @property
@@ -255,8 +258,18 @@ class KFoldGuard(Shared):
 
     @property
     def remaining(self) -> int | None:
-        """Answers from the records that are left."""
+        """Answers from the records that are left; ``None`` without a budget."""
         return self._guard.remaining
+
+    @property
+    def risk_left(self) -> float | None:
+        """What is left of the probability of error; ``None`` for the Ladder."""
+        return self._guard.risk_left
+
+    @property
+    def told(self) -> float | None:
+        """What the answers so far can have told, in nats; ``None`` for the Ladder."""
+        return self._guard.told
 
     @property
     def exhausted(self) -> Literal["budget", "queries"] | None:
@@ -353,6 +366,16 @@ class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
         return cast(int | None, self._handle.call("remaining"))
 
     @property
+    def risk_left(self) -> float | None:
+        """What is left of the probability of error."""
+        return cast(float | None, self._handle.call("risk_left"))
+
+    @property
+    def told(self) -> float | None:
+        """What the answers so far can have told, in nats."""
+        return cast(float | None, self._handle.call("told"))
+
+    @property
     def exhausted(self) -> Literal["budget", "queries"] | None:
         """Which limit is reached."""
         return cast(Literal["budget", "queries"] | None, self._handle.call("exhausted"))
@@ -416,15 +439,15 @@ class _OutOfFoldGuard(Thresholdout):
             if entry.source != "failed"
         ]
 
-    def last(self, metric: Metric) -> float:
-        """Return the last answer about this metric, and the middle of the range before the first."""
+    def last(self, metric: Metric) -> float | None:
+        """Return the last answer about this metric, and ``None`` before the first."""
         read, values = self._last
         for entry in self._ledger.entries(self._id, read + 1):
             read = entry.query
             if entry.source != "failed":
                 values = values | {entry.name: entry.value}
         self._last = read, values
-        return values.get(metric.name, sum(metric.bounds) / 2.0)
+        return values.get(metric.name)
 
     def _about(self) -> Literal["question", "best"]:
         return "best" if isinstance(self._mechanism, Ladder) else "question"

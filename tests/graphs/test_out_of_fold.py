@@ -15,13 +15,22 @@ Floats = NDArray[np.float64]
 
 
 def deviations(folds: list[int], p: float) -> tuple[Floats, list[Floats]]:
-    """Return the law of all data sets of n bits, and what each fold adds to the error, for *all* learners.
+    """Return the law of all data sets of n bits, and what each fold adds to the error, for *all* learners."""
+    law, parts = averages(folds, p)
+    return law, [total - expected for total, expected in parts]
+
+
+def averages(folds: list[int], p: float, groups: list[int] | None = None) -> tuple[Floats, list[tuple[Floats, Floats]]]:
+    """Return the law of all data sets of n bits, and what each fold adds to average and risk, for *all* learners.
 
     A learner maps the bits outside a fold to one of the four functions of a bit with values 0 and 1; these are the
-    corners of all learners with values in [0, 1], and a moment generating function is convex in them.
+    corners of all learners with values in [0, 1], and a moment generating function is convex in them. Records of one
+    group have one bit.
     """
-    n, bits = len(folds), np.array(list(itertools.product([0, 1], repeat=len(folds))))
-    law = np.prod(np.where(bits == 1, p, 1 - p), axis=1)
+    members = list(range(len(folds))) if groups is None else groups
+    n, coins = len(folds), np.array(list(itertools.product([0, 1], repeat=len(set(members)))))
+    law = np.prod(np.where(coins == 1, p, 1 - p), axis=1)
+    bits = coins[:, members]
     functions = np.array(list(itertools.product([0, 1], repeat=2)))  # value at 0, value at 1
     found = []
     for fold in sorted(set(folds)):
@@ -32,7 +41,7 @@ def deviations(folds: list[int], p: float) -> tuple[Floats, list[Floats]]:
         ones = bits[:, inside].sum(axis=1)
         total = chosen[..., 1] * ones + chosen[..., 0] * (inside.sum() - ones)
         expected = inside.sum() * (p * chosen[..., 1] + (1 - p) * chosen[..., 0])
-        found.append((total - expected) / n)
+        found.append((total / n, expected / n))
     return law, found
 
 
@@ -62,6 +71,38 @@ def test_the_inflation_of_independent_records_would_be_too_small() -> None:
     law, (first, second) = deviations([0, 0, 1, 1], 0.5)
     moments = (np.exp(first) * law) @ np.exp(second).T
     assert moments.max() > math.exp(1 / (8 * 4))
+
+
+def exponents(n: float, slope: float, averages: Floats, risks: Floats) -> Floats:
+    return np.exp(n * (slope * averages - np.log1p(risks * math.expm1(slope))))
+
+
+@pytest.mark.parametrize("p", [0.5, 0.2])
+@pytest.mark.parametrize(
+    ("folds", "groups"),
+    [([0, 0, 1, 1], None), ([0, 1, 1], None), ([0, 0, 1, 1], [0, 0, 1, 1]), ([0, 0, 1], [0, 0, 1])],
+)
+def test_the_records_of_claims_hold_for_every_learner_with_two_folds(
+    folds: list[int], groups: list[int] | None, p: float
+) -> None:
+    """Also where one fold's records are fewer, and for groups; with 1.3 times as many it is false."""
+    law, ((first, its), (second, other)) = averages(folds, p, groups)
+    model, largest = OutOfFold(folds, groups), 0.0
+    for factor in (1.0, 1.3):
+        largest = 0.0
+        for slope in SLOPES:
+            for some, risk in zip(np.array_split(first, 4), np.array_split(its, 4), strict=True):
+                moments = exponents(
+                    factor * model.claim_records(), slope, some[:, None] + second[None], risk[:, None] + other[None]
+                )
+                largest = max(largest, float((moments @ law).max()))
+        assert (largest <= 1 + 1e-12) == (factor == 1.0)
+
+
+def test_claim_records_in_closed_form() -> None:
+    assert OutOfFold(np.arange(1000) % 5).claim_records() == 200.0
+    assert OutOfFold([0, 0, 0, 1, 1, 1, 1], [1, 1, 2, 3, 3, 3, 4]).claim_records() == pytest.approx(7 / 5)
+    assert OutOfFold([0, 0, 1]).effective_records() is None  # it is about truths that do not depend on the records
 
 
 def test_inflations_in_closed_form() -> None:

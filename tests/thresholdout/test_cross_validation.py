@@ -34,11 +34,13 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
-from thresholdout import BudgetExhausted, SeededNoise, Thresholdout, plan
+from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.cross_validation import KFoldGuard
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, PlanError
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
 from thresholdout.folds import fold_model, make_folds
+from thresholdout.limits.entropy import entropy_lower
+from thresholdout.mechanisms import ClaimsParameters, FoldClaimsParameters
 from thresholdout.metrics import brier_score, squared_error
 
 X, Y = load_digits(return_X_y=True)
@@ -84,35 +86,64 @@ def test_an_answer_repeats_what_was_expected_or_is_near_the_average() -> None:
     guard = make(queries=10)
     average = (cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y).mean()
     near = guard.score(GaussianNB(), "accuracy", expected=round(average, 2))
-    assert (near.value, near.source, guard.remaining) == (round(average, 2), "train", 4)
+    assert near.value == pytest.approx(round(average, 2))
+    assert (near.source, guard.remaining) == ("train", 4)
+    assert near.interval[0] < average < near.interval[1]
     far = guard.score(GaussianNB(), "accuracy", expected=0.1)
     assert (far.source, guard.remaining) == ("holdout", 3)
     assert abs(far.value - average) < 0.1
     follows = guard.score(GaussianNB(), "accuracy", n_jobs=2)  # by default the last answer about the metric
-    assert guard.history["train"].iloc[-1] == far.value == follows.value
-    guard.score(GaussianNB(), "brier_score")
+    assert guard.history["train"].iloc[-1] == far.value == pytest.approx(follows.value)
+    first = guard.score(GaussianNB(), "brier_score")
     assert guard.history["train"].iloc[-1] == 0.5  # the middle of the range before the first answer
+    assert first.source == "holdout"  # where nothing was expected, the average is told
+    assert 0.0 < guard.risk_left < 0.05  # type: ignore[operator]
+    assert guard.told == pytest.approx(np.log(0.05 / guard.risk_left))  # type: ignore[operator]
     assert [answer.query for answer in guard.answers] == [1, 2, 3, 4]
     assert guard.answers[0] == near
 
 
 def test_certificates_rest_on_the_inflation_alone() -> None:
     guard = make(queries=10)
-    assert guard.certificate.route == "transcript"
-    assert guard.certificate.routes["applies"].drop(["posterior", "max-information", "transcript"]).eq(False).all()
-    others = guard.certificate.routes.loc[["posterior", "max-information"], "tolerance"]
-    assert (others >= 1.0).all()
+    assert guard.certificate.route == "fold claims"
+    assert guard.certificate.routes["applies"].drop("fold claims").eq(False).all()
     assert guard.dependence.variance_inflation() == pytest.approx(3.0, rel=1e-9)
-    single = plan(n=599, queries=10, budget=4).thresholdout
-    assert single is not None
-    assert guard.certificate.tolerance == pytest.approx(
-        certify_parameters(Independent(599), single, 0.95).tolerance, rel=0.02
-    )
+    assert guard.parameters == FoldClaimsParameters(599.0, guard.dependence.variance_inflation(), 0.95, 10, 4)
     ladder = make(mechanism="ladder", queries=10)
     assert ladder.certificate.route == "ladder"
     assert ladder.score(GaussianNB()).about == "best"
-    with pytest.raises(PlanError):
-        KFoldGuard(X[:60], Y[:60], cv=5)
+
+
+def test_one_last_question_has_the_limits_of_the_theorem() -> None:
+    """Exactly: the slope is fixed for an average of 0.85, and each side has half of 0.05."""
+    guard = make(queries=1, budget=None)
+    average = float((cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y).mean())
+    answer = guard.score(GaussianNB())
+    assert answer.value == pytest.approx(average, abs=1e-6)
+    depth = np.log(40) / 599
+
+    def lower(mean: float) -> float:
+        best = entropy_lower(0.85, 599.0, -np.log(40))
+        slope = np.log(0.85 * (1 - best) / (best * 0.15))
+        return float((np.exp(slope * mean - depth) - 1) / (np.exp(slope) - 1))
+
+    assert answer.interval == pytest.approx((lower(average), 1 - lower(1 - average)), abs=1e-5)
+    assert guard.exhausted == "queries"
+
+
+def test_claims_about_fixed_truths_are_not_certified_for_folds_nor_those_about_folds_elsewhere() -> None:
+    model = make().dependence
+    fixed = certify_parameters(model, ClaimsParameters(inflation=3.0001))
+    assert fixed.route == "none"
+    assert "functions of the records" in str(fixed.routes.loc["claims", "why_not"])
+    assert certify_parameters(Independent(1797), FoldClaimsParameters(599.0, 3.0001)).route == "none"
+    assert certify_parameters(model, FoldClaimsParameters(599.0, 3.0001)).route == "fold claims"
+    for careless in (FoldClaimsParameters(1797.0, 3.0001), FoldClaimsParameters(599.0, 1.0)):
+        assert "the mechanism was given" in str(
+            certify_parameters(model, careless).routes.loc["fold claims", "why_not"]
+        )
+    with pytest.raises(InputError, match="KFoldGuard"):
+        Thresholdout((X, Y), mechanism=FoldClaimsParameters(599.0, 3.0001))
 
 
 def test_groups_stay_together_and_count() -> None:

@@ -13,6 +13,7 @@ from thresholdout.certificates.splitting import equal_sizes, splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     ClaimsParameters,
+    FoldClaimsParameters,
     GaussianParameters,
     GuessAndCheck,
     GuessAndCheckParameters,
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["certify_parameters"]
 
 _CLAIMED = "limits for fixed questions by the dependence; the analyst is a function of the answers and his own coins"
+
+_FOLDED = (
+    "folds formed without looking at records, independent groups in one fold each; the analyst is a function of the "
+    "answers and his own coins"
+)
 
 _STATED = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
 
@@ -62,6 +68,8 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
     match parameters:
         case ClaimsParameters():
             return _claims(model, parameters, min(check_confidence(confidence), parameters.confidence))
+        case FoldClaimsParameters():
+            return _fold_claims(model, parameters, min(check_confidence(confidence), parameters.confidence))
         case ThresholdoutParameters():
             return certify(
                 model,
@@ -83,17 +91,50 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
 
 def _claims(model: DependenceModel, parameters: ClaimsParameters, confidence: float) -> Certificate:
     """Certify claims: every answer comes with its own interval, and all of them hold together."""
+    from graphs.out_of_fold import OutOfFold
+
     needed, effective = model.variance_inflation(), model.effective_records()
     why = ""
-    if parameters.effective is not None and (effective is None or effective < parameters.effective):
+    if isinstance(model, OutOfFold):
+        why = "truths of out-of-fold averages are functions of the records, and every claim about them has to be paid"
+    elif parameters.effective is not None and (effective is None or effective < parameters.effective):
         has = "none" if effective is None else f"{effective:.3g}"
         why = f"the mechanism was given {parameters.effective:.3g} effective records, and the model has {has}"
     elif parameters.inflation < needed:
         why = f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
-    source = "PROOFS.md, 'The risk that is left'"
-    route = Route("claims", 1.0, True, _CLAIMED, source, widths=ConstantWidth(1.0))
+    return _with_intervals(model, parameters, confidence, "claims", _CLAIMED, "The risk that is left", why)
+
+
+def _fold_claims(model: DependenceModel, parameters: FoldClaimsParameters, confidence: float) -> Certificate:
+    """Certify claims about out-of-fold averages, by the numbers that the mechanism was given."""
+    from graphs.out_of_fold import OutOfFold
+
+    why = ""
+    if not isinstance(model, OutOfFold):
+        why = "it is for averages of out-of-fold values"
+    elif model.claim_records() < parameters.effective:
+        why = (
+            f"the mechanism was given {parameters.effective:.3g} records, and the model has {model.claim_records():.3g}"
+        )
+    elif parameters.inflation < (needed := model.variance_inflation()):
+        why = f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
+    return _with_intervals(model, parameters, confidence, "fold claims", _FOLDED, "K-fold cross-validation", why)
+
+
+def _with_intervals(
+    model: DependenceModel,
+    parameters: ClaimsParameters | FoldClaimsParameters,
+    confidence: float,
+    name: str,
+    assumes: str,
+    section: str,
+    why: str,
+) -> Certificate:
+    """Return the certificate of a mechanism whose answers come with their own intervals, or why it does not apply."""
+    source = f"PROOFS.md, {section!r}"
+    route = Route(name, 1.0, True, assumes, source, widths=ConstantWidth(1.0))
     if why:
-        route = Route.missing("claims", why, sound=True, assumes=_CLAIMED, source=source)
+        route = Route.missing(name, why, sound=True, assumes=assumes, source=source)
     compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
     chosen = route if route.eligible else None
     return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters))

@@ -14,7 +14,13 @@ from thresholdout.mechanisms.catalogue import (
     parameters_from_json,
     parameters_to_json,
 )
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
+from thresholdout.mechanisms.claims import (
+    Claims,
+    ClaimsParameters,
+    ClaimsState,
+    FoldClaims,
+    FoldClaimsParameters,
+)
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
@@ -38,6 +44,8 @@ __all__ = [
     "Claims",
     "ClaimsParameters",
     "ClaimsState",
+    "FoldClaims",
+    "FoldClaimsParameters",
     "GaussianGuard",
     "GaussianParameters",
     "GaussianState",

@@ -103,11 +103,13 @@ class Known:
         The records that it is about, where that is not all of them.
     duel : Duel or None
         For a share of wins: how often each of two models was the better one on the training part.
+    vague : bool
+        Whether nothing is known of the value: what is given as the training value is a number in place of none.
 
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, spread=1.0, shown=0.0, mean=True, difference=False, part=None, duel=None)
+    Known(variance=None, binary=True, spread=1.0, shown=0.0, mean=True, ..., vague=False)
     """
 
     variance: float | None = None
@@ -118,6 +120,7 @@ class Known:
     difference: bool = False
     part: Part | None = None
     duel: Duel | None = None
+    vague: bool = False
 
 
 UNKNOWN: Final = Known()

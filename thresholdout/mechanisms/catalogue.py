@@ -10,7 +10,13 @@ from numpy.typing import ArrayLike
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.base import Mechanism, MechanismState
-from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
+from thresholdout.mechanisms.claims import (
+    Claims,
+    ClaimsParameters,
+    ClaimsState,
+    FoldClaims,
+    FoldClaimsParameters,
+)
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
@@ -28,6 +34,7 @@ __all__ = [
 
 Parameters = (
     ClaimsParameters
+    | FoldClaimsParameters
     | ThresholdoutParameters
     | GaussianParameters
     | GuessAndCheckParameters
@@ -38,6 +45,7 @@ Parameters = (
 
 _KINDS: dict[str, type[Parameters]] = {
     "claims": ClaimsParameters,
+    "fold-claims": FoldClaimsParameters,
     "thresholdout": ThresholdoutParameters,
     GaussianGuard.name: GaussianParameters,
     GuessAndCheck.name: GuessAndCheckParameters,
@@ -47,6 +55,7 @@ _KINDS: dict[str, type[Parameters]] = {
 
 _STATES: dict[type[Parameters], Any] = {
     ClaimsParameters: ClaimsState,
+    FoldClaimsParameters: ClaimsState,
     ThresholdoutParameters: ThresholdoutState,
     GaussianParameters: GaussianState,
     GuessAndCheckParameters: GuessAndCheckState,
@@ -84,6 +93,8 @@ def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = N
     match parameters:
         case ClaimsParameters():
             return Claims(parameters, n)
+        case FoldClaimsParameters():
+            return FoldClaims(parameters, n)
         case ThresholdoutParameters():
             return SparseVector(parameters)
         case GaussianParameters():

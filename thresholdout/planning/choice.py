@@ -13,6 +13,7 @@ from thresholdout.certificates.gaussian_route import with_shares
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import (
     ClaimsParameters,
+    FoldClaimsParameters,
     GaussianParameters,
     GuessAndCheckParameters,
     LadderParameters,
@@ -31,6 +32,7 @@ from thresholdout.planning.planner import plan
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from graphs.out_of_fold import OutOfFold
 
 __all__ = ["INSTEAD", "MechanismName", "check_choice", "choose_parameters", "record_groups"]
 
@@ -116,7 +118,7 @@ def choose_parameters(
             gaussian_parameters(model, _declared_queries(queries, chosen), declared["confidence"]), model, declared
         )
     if isinstance(model, OutOfFold):
-        return _planned(model, declared)
+        return _about_folds(model, declared)
     if _unlimited(model):
         return _by_posterior(model, declared)
     plain = ClaimsParameters(
@@ -143,6 +145,17 @@ def _claims(parameters: ClaimsParameters, model: DependenceModel, confidence: fl
         effective=None if effective == model.n else effective,
         inflation=inflation,
         train_records=None if train is None else train * (effective or model.n / inflation) / model.n,
+    )
+
+
+def _about_folds(model: OutOfFold, declared: Mapping[str, Any]) -> FoldClaimsParameters:
+    """Return what claims about out-of-fold averages need."""
+    return FoldClaimsParameters(
+        effective=model.claim_records(),
+        inflation=model.variance_inflation(),
+        confidence=declared["confidence"],
+        queries=declared["queries"],
+        budget=declared["budget"],
     )
 
 
@@ -208,6 +221,9 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[st
     confidence = declared["confidence"]
     if answers_from_parts(parameters):
         _check_parts(parameters, model, declared["identically_distributed"])
+    if isinstance(parameters, FoldClaimsParameters):
+        seen = f"FoldClaimsParameters for {model.describe()}"
+        raise InputError("mechanism", seen, "mechanism='thresholdout'; folds are those of KFoldGuard(X, y, cv=...)")
     if isinstance(parameters, ClaimsParameters):
         return _claims(_checked_claims(parameters, model), model, confidence)
     if isinstance(parameters, GaussianParameters):

@@ -1,0 +1,82 @@
+"""Limits that fail on one event: for every learner on small models, and beside those of fixed truths."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graphs.out_of_fold import OutOfFold
+from tests.oracles.fold_claims import truths_and_counts
+from tests.oracles.risk_left import coins
+from thresholdout.limits.entropy import entropy_lower
+from thresholdout.limits.lines import Line, line
+
+Floats = NDArray[np.float64]
+
+
+def learners(folds: list[int], p: float) -> tuple[Floats, Floats, Floats]:
+    """Return averages and truths of all learners at all outcomes, and the law of the outcomes."""
+    found = truths_and_counts(folds, p)
+    averages = np.array([counts for counts, _ in found]) / len(folds)
+    return averages, np.array([truth for _, truth in found]), np.array(coins([p] * len(folds)))
+
+
+def read_at(one: Line, averages: Floats) -> Floats:
+    """Return the limit at each average."""
+    values, places = np.unique(averages, return_inverse=True)
+    return np.array([one.lower(value) for value in values.tolist()])[places].reshape(averages.shape)
+
+
+@pytest.mark.parametrize("p", [0.5, 0.3, 0.1, 0.02])
+@pytest.mark.parametrize("folds", [[0, 0, 1, 1], [0, 1, 1], [0, 1, 2], [0, 0, 0, 1]])
+def test_all_limits_of_a_line_fail_together_with_at_most_its_level(folds: list[int], p: float) -> None:
+    """Whatever the learner; the limit is read at the average that was seen."""
+    averages, truths, law = learners(folds, p)
+    model = OutOfFold(folds)
+    for mean, level in itertools.product((0.1, 0.5, 0.9, 1.0), (0.3, 0.1, 0.01)):
+        one = line(mean, model.claim_records(), len(folds) / model.variance_inflation(), math.log(level))
+        below = truths <= read_at(one, averages) - 1e-12
+        assert (below @ law).max() <= level
+        assert mean < 1.0 or one.lower(1.0) > 0.0
+
+
+def test_a_line_that_is_too_high_fails_more_often() -> None:
+    """Leaving two out of two: an average of 1 with a risk of 0.3 has the probability 0.09."""
+    averages, truths, law = learners([0, 1], 0.3)
+    level = 0.09
+    sound = line(1.0, 1.0, 1.0, math.log(level))
+    for one, broken in ((sound, False), (Line(sound.slope, 0.25 * sound.depth), True)):
+        worst = float(((truths <= read_at(one, averages)) @ law).max())
+        assert (worst > level) == broken
+
+
+@pytest.mark.parametrize("mean", [0.05, 0.5, 0.93, 1.0])
+@pytest.mark.parametrize("records", [3.0, 400.0, 1e5])
+@pytest.mark.parametrize("log_level", [-2.0, -9.0, -300.0])
+def test_a_line_is_below_the_exact_one_and_next_to_the_limit_of_entropy_where_it_was_placed(
+    mean: float, records: float, log_level: float
+) -> None:
+    one = line(mean, records, 1e-3, log_level)
+    with mp.workdps(50):
+        for a in (0.3 * mean, mean, min(1.0, 1.5 * mean)):
+            exact = (mp.e ** (mp.mpf(one.slope) * a + mp.mpf(log_level) / records) - 1) / (
+                mp.e ** mp.mpf(one.slope) - 1
+            )
+            assert (
+                max(mp.mpf(0), exact) * (1 - mp.mpf("1e-5")) - mp.mpf("1e-9") <= one.lower(a) <= max(mp.mpf(0), exact)
+            )
+    fixed = entropy_lower(mean, records, log_level)
+    assert one.lower(mean) <= fixed + 1e-15
+    assert one.lower(mean) >= fixed * (1 - 1e-3) - 1e-4
+
+
+def test_hoeffding_is_used_where_it_is_better() -> None:
+    one = line(0.5, 100.0, 400.0, -5.0)
+    assert one.slope == 0.0
+    assert 0.5 - one.lower(0.5) == pytest.approx(math.sqrt(5 / 800), rel=1e-6)
+    assert one.lower(0.0) == one.lower(0.05) == 0.0

@@ -1,0 +1,232 @@
+"""Claims about out-of-fold averages: what letters leave of the risk, and all analysts of small depth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import mpmath as mp
+import pytest
+
+import thresholdout.mechanisms.claims.folds as folds
+from graphs.out_of_fold import OutOfFold
+from tests.oracles.fold_claims import SOUND, FoldLetters, FoldProgram, FoldRule, Split
+from thresholdout import BudgetExhausted
+from thresholdout.errors import InputError
+from thresholdout.limits.lines import Line, line
+from thresholdout.mechanisms import ClaimsState, FoldClaims, FoldClaimsParameters, Known, Outcome
+from thresholdout.mechanisms.claims.cells import Cells, best_deviations
+from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.noise import SeededNoise
+
+NOISE = SeededNoise(0)
+_ABOVE = 1e-9  # of sums of floats
+
+
+def as_for_fixed_truths(risk: float, level: float) -> list[Split]:
+    """What is confirmed keeps all but what was set aside for the other letter."""
+    asides = {0.0, (risk - level) / 2, risk - level}
+    return [(level, risk - aside, aside) for aside in asides]
+
+
+class TestTheRule:
+    @pytest.mark.parametrize("beta", [0.125, 0.25, 0.5])
+    @pytest.mark.parametrize("p", [0.5, 0.3])
+    @pytest.mark.parametrize("model", [(0, 1), (0, 1, 1)])
+    def test_no_analyst_exceeds_beta(self, model: tuple[int, ...], p: float, beta: float) -> None:
+        letters = FoldLetters(model, p, SOUND)
+        assert all(letters.worst(beta, depth) <= beta + _ABOVE for depth in (1, 2))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("beta", [0.125, 0.25, 0.5])
+    @pytest.mark.parametrize("model", [(0, 1), (0, 1, 1)])
+    def test_no_analyst_exceeds_beta_in_three_questions(self, model: tuple[int, ...], beta: float) -> None:
+        assert FoldLetters(model, 0.3, SOUND).worst(beta, 3) <= beta + _ABOVE
+
+    def test_the_bound_is_attained(self) -> None:
+        assert FoldLetters((0, 1, 1), 0.5, SOUND).worst(0.25, 2) == pytest.approx(0.25, abs=1e-12)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("p", [0.5, 0.3])
+    def test_no_analyst_exceeds_beta_leaving_one_out(self, p: float) -> None:
+        letters = FoldLetters((0, 1, 2), p, SOUND)
+        assert all(letters.worst(beta, 2) <= beta + _ABOVE for beta in (0.125, 0.25, 0.5))
+
+    @pytest.mark.parametrize(
+        ("rule", "depth", "reached"),
+        [
+            (FoldRule(as_for_fixed_truths, two_sided=False), 1, 0.42),
+            (FoldRule(as_for_fixed_truths, two_sided=False), 2, 0.657),
+            (FoldRule(as_for_fixed_truths), 2, 0.447),
+            (replace(SOUND, two_sided=False), 1, 0.42),
+        ],
+        ids=["without its union, one claim", "without its union", "confirmed claims free", "each side all of w"],
+    )
+    def test_broken_twins_exceed_beta(self, rule: FoldRule, depth: int, reached: float) -> None:
+        assert FoldLetters((0, 1, 1), 0.3, rule).worst(0.25, depth) >= reached - _ABOVE
+
+    @pytest.mark.slow
+    def test_one_sided_levels_break_a_quarter_with_one_claim(self) -> None:
+        rule = FoldRule(as_for_fixed_truths, two_sided=False)
+        assert FoldLetters((0, 1, 2), 0.3, rule).worst(0.25, 1) == pytest.approx(0.447, abs=1e-9)
+
+
+@dataclass(frozen=True)
+class At:
+    """A reading of any value."""
+
+    value: float
+    known: Known
+
+    def on_grid(self, steps: int) -> int:
+        return math.floor(self.value * steps + 0.5)
+
+
+def ask(
+    claims: FoldClaims, state: ClaimsState, value: float, expected: float | None = None
+) -> tuple[ClaimsState, Outcome]:
+    known = Known(vague=expected is None)
+    return claims.step(state, 0.5 if expected is None else expected, At(value, known), NOISE)  # type: ignore[arg-type]
+
+
+def made(queries: int | None = None, budget: int | None = None, records: float = 400.0, n: int = 2000) -> FoldClaims:
+    return FoldClaims(FoldClaimsParameters(records, n / records, 0.95, queries, budget), n)
+
+
+@pytest.mark.parametrize(
+    ("queries", "asked", "expected"),
+    [(None, 0, None), (None, 60, 0.93), (2, 0, 0.02), (3, 1, 0.93), (100, 0, None), (100, 60, 0.02)],
+)
+def test_the_levels_of_a_question_and_what_its_letters_leave_have_a_sum_of_at_most_the_risk(
+    queries: int | None, asked: int, expected: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both levels, every cell, a failure and an interrupt, in many digits: nothing is missing, and little is lost."""
+    claims = made(queries)
+    state = replace(claims.start(NOISE), asked=asked, hits=asked, letters=asked, log_risk=-3.5)
+    levels: list[float] = []
+
+    def seen(mean: float, records: float, others: float, log_level: float) -> Line:
+        levels.append(log_level)
+        return line(mean, records, others, log_level)
+
+    monkeypatch.setattr(folds, "line", seen)
+    left, value = {}, 0.0
+    while value <= 1.0:
+        after, outcome = ask(claims, state, value, expected)
+        left[after.memory, outcome.interval] = after.log_risk
+        value += 1e-3
+    assert len(set(levels)) == 1
+    failed = claims.fail(state, 0.5, NOISE)[0].log_risk
+    with mp.workdps(60):
+        letters = mp.fsum(mp.exp(mp.mpf(one)) for one in left.values())
+        total = 2 * mp.exp(mp.mpf(levels[0])) + letters + 2 * mp.exp(mp.mpf(failed))
+        risk = mp.exp(mp.mpf(-3.5))
+        assert total <= risk
+        assert total >= risk * (1 - mp.mpf("1e-5"))
+
+
+def test_the_last_declared_question_is_told_as_it_is_and_leaves_nothing() -> None:
+    claims = made(queries=2)
+    state, first = ask(claims, claims.start(NOISE), 0.91)
+    state, last = ask(claims, state, 0.8713, 0.5)
+    assert last.value == pytest.approx(0.8713, abs=1e-6)
+    assert first.interval is not None
+    assert last.interval is not None
+    assert last.interval[1] - last.interval[0] < 0.16
+    refusal = claims.refusal(state)
+    assert isinstance(refusal, BudgetExhausted)
+    assert refusal.what == "queries"
+    only, _ = ask(made(queries=1), claims.start(NOISE), 0.9)
+    assert only.log_risk < -1e8
+
+
+def test_where_nothing_is_expected_the_first_answer_is_told_anew_and_costs_the_same_everywhere() -> None:
+    claims = made(queries=20)
+    ends = [ask(claims, claims.start(NOISE), value) for value in (0.15, 0.5, 0.9)]
+    assert {outcome.source for _, outcome in ends} == {"holdout"}
+    assert max(state.log_risk for state, _ in ends) == pytest.approx(min(state.log_risk for state, _ in ends))
+    agreed = ask(claims, claims.start(NOISE), 0.9, 0.9)
+    assert agreed[1].source == "train"
+    assert agreed[0].log_risk > ends[2][0].log_risk + 1.0
+
+
+def test_answers_that_agree_cost_less_than_others_and_a_budget_makes_cells_wide() -> None:
+    claims = made(queries=20)
+    near, far = (ask(claims, claims.start(NOISE), value, 0.9) for value in (0.9, 0.6))
+    assert near[0].log_risk > far[0].log_risk + 2.0
+    assert far[1].source == "holdout"
+    assert near[1].interval is not None
+    tight = ask(made(queries=20, budget=1), claims.start(NOISE), 0.9, 0.9)[1]
+    assert tight.interval is not None
+    assert tight.interval[1] - tight.interval[0] > near[1].interval[1] - near[1].interval[0]
+    state = ask(made(queries=20, budget=1), claims.start(NOISE), 0.3, 0.9)[0]
+    refusal = made(queries=20, budget=1).refusal(state)
+    assert refusal is not None
+    assert refusal.what == "budget"
+
+
+def test_a_guard_that_tells_more_than_its_risk_stops() -> None:
+    claims = made()
+    state = replace(claims.start(NOISE), log_risk=-1e9)
+    refusal = claims.refusal(state)
+    assert refusal is not None
+    assert refusal.what == "risk"
+    with pytest.raises(BudgetExhausted):
+        ask(claims, state, 0.5)
+    with pytest.raises(BudgetExhausted):
+        claims.fail(state, 0.5, NOISE)
+    with pytest.raises(InputError, match="train"):
+        ask(claims, claims.start(NOISE), 0.5, 1.5)
+
+
+@pytest.mark.parametrize("changes", [{"effective": 0.0}, {"inflation": 0.9}, {"confidence": 1.0}, {"queries": 0}])
+def test_parameters_that_are_refused(changes: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=next(iter(changes))):
+        FoldClaimsParameters(**{"effective": 10.0, "inflation": 2.0, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("p", "confidence", "queries"), [(0.5, 0.25, 1), (0.3, 0.5, 1), (0.15, 0.25, 2), (0.05, 0.5, 2), (0.3, 0.5, None)]
+)
+def test_no_analyst_exceeds_beta_against_the_program(p: float, confidence: float, queries: int | None) -> None:
+    model = OutOfFold((0, 1, 1))
+    parameters = FoldClaimsParameters(model.claim_records(), model.variance_inflation(), confidence, queries)
+    program = FoldProgram((0, 1, 1), p, FoldClaims(parameters, 3), expected=(None, 0.0, 1.0))
+    assert program.worst(2) <= 1 - confidence
+
+
+def test_limits_without_their_depth_exceed_beta_against_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folds, "line", lambda *numbers: Line(0.0, 0.2))
+    model = OutOfFold((0, 1, 1))
+    parameters = FoldClaimsParameters(model.claim_records(), model.variance_inflation(), 0.75, 1)
+    assert FoldProgram((0, 1, 1), 0.3, FoldClaims(parameters, 3)).worst(1) > 0.25
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "mean", "deviation", "vague"),
+    [(40, 60, 50.0, 10.0, False), (0, 0, -3.0, 0.5, False), (98, 104, 101.0, 3.0, False), (45, 55, 50.0, 1.0, True)],
+)
+def test_cells_part_the_range_and_their_code_adds_up_to_at_most_one(
+    lo: int, hi: int, mean: float, deviation: float, vague: bool
+) -> None:
+    cells = Cells(lo, hi, 100, mean, deviation, vague)
+    found = {cells.around(value) for value in range(101)}
+    assert sorted(value for low, high in found for value in range(low, high + 1)) == list(range(101))
+    total = math.fsum(math.exp(-cells.nats(*cell)) for cell in found)
+    assert 1 - 1e-6 < total <= 1
+
+
+def test_cells_are_wider_for_more_questions_and_for_fewer_surprises() -> None:
+    def size(questions: int, budget: float = math.inf) -> float:
+        return best_deviations(0.03, 0.09, 400.0, -3.0, questions, questions, budget)
+
+    assert size(5) <= size(20) < size(100) <= size(1000)
+    assert size(20, 1.0) > size(20, 10.0) >= size(20)
+
+
+def test_what_is_kept_for_failures_is_what_a_failure_leaves() -> None:
+    claims = made(queries=10)
+    state = claims.start(NOISE)
+    after, outcome = claims.fail(state, 0.5, NOISE)
+    assert after.log_risk == pytest.approx(state.log_risk + math.log(0.9) + math.log(RAISED), abs=1e-9)
+    assert (outcome.source, outcome.interval, after.asked, after.hits) == ("failed", (0.0, 1.0), 1, 1)

@@ -1,0 +1,263 @@
+"""Claims about out-of-fold averages: their truths are functions of the records, and so every claim is paid for.
+
+A confirmed claim about a fixed truth costs nothing where it is true, and where it is false nothing comes after it. The
+average risk of the models of a cross-validation depends on the records: whether a claim is true is not known at its
+node, both have to be paid, and both sides of the interval (PROOFS.md, "K-fold cross-validation", V10):
+
+    w + the sum of R_l over all letters <= R,    w >= P(the interval that is told does not contain the truth).
+
+A question gets the share w = R/m of the risk, m the number of questions that are left, and is answered with the cell in
+which its average lies (`cells`): its letter leaves the share of the rest that a code gives it. Limits fail on one event
+for all cells (`thresholdout.limits.lines`). The last declared question leaves nothing, so its average is told as it is.
+No noise is drawn: one record takes part in all models, and nothing that is added to an average would hide it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.limits.lines import Line, line
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
+from thresholdout.mechanisms.claims.cells import Cells, best_deviations
+from thresholdout.mechanisms.claims.guess import Memory, forecast, learn
+from thresholdout.mechanisms.claims.lists import NOTHING
+from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values, variance_of
+from thresholdout.mechanisms.claims.score import RAISED, lowered
+from thresholdout.mechanisms.claims.state import ClaimsState
+from thresholdout.mechanisms.precision import check_count, check_number
+from thresholdout.noise import NoiseSource
+from thresholdout.queries import record_rounding
+
+__all__ = ["FoldClaims", "FoldClaimsParameters"]
+
+_AHEAD: Final = 20  # questions that are expected beside those that were asked, where none are declared
+_TYPICAL: Final = 0.85  # average, or 1 less it, of which nothing is known
+_SILENT: Final = 1 << 20  # exponent of a state without noise
+_FINE: Final = 1e-6
+_SURPRISE: Final = 100.0  # at most, of one answer: an outlier does not make all cells wide
+
+
+@dataclass(frozen=True, slots=True)
+class FoldClaimsParameters:
+    """Public parameters of `FoldClaims`.
+
+    Parameters
+    ----------
+    effective : float
+        N of the limits by relative entropy, see `graphs.out_of_fold.OutOfFold.claim_records`.
+    inflation : float
+        Lambda of Hoeffding's form, at least 1.
+    confidence : float
+        Probability with which no interval is wrong, in (0, 1).
+    queries : int or None
+        Questions in all; ``None`` for any number.
+    budget : int or None
+        How many of them may have another answer than what was expected; ``None`` for any number.
+
+    Examples
+    --------
+    >>> FoldClaimsParameters(400.0, 5.0).confidence
+    0.95
+    """
+
+    effective: float
+    inflation: float
+    confidence: float = 0.95
+    queries: int | None = None
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        def fix(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        below = math.nextafter(1.0, 0.0)
+        fix("effective", check_number("effective", self.effective, 0.0, 1e15, "a positive number of records"))
+        fix("inflation", check_number("inflation", self.inflation, below, 1e15, "a number of at least 1"))
+        fix("confidence", check_number("confidence", self.confidence, 0.0, below, "a number in (0, 1)"))
+        for name in ("queries", "budget"):
+            value = getattr(self, name)
+            fix(name, None if value is None else check_count(name, value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is fixed about a question before its average is looked at.
+
+    Attributes
+    ----------
+    cells : Cells or None
+        ``None`` where the average is told as it is.
+    lower, upper : Line
+        Limits of the average, and of 1 less it.
+    log_left : float
+        Logarithm of what is left for all letters together.
+    """
+
+    cells: Cells | None
+    lower: Line
+    upper: Line
+    log_left: float
+
+
+class FoldClaims(Mechanism[ClaimsState, Reading]):
+    """Claims about out-of-fold averages.
+
+    Parameters
+    ----------
+    parameters : FoldClaimsParameters
+        Confidence, limits, and how averages deviate from their truths.
+    n : int
+        Number of records.
+
+    Attributes
+    ----------
+    parameters : FoldClaimsParameters
+        As given.
+
+    Examples
+    --------
+    >>> from thresholdout.noise import SeededNoise
+    >>> mechanism, noise = FoldClaims(FoldClaimsParameters(500.0, 2.0, queries=20), n=1000), SeededNoise(0)
+    >>> values = mechanism.read([1] * 940 + [0] * 60, 1000, (0, 1), "values")
+    >>> state, outcome = mechanism.step(mechanism.start(noise), 0.93, values, noise)
+    >>> outcome.source, [round(limit, 3) for limit in outcome.interval]
+    ('train', [0.875, 0.981])
+    """
+
+    name: ClassVar[str] = "thresholdout"
+
+    def __init__(self, parameters: FoldClaimsParameters, n: int) -> None:
+        self.parameters = parameters
+        self._n = check_count("n", n)
+        self._queries = math.inf if parameters.queries is None else parameters.queries
+        self._budget = math.inf if parameters.budget is None else parameters.budget
+
+    def start(self, noise: NoiseSource) -> ClaimsState:
+        """Return the state before the first question."""
+        return ClaimsState(lowered(math.log1p(-self.parameters.confidence)), 0, 0, 0, _SILENT, 0, Memory())
+
+    def read(
+        self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
+    ) -> Reading:
+        """Check the values of all records."""
+        return read_values(values, n, bounds, argument, known)
+
+    def step(
+        self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
+    ) -> tuple[ClaimsState, Outcome]:
+        """Answer one query; see `Mechanism.step`."""
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
+        if not 0.0 <= train <= 1.0:
+            raise InputError("train", train, "a number in [0, 1]")
+        effective = self.parameters.effective
+        expected = _TYPICAL if holdout.known.vague else train
+        variance = variance_of(expected, holdout.known, effective)
+        made = forecast(state.memory, train, variance, effective, effective)
+        steps = grid_steps(_FINE if self._share(state) == 1 else made.deviation)
+        asked = self._asked(state, made.mean, made.deviation, variance, steps, holdout.known.vague)
+        value = holdout.on_grid(steps)
+        lo, hi = (value, value) if asked.cells is None else asked.cells.around(value)
+        middle = min(max(round(made.mean * steps), 0), steps)
+        agrees = asked.cells is not None and not holdout.known.vague and lo <= middle <= hi
+        low = 0.0 if lo <= 0 else asked.lower.lower((lo - 0.5) / steps)
+        high = 1.0 if hi >= steps else 1.0 - asked.upper.lower(1.0 - (hi + 0.5) / steps) + 2.0**-53
+        rounding = record_rounding(self._n)
+        low, high = max(0.0, low - rounding), min(1.0, high + rounding)
+        told = made.mean if agrees else 0.5 * (lo + hi) / steps
+        nats = 0.0 if asked.cells is None else asked.cells.nats(lo, hi)
+        memory = state.memory
+        if not holdout.known.vague:
+            memory = _surprised(memory, learn(memory, made, (lo - 0.5) / steps, (hi + 0.5) / steps))
+        left = max(NOTHING, lowered(asked.log_left + math.log1p(-2.0 * RAISED) - nats))
+        after = replace(
+            state,
+            log_risk=left,
+            asked=state.asked + 1,
+            hits=state.hits + (not agrees),
+            letters=state.letters + (not agrees),
+            memory=memory,
+        )
+        return after, Outcome(
+            value=min(max(told, low), high),
+            source="train" if agrees else "holdout",
+            hits=state.hits,
+            asked=after.asked,
+            interval=(low, high),
+            risk=left,
+        )
+
+    def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
+        """Tell that a question could not be computed: the letter *raised*; see `Mechanism.fail`."""
+        refusal = self.refusal(state)
+        if refusal is not None:
+            raise refusal
+        left = max(NOTHING, lowered(self._log_left(state) + math.log(RAISED)))
+        after = replace(state, log_risk=left, asked=state.asked + 1, hits=state.hits + 1, letters=state.letters + 1)
+        return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=left)
+
+    def refusal(self, state: ClaimsState) -> BudgetExhausted | None:
+        """Return why no further query is allowed, or ``None``."""
+        if state.asked >= self._queries:
+            return BudgetExhausted("queries", state.asked, int(self._queries))
+        if state.hits >= self._budget:
+            return BudgetExhausted("budget", state.hits, int(self._budget))
+        return BudgetExhausted("risk", state.asked, state.asked) if state.log_risk <= NOTHING else None
+
+    def restore(self, text: str) -> ClaimsState:
+        """Return the state that `ClaimsState.to_text` wrote."""
+        return ClaimsState.from_text(text)
+
+    def remaining(self, state: ClaimsState) -> int | None:
+        """Return how many more answers from the records there are; ``None`` without a budget."""
+        return None if self.parameters.budget is None else self.parameters.budget - state.hits
+
+    def log_risk(self, state: ClaimsState) -> float:
+        """Return the natural logarithm of the risk that is left."""
+        return state.log_risk
+
+    def _share(self, state: ClaimsState) -> int:
+        """Return which part of the risk the next question gets: one in so many."""
+        queries = self.parameters.queries
+        return state.asked + _AHEAD if queries is None else queries - state.asked
+
+    def _log_left(self, state: ClaimsState) -> float:
+        """Return the logarithm of what the next question leaves for all its letters together."""
+        share = self._share(state)
+        return NOTHING if share == 1 else lowered(state.log_risk + math.log1p(-1.0 / share))
+
+    def _asked(
+        self, state: ClaimsState, mean: float, deviation: float, variance: float, steps: int, vague: bool
+    ) -> _Asked:
+        """Fix cells, limits, and what is left: a function of the history and the question alone."""
+        share, parameters = self._share(state), self.parameters
+        level = lowered(state.log_risk - math.log(2.0 * share))
+        middle = min(max(round(mean * steps), 0), steps)
+        if share == 1:
+            half = 0
+        else:
+            ahead = max(20, state.asked) if parameters.queries is None else share
+            budget = self._budget - state.hits
+            log_risk = state.log_risk
+            size = best_deviations(deviation, variance, parameters.effective, log_risk, share, ahead, budget)
+            half = max(1, round(size * deviation * steps))
+        spread = half / steps
+        lower, upper = (max(edge - spread, 0.5 * edge) for edge in (middle / steps, 1.0 - middle / steps))
+        if vague:  # the middle says nothing: limits that are good for many averages
+            lower = upper = _TYPICAL
+        records = parameters.effective, self._n / parameters.inflation
+        limits = line(lower, *records, level), line(upper, *records, level)
+        cells = Cells(middle - half, middle + half, steps, mean * steps, deviation * steps, vague)
+        return _Asked(None if share == 1 else cells, *limits, self._log_left(state))
+
+
+def _surprised(memory: Memory, learned: Memory) -> Memory:
+    """Return what is remembered: how far averages are from what is expected, and no common shift.
+
+    By default the last answer is expected, which has every shift in it already.
+    """
+    return Memory(surprise=min(learned.surprise, memory.surprise + _SURPRISE), weight=learned.weight)
