@@ -45,7 +45,7 @@ class Line:
     --------
     >>> by_entropy = line(0.9, 1000, 1000, -5.0)
     >>> round(by_entropy.lower(0.9), 4), round(by_entropy.lower(0.8), 4)
-    (0.8665, 0.7525)
+    (0.8674, 0.7566)
     """
 
     slope: float
