@@ -27,7 +27,7 @@ from itertools import islice
 import numpy as np
 
 from benchmarks.prices.candidates import GENERATED, Candidate, real, simulated
-from benchmarks.prices.sessions import Run, after_attack, compared, listed, searched
+from benchmarks.prices.sessions import Kind, Run, after_attack, compared, listed, searched
 from benchmarks.prices.times import asking, planning
 
 __all__ = ["main"]
@@ -64,13 +64,15 @@ def lists(seeds: int) -> None:
 
 
 def comparisons(seeds: int) -> None:
-    """Compare two models, about the population's difference."""
-    heading("Comparisons, the population's difference, n_train = 2n")
-    for questions in (20, 100):
-        for n in (1000, 10_000):
-            for share in (0.03, 0.08):
-                runs = (compared(n, 2 * n, questions, share, seed) for seed in range(seeds))
-                row(f"{questions} comparisons, n = {n}, disagreement {share:.0%}", runs)
+    """Compare two models: the population's difference, a share of wins, the difference given the features."""
+    kinds: tuple[Kind, ...] = ("population", "wins", "given features")
+    for kind in kinds:
+        heading(f"Comparisons, {kind}, n_train = 2n")
+        for questions in (20, 100):
+            for n in (1000, 10_000):
+                for share in (0.03, 0.08):
+                    runs = (compared(kind, n, 2 * n, questions, share, seed) for seed in range(seeds))
+                    row(f"{questions} comparisons, n = {n}, disagreement {share:.0%}", runs)
 
 
 def attacks(seeds: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from benchmarks.prices.candidates import BETA, Candidate, half_length
 from thresholdout import BudgetExhausted, Thresholdout
 
-__all__ = ["Run", "after_attack", "compared", "listed", "searched"]
+__all__ = ["Kind", "Run", "after_attack", "compared", "listed", "searched"]
+
+_LIKELY: Final = 0.85
+
+Kind: TypeAlias = Literal["population", "wins", "given features"]
 
 
 @dataclass(frozen=True)
@@ -70,37 +74,46 @@ def listed(candidates: Sequence[Candidate], n: int, n_train: int, keep: float) -
 
 
 class _Recorded:
-    """A classifier that is right about some records."""
+    """A classifier that says something about each record."""
 
-    def __init__(self, right: NDArray[np.bool_], labels: NDArray[np.int64]) -> None:
+    def __init__(self, said: NDArray[np.int64]) -> None:
         self.classes_ = np.array([0, 1])
-        self._labels = np.where(right, labels, 1 - labels)
+        self._said = said
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self._labels[X[:, 0].astype(int)]
+        found: NDArray[np.int64] = self._said[X[:, 0].astype(int)]
         return found
 
 
-def compared(n: int, n_train: int, questions: int, disagreement: float, seed: int, **how: Any) -> Run:
-    """Compare models that differ from a common one on a share of the records, and win there with any probability.
+def compared(kind: Kind, n: int, n_train: int, questions: int, disagreement: float, seed: int) -> Run:
+    """Compare models that say different things about a share of the records, and win there three to seven times of ten.
 
-    The baseline is the exact sign test at 0.05/m: limits of a share of wins given the number of differing records.
+    A record's label is the likely one with probability 0.85, whatever the models say. The baseline is the exact sign
+    test at 0.05/m: limits of a share of wins given the number of differing records.
     """
     rng = np.random.default_rng([seed, questions, n])
     size = n + n_train
-    X, y = np.arange(float(size))[:, None], rng.integers(0, 2, size)
-    base = rng.random(size) < 0.85
-    guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]))
+    X, likely = np.arange(float(size))[:, None], rng.integers(0, 2, size)
+    y = np.where(rng.random(size) < _LIKELY, likely, 1 - likely)
+    settings: dict[str, Any] = {"wins": {"identically_distributed": True}, "given features": {"given": "features"}}
+    guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), **settings.get(kind, {}))
     intervals, asked = [], []
     for _ in range(questions):
-        wins = float(rng.uniform(0.3, 0.7))
+        share = float(rng.uniform(0.3, 0.7))
         differ = rng.random(size) < disagreement
-        won = rng.random(size) < wins
-        new, old = (_Recorded(np.where(differ, right, base), y) for right in (won, ~won))
-        comparison = guard.compare(new, old, **how)
-        intervals.append(comparison.interval)
-        half = 2 * disagreement * half_length(wins, disagreement * n, BETA / questions)
-        asked.append((half, disagreement * (2 * wins - 1)))
+        well = rng.random(size) < (share - 1 + _LIKELY) / (2 * _LIKELY - 1)
+        new = np.where(differ & ~well, 1 - likely, likely)
+        old = np.where(differ, 1 - new, new)
+        about: Literal["wins", "difference"] = "wins" if kind == "wins" else "difference"
+        intervals.append(guard.compare(_Recorded(new), _Recorded(old), about=about).interval)
+        half = half_length(share, disagreement * n, BETA / questions)
+        if kind == "wins":
+            asked.append((half, share))
+            continue
+        truth = disagreement * (2 * share - 1)
+        if kind == "given features":
+            truth = float(np.mean((differ * np.where(well, 1.0, -1.0))[:n]) * (2 * _LIKELY - 1))
+        asked.append((2 * disagreement * half, truth))
     return _run(intervals, asked, guard.told)
 
 
