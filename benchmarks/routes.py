@@ -15,24 +15,19 @@ from thresholdout.certificates.gaussian_comparisons import comparison_blocks, ti
 from thresholdout.certificates.gaussian_schedule import most_answers
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.posterior import PosteriorWidths, posterior_widths
-from thresholdout.planning.candidates import by_posterior
+from thresholdout.certificates.setting import Setting
 from thresholdout.planning.gaussian import gaussian_parameters
-from thresholdout.planning.use import Target, Use
+from thresholdout.planning.posterior import algorithm_1
 
 N, BETA = 10_000, 0.05
 SCORES = (0.5, 0.9, 0.97)
 
 
-def posterior_use(queries: int, budget: int) -> Use:
-    """Return the use behind a row: no quiet margin, as half-widths of the route alone are compared."""
-    return Target.checked(Independent(N), None, queries, budget, 1 - BETA, None, 0.0, 0.1, True).use()
-
-
-def planned(use: Use, score: float | None) -> PosteriorWidths:
-    """Return the widths of the guard that the planner picks for a likely score."""
-    found = by_posterior(use, score)
-    assert found.noise_scale is not None
-    return posterior_widths(use.setting(found.noise_scale, None))
+def planned(queries: int, budget: int, score: float | None) -> PosteriorWidths:
+    """Return the widths of the guard that is planned for a likely score; no quiet margin, as routes are compared."""
+    model = Independent(N)
+    found = algorithm_1(model, queries=queries, budget=budget, confidence=1 - BETA, expected=score, quiet_margin=0.0)
+    return posterior_widths(Setting(model, found, 1 - BETA))
 
 
 def print_posterior() -> None:
@@ -44,9 +39,9 @@ def print_posterior() -> None:
     )
     print("|---|---|---|" + "---|---|" * len(SCORES))
     for queries, budget in ((20, 2), (20, 5), (100, 2), (1000, 2)):
-        use = posterior_use(queries, budget)
-        common = planned(use, None)
-        cells = [f"{common.expected(score):.4f} | {planned(use, score).expected(score):.4f}" for score in SCORES]
+        common = planned(queries, budget, None)
+        near = [planned(queries, budget, score) for score in SCORES]
+        cells = [f"{common.expected(s):.4f} | {widths.expected(s):.4f}" for s, widths in zip(SCORES, near, strict=True)]
         print(f"| {queries} | {budget} | {common.width:.4f} | " + " | ".join(cells) + " |")
     print()
 

@@ -10,22 +10,21 @@ import time
 from collections.abc import Callable
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
-from thresholdout import Plan, PlanError, certify, plan
+from thresholdout import PlanError, certify, plan
+from thresholdout.certificates import Certificate
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.published import theorem_2_tolerance
+from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_width
 from thresholdout.certificates.walk import walk
-from thresholdout.planning.candidates import by_posterior, by_transcript
-from thresholdout.planning.everything import gaussian
-from thresholdout.planning.use import Target, Use
+from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
+from thresholdout.planning import algorithm_1
+from thresholdout.planning.gaussian import gaussian_parameters
 
 QUERIES, BETA = 1000, 0.05
 RECORDS = tuple(10**power for power in range(3, 8))
 BUDGETS = (1, 10, 100)
-
-
-def target(model: DependenceModel, budget: int, quiet_margin: float | None) -> Target:
-    """Return the declared use behind a row of the tables."""
-    return Target.checked(model, None, QUERIES, budget, 1 - BETA, None, quiet_margin, 0.1, False)
 
 
 def shown(tolerance: float) -> str:
@@ -33,46 +32,87 @@ def shown(tolerance: float) -> str:
     return f"{tolerance:.4f}" if tolerance < 0.9995 else "–"
 
 
-def planned(model: DependenceModel, budget: int) -> Plan | None:
-    """Return the plan with default margin and noise share, if any."""
+def known_beforehand(
+    model: DependenceModel, queries: int, budget: int, confidence: float
+) -> tuple[ThresholdoutParameters | GaussianParameters, Certificate] | None:
+    """Return what has the smallest half-width that is known beforehand: Algorithm 1, or Gaussian answers."""
+    found: list[tuple[ThresholdoutParameters | GaussianParameters, Certificate]] = []
+    for make in (
+        lambda: algorithm_1(model, queries=queries, budget=budget, confidence=confidence),
+        lambda: gaussian_parameters(model, queries, confidence),
+    ):
+        try:
+            parameters = make()
+        except PlanError:
+            continue
+        found.append((parameters, certify_parameters(model, parameters, confidence)))
+    best = min(found, key=lambda pair: pair[1].tolerance, default=None)
+    return None if best is None or best[1].tolerance >= 1.0 else best
+
+
+def planned(
+    model: DependenceModel, budget: int
+) -> tuple[ThresholdoutParameters | GaussianParameters, Certificate] | None:
+    """Return the best of both for the questions of the tables, if any."""
+    return known_beforehand(model, QUERIES, budget, 1 - BETA)
+
+
+def fewest(budget: int, tolerance: float) -> int:
+    """Return how many independent records, up to two per cent more, have this tolerance."""
+    low, high = 1, 10**9
+    while high > 1.02 * low:
+        middle = math.ceil(math.sqrt(low * high))
+        best = planned(Independent(middle), budget)
+        low, high = (low, middle) if best is not None and best[1].tolerance <= tolerance else (middle, high)
+    return high
+
+
+def quiet(model: DependenceModel, budget: int) -> ThresholdoutParameters | None:
+    """Return Algorithm 1 without a quiet margin, as routes alone are compared."""
     try:
-        return plan(model, queries=QUERIES, budget=budget)
+        return algorithm_1(model, queries=QUERIES, budget=budget, confidence=1 - BETA, quiet_margin=0.0)
     except PlanError:
         return None
 
 
-def by_walk(use: Use) -> float:
+def by_walk(model: DependenceModel, budget: int) -> float:
     """Return the tolerance of the walk route, the best of several noise scales about that of the posterior route."""
-    start = by_posterior(use).noise_scale
-    if start is None or not use.concentrates:
+    start = quiet(model, budget)
+    if start is None:
         return math.inf
-    settings = (use.setting(start * 2.0 ** (k / 3), None) for k in range(-12, 4))
+    rise = start.threshold / start.noise_scale
+    scales = [start.noise_scale * 2.0 ** (k / 3) for k in range(-12, 4)]
+    settings = (
+        Setting(model, ThresholdoutParameters(scale * rise, scale, budget, QUERIES), 1 - BETA) for scale in scales
+    )
     return min(walk(setting).tolerance for setting in settings)
 
 
 def row(model: DependenceModel, budget: int) -> list[str]:
     """Return the tolerances of all routes; those of the routes alone have no quiet margin."""
-    use = target(model, budget, 0.0).use()
-    best = planned(model, budget)
+    best, bare = planned(model, budget), quiet(model, budget)
+    try:
+        noisy = certify_parameters(model, gaussian_parameters(model, QUERIES, 1 - BETA), 1 - BETA).tolerance
+    except PlanError:
+        noisy = math.inf
     cells = [
         theorem_2_tolerance(model, queries=QUERIES, budget=budget, beta=BETA),
         splitting_width(model, QUERIES, BETA),
         splitting_width(model, QUERIES, BETA, binary=True),
-        by_posterior(use).tolerance,
-        by_walk(use),
-        by_transcript(use).tolerance,
-        gaussian(model, QUERIES, BETA).tolerance,
+        math.inf if bare is None else posterior(Setting(model, bare, 1 - BETA)).tolerance,
+        by_walk(model, budget),
+        noisy,
     ]
-    choice = "nothing below 1" if best is None else f"{best.tolerance:.4f} ({best.mechanism}, {best.certificate.route})"
+    choice = "nothing below 1" if best is None else f"{best[1].tolerance:.4f} ({best[1].route})"
     return [*map(shown, cells), choice]
 
 
 def print_table(title: str, models: list[tuple[str, DependenceModel]]) -> None:
     """Print one table of tolerances."""
     print(f"{title}: {QUERIES:,} questions, confidence {1 - BETA:g}\n")
-    routes = "published | splitting | splitting 0/1 | posterior | walk | transcript | Gaussian"
+    routes = "published | splitting | splitting 0/1 | posterior | walk | Gaussian"
     print(f"| records | budget | {routes} | choice |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, model in models:
         for budget in BUDGETS:
             print(f"| {name} | {budget} | " + " | ".join(row(model, budget)) + " |")
@@ -89,10 +129,11 @@ def seconds(call: Callable[[], object]) -> float:
 def print_times() -> None:
     """Print what planning and certifying cost, first call and after."""
     calls: list[tuple[str, Callable[[int], object]]] = [
-        ("plan(n=10_000, budget=10)", lambda m: plan(n=10_000, queries=m, budget=10)),
-        ("plan(n=10_000_000, budget=100)", lambda m: plan(n=10**7, queries=m, budget=100)),
-        ("plan(tolerance=0.05, budget=10): records", lambda m: plan(queries=m, budget=10, tolerance=0.05)),
-        ("plan(n=100_000, tolerance=0.05): budget", lambda m: plan(n=100_000, queries=m, tolerance=0.05)),
+        ("plan(10_000)", lambda m: plan(10_000, queries=m)),
+        ("plan(10_000, mechanism='gaussian')", lambda m: plan(10_000, queries=m, mechanism="gaussian")),
+        ("plan(10_000_000, fixed=True)", lambda m: plan(10**7, queries=m, fixed=True)),
+        ("plan(width=0.01): records", lambda m: plan(queries=m, width=0.01)),
+        ("plan(100_000, width=0.006): questions", lambda m: plan(100_000 + m, width=0.006)),
         ("plan(chain of 1,000,000, budget=10)", lambda m: plan(chain(10**6, 0.5), queries=m, budget=10)),
         (
             "certify(n=10_000, budget=10)",
@@ -123,13 +164,9 @@ def main() -> None:
     ]
     print_table("Dependent records", groups + chains)
     print_times()
-    smallest = {budget: plan(queries=QUERIES, budget=budget, tolerance=0.1).records for budget in BUDGETS}
+    smallest = {budget: fewest(budget, 0.1) for budget in BUDGETS}
     print("Independent records needed for a tolerance of 0.1: ", end="")
     print("; ".join(f"budget {budget}: {records:,}" for budget, records in smallest.items()) + ".")
-    best = planned(Independent(10**6), 1)
-    assert best is not None
-    rate = best.tolerance * math.sqrt(10**6)
-    print(f"At budget 1 the plan's tolerance is {rate:.2f}/sqrt(records).")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from thresholdout.gates import MakesGates
 from thresholdout.given import Given, check_given, check_served, truth_given
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
+from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
@@ -221,7 +222,7 @@ class Thresholdout(
         self._open(declared, parameters, is_file(ledger), kept, owner)
 
     def _choose(self, declared: Mapping[str, Any]) -> Parameters:
-        parameters = choose_parameters(self.dependence, declared, self._records.train_size)
+        parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
         check_served(declared["given"], parameters)
         return parameters
 
@@ -554,10 +555,11 @@ class Thresholdout(
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"
         retired = self._ledger.retired(self._id)
+        by_hand = isinstance(self._parameters, ThresholdoutParameters)
+        mechanism = f"Algorithm 1 ({self._mechanism.name})" if by_hand else self._mechanism.name
         if retired is not None:
-            return f"<Thresholdout: {self._mechanism.name} for {self.dependence.describe()}; retired: {retired}>"
+            return f"<Thresholdout: {mechanism} for {self.dependence.describe()}; retired: {retired}>"
         left = "any number of" if self.remaining is None else self.remaining
         return (
-            f"<Thresholdout: {self._mechanism.name} for {self.dependence.describe()}; "
-            f"{left} answers from the holdout left{noise}>"
+            f"<Thresholdout: {mechanism} for {self.dependence.describe()}; {left} answers from the holdout left{noise}>"
         )

@@ -45,10 +45,10 @@ adds a number, and goes on serving the old one."""
 
 
 def check_budget(budget: object) -> int | None:
-    """Return an optional budget, a count; "all" is a word of `plan`, where a guard takes a mechanism."""
+    """Return an optional budget, a count; who wants "all" answers from the holdout takes a mechanism."""
     if isinstance(budget, str) and budget == "all":
         expected = "an integer of at least 1; mechanism='gaussian' answers all questions from the holdout"
-        raise InputTypeError("budget", "'all', which is for plan", expected)
+        raise InputTypeError("budget", "'all'", expected)
     return None if budget is None else check_count("budget", budget)
 
 

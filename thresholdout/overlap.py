@@ -67,8 +67,8 @@ def check_disjoint(train: Part, holdout: Part) -> None:
 
 def check_groups(
     train_groups: object, dependence: DependenceModel, train_size: int | None, labels: pd.Index[Any] | None
-) -> None:
-    """Refuse groups of the training part that are groups of the holdout.
+) -> int:
+    """Refuse groups of the training part that are groups of the holdout, and return how many there are.
 
     Parameters
     ----------
@@ -80,6 +80,11 @@ def check_groups(
         Number of training records.
     labels : pandas.Index or None
         Labels of the training records, if they have some.
+
+    Returns
+    -------
+    int
+        Number of groups of the training part.
 
     Raises
     ------
@@ -118,6 +123,7 @@ def check_groups(
     if not kinds[0] <= kinds[1]:
         seen = f"{' and '.join(sorted(kinds[0]))} beside {' and '.join(sorted(kinds[1]))} for the holdout's groups"
         raise InputError("train_groups", seen, expected)
+    return len(own.names)
 
 
 def _refuse(shared: int, size: int, how: str) -> None:

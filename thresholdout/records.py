@@ -71,6 +71,7 @@ class Records:
         check_labels(given, "holdout")
         self.labels = record_labels(given, "holdout")
         self.train_labels = None
+        self._train_groups: int | None = None
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
             check_labels(self._train, "train")
@@ -82,9 +83,9 @@ class Records:
         self.holdout = kept(given)
 
     def check_groups(self, train_groups: object | None, dependence: DependenceModel) -> None:
-        """Refuse groups of training records that the holdout has, too; see `thresholdout.overlap.check_groups`."""
+        """Refuse groups of training records that the holdout has, too, and count them, see `train_independent`."""
         if train_groups is not None:
-            check_groups(train_groups, dependence, self.train_size, self.train_labels)
+            self._train_groups = check_groups(train_groups, dependence, self.train_size, self.train_labels)
 
     @cached_property
     def identity(self) -> str:
@@ -113,6 +114,11 @@ class Records:
     def train_size(self) -> int | None:
         """Number of training records, when there is a training part."""
         return None if self._train is None else _length(self._train)
+
+    @property
+    def train_independent(self) -> int | None:
+        """Number of independent training records: of their groups, where these are declared."""
+        return self.train_size if self._train_groups is None else self._train_groups
 
     def labelled(self) -> tuple[Part, Part]:
         """Return training part and holdout as pairs (X, y).

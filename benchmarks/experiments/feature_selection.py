@@ -7,8 +7,8 @@ every attribute with the label on the holdout, keeps the attributes whose correl
 of the classifier that adds up the best k, k = 0, 10, ..., 500. She reuses the holdout as it is, or asks one guard for
 everything. Two guards have the published T = 0.04 and sigma = 0.01, without a budget, the noises in the ratios of [D15]
 or of [Z17]; products of label and attribute are clipped to [-4, 4]. These promise nothing. The third is what
-`thresholdout.plan` makes for as many questions, `BUDGET` answers from the holdout and confidence 0.95, and each of its
-answers has a certified half-width. Accuracy on fresh data is measured on 10,000 more records.
+`thresholdout.planning.algorithm_1` makes for as many questions, `BUDGET` answers from the holdout and confidence 0.95,
+and each of its answers has a certified half-width. Accuracy on fresh data is measured on 10,000 more records.
 
 Every attribute is a row that is drawn, compared with the label and forgotten unless its correlation on the training
 part exceeds the cut, so that a repetition needs neither the 800 MB of both parts nor a second look at them.
@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from benchmarks.experiments.outcome import Number, Outcome, Size, mean_number
 from graphs import Independent
-from thresholdout import plan
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.mechanisms import DWORK_RATIOS, ZHAO_RATIOS, NoiseRatios, SparseVector, ThresholdoutParameters
 from thresholdout.noise import SeededNoise
+from thresholdout.planning import algorithm_1
 from thresholdout.simulation import FeatureSelectionAnalyst, run_experiment
 from thresholdout.simulation.feature_selection import REACH, from_unit, to_unit
 
@@ -115,8 +115,7 @@ class Guard:
 @cache
 def planned(n: int, d: int) -> tuple[ThresholdoutParameters, float]:
     """Plan for as many questions, each in units of its own range; return parameters and certified half-width."""
-    parameters = plan(n=n, queries=d + len(SIZES), budget=BUDGET, confidence=CONFIDENCE).thresholdout
-    assert parameters is not None
+    parameters = algorithm_1(Independent(n), queries=d + len(SIZES), budget=BUDGET, confidence=CONFIDENCE)
     return parameters, certify_parameters(Independent(n), parameters, CONFIDENCE).tolerance
 
 

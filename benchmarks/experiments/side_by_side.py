@@ -32,6 +32,7 @@ from benchmarks.experiments.outcome import Number, Outcome, Size, mean_number, s
 from graphs import Independent
 from thresholdout import SeededNoise, plan
 from thresholdout.mechanisms import GuessAndCheckParameters, LadderParameters, SplittingParameters
+from thresholdout.planning.gaussian import gaussian_parameters
 from thresholdout.simulation import (
     AggregationAnalyst,
     BenignSearch,
@@ -121,9 +122,9 @@ def guard(name: str) -> SimulatedGuard:
     """Return a guard with the plan's parameters, or with those that a mechanism needs."""
     parameters: Any
     if name == "thresholdout":
-        parameters = plan(n=RECORDS, queries=QUESTIONS, budget=BUDGET, confidence=CONFIDENCE).thresholdout
+        parameters = plan(RECORDS, queries=QUESTIONS, confidence=CONFIDENCE).parameters
     elif name == "gaussian":
-        parameters = plan(n=RECORDS, queries=QUESTIONS, budget="all", confidence=CONFIDENCE).parameters
+        parameters = gaussian_parameters(Independent(RECORDS), QUESTIONS, CONFIDENCE)
     elif name == "splitting":
         parameters = SplittingParameters(QUESTIONS)
     elif name == "Ladder":

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
-from thresholdout import BudgetExhausted, SeededNoise, certify, plan
+from thresholdout import BudgetExhausted, SeededNoise, certify
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.route import HalfWidths
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
-from thresholdout.planning.candidates import by_posterior
-from thresholdout.planning.use import Target
+from thresholdout.planning import algorithm_1
 
 pytestmark = pytest.mark.statistical
 
@@ -110,28 +109,16 @@ def breaks(draw: Draw, parameters: ThresholdoutParameters, widths: HalfWidths, l
 
 def planned(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]:
     """Guard and half-widths by the transcript route."""
-    found = plan(model, queries=QUERIES, budget=BUDGET, confidence=CONFIDENCE, quiet_margin=0.0)
-    assert found.thresholdout is not None
-    certificate = certify_parameters(model, found.thresholdout, CONFIDENCE)
+    found = ThresholdoutParameters(0.02, 0.0005, BUDGET, QUERIES, grid=1 / 32)
+    certificate = certify_parameters(model, found, CONFIDENCE)
     assert certificate.route == "transcript"
-    return found.thresholdout, certificate
+    return found, certificate
 
 
 def by_beliefs(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]:
     """Guard and half-widths by the posterior route."""
-    target = Target.checked(model, None, QUERIES, BUDGET, CONFIDENCE, None, 0.0, 0.1, False)
-    best = by_posterior(target.use())
-    assert best.threshold is not None
-    assert best.noise_scale is not None
-    parameters = ThresholdoutParameters(best.threshold, best.noise_scale, BUDGET, QUERIES)
-    certificate = certify(
-        model,
-        threshold=best.threshold,
-        noise_scale=best.noise_scale,
-        budget=BUDGET,
-        queries=QUERIES,
-        confidence=CONFIDENCE,
-    )
+    parameters = algorithm_1(model, queries=QUERIES, budget=BUDGET, confidence=CONFIDENCE, quiet_margin=0.0)
+    certificate = certify_parameters(model, parameters, CONFIDENCE)
     widths = next(route.widths for route in certificate.compared if route.name == "posterior")
     assert widths is not None
     return parameters, widths

@@ -14,9 +14,10 @@ from scipy.stats import binom
 
 from graphs import DependenceModel, Independent
 from tests.statistical.attackers import ATTACKERS, CONFIDENCE, Unaccounted
-from thresholdout import InputError, SeededNoise, Thresholdout, plan
+from thresholdout import InputError, SeededNoise, Thresholdout
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsParameters, GuessAndCheckParameters, SplittingParameters
+from thresholdout.planning import algorithm_1
 from thresholdout.service import PredictionGuard
 
 pytestmark = pytest.mark.statistical
@@ -25,17 +26,16 @@ SESSIONS = 40
 LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
 
 
-def algorithm_1(model: DependenceModel, queries: int) -> Any:
+def private(model: DependenceModel, queries: int) -> Any:
     """Plan the sparse vector, whose answers are private."""
-    planned = plan(model, queries=queries, budget=min(queries, 8), confidence=CONFIDENCE)
-    return planned.thresholdout
+    return algorithm_1(model, queries=queries, budget=min(queries, 8), confidence=CONFIDENCE)
 
 
 WHOLE: dict[str, Any] = {
     "default": None,
     "claims, any number of questions": ClaimsParameters(),
     "claims without noise": "guess-and-check",
-    "algorithm 1": algorithm_1,
+    "algorithm 1": private,
     "gaussian": "gaussian",
     "guess and check": GuessAndCheckParameters(0.25),
     "ladder": "ladder",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from tests.thresholdout.guards import N, data, make
-from thresholdout import Answer, BudgetExhausted, Thresholdout, certify, plan
+from thresholdout import Answer, BudgetExhausted, Thresholdout, certify
 from thresholdout.errors import (
     InputError,
     InputTypeError,
@@ -26,6 +26,7 @@ from thresholdout.mechanisms import (
 )
 from thresholdout.mechanisms.catalogue import answers_from_parts
 from thresholdout.noise import SeededNoise
+from thresholdout.planning import algorithm_1
 
 
 def test_parameters_by_hand() -> None:
@@ -69,13 +70,24 @@ def test_the_default_makes_claims() -> None:
 def test_claims_know_how_records_depend_on_each_other() -> None:
     pairs = make(dependence=Groups(np.arange(N) // 2)).parameters
     assert isinstance(pairs, ClaimsParameters)
-    assert (pairs.effective, pairs.train_records) == (N / 2, N / 2)
+    assert (pairs.effective, pairs.train_records) == (N / 2, N)
     assert 2.0 <= pairs.inflation <= 2.0 * (1 + 1e-12)
     chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=N)
     found = make(dependence=chain).parameters
     assert isinstance(found, ClaimsParameters)
     assert (found.effective, found.inflation) == (None, chain.variance_inflation())
-    assert found.train_records == pytest.approx(N / found.inflation)
+    assert found.train_records == N
+
+
+def test_training_records_count_as_they_are_or_by_their_groups() -> None:
+    """However the holdout's records depend on each other: the training part's are what its own groups say."""
+    holdout, train = np.arange(40.0), np.arange(40.0, 100.0)
+    model = Groups(np.arange(40) // 4)
+    plain = Thresholdout(holdout, train=train, dependence=model)
+    grouped = Thresholdout(holdout, train=train, dependence=model, train_groups=100 + np.arange(60) // 3)
+    assert [guard.parameters.train_records for guard in (plain, grouped)] == [60, 20]  # type: ignore[union-attr]
+    assert grouped.parameters.effective == 10  # type: ignore[union-attr]
+    assert Thresholdout(holdout, dependence=model).parameters.train_records is None  # type: ignore[union-attr]
 
 
 def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> None:
@@ -86,15 +98,17 @@ def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> Non
             return None
 
     model = Unknown(N, 1)
-    planned = plan(model, queries=50, budget=3)
-    assert make(dependence=model).parameters == planned.parameters == planned.thresholdout
+    planned = algorithm_1(model, queries=50, budget=3)
+    guard = make(dependence=model)
+    assert guard.parameters == planned
+    assert repr(guard).startswith("<Thresholdout: Algorithm 1 (sparse vector) for ")
     for missing in ("queries", "budget"):
-        with pytest.raises(InputError, match=f"{missing}: None; expected: a number"):
+        with pytest.raises(InputError, match=rf"{missing}: None; expected: a number.*plan\(model, queries=100"):
             make(dependence=model, **{missing: None})
     for mechanism in ("guess-and-check", ClaimsParameters()):
         with pytest.raises(InputError, match=r"mechanism: .*of which no deviation of a mean can be bounded"):
             make(dependence=model, mechanism=mechanism)
-    assert make(dependence=model, mechanism="thresholdout").parameters == planned.parameters
+    assert make(dependence=model, mechanism="thresholdout").parameters == planned
     with pytest.raises(InputError, match="at_most"):
         make(dependence=model, at_most=0.1)
 
@@ -147,7 +161,7 @@ def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
         ({"queries": 2.5}, InputTypeError, "queries"),
         ({"budget": 0}, InputError, "budget"),
         ({"budget": True}, InputTypeError, "budget"),
-        ({"budget": "all"}, InputTypeError, "budget: 'all', which is for plan.*mechanism='gaussian'"),
+        ({"budget": "all"}, InputTypeError, "budget: 'all'; expected: .*mechanism='gaussian'"),
         ({"confidence": 1.0}, InputError, "confidence"),
         ({"confidence": 0}, InputError, "confidence"),
         ({"confidence": math.nan}, InputError, "confidence"),

@@ -1,313 +1,311 @@
-"""`plan`: the targets, what it solves for, its words, and what it refuses."""
+"""Which way to ask, and how wide: against exact intervals, guards in simulation, and certificates."""
+
+from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
-import networkx as nx
+import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from scipy.stats import beta
 
-from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
-from thresholdout import InputError, InputTypeError, PlanError, certify, plan
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.splitting import bounded_width
-from thresholdout.mechanisms import GaussianParameters
+from graphs import Groups, Independent, MarkovChain, MovingWindow
+from graphs.out_of_fold import OutOfFold
+from thresholdout import InputError, InputTypeError, PlanError, SeededNoise, Thresholdout, plan
+from thresholdout.mechanisms import (
+    ClaimsParameters,
+    GaussianParameters,
+    SplittingParameters,
+    ThresholdoutParameters,
+    parameters_to_json,
+)
 from thresholdout.planning import Plan
+from thresholdout.planning.result import WayName
 
 
-@pytest.mark.parametrize(("n", "budget", "target"), [(10_000, 1, 0.065), (10_000, 10, 0.115), (100_000, 10, 0.04)])
-def test_targets(n: int, budget: int, target: float) -> None:
-    planned = plan(n=n, queries=1000, budget=budget)
-    assert planned.mechanism == "thresholdout"
-    assert planned.tolerance == planned.certificate.tolerance <= target
+class Unlimited(MovingWindow):
+    """Records of which no deviation of a mean can be bounded, but leakage can."""
+
+    inflation_methods = ("components",)
+
+    def effective_records(self) -> float | None:  # type: ignore[override]
+        return None
 
 
-def test_posterior_route_alone() -> None:
-    table = plan(n=10_000, queries=1000, budget=1, quiet_margin=0.0).alternatives.set_index("route")
-    assert 0.076 < table["tolerance"]["posterior"] <= 0.0775  # 0.0947 was asked for
-    best = min(26.22 * scale + math.tanh(9 / (16e4 * scale)) for scale in (1e-3 + 1e-5 * i for i in range(100)))
-    assert table["tolerance"]["posterior"] == pytest.approx(best, rel=2e-3)
+def width_of(planned: Plan, name: WayName = "a guard") -> float:
+    way = planned.way(name)
+    assert way is not None
+    return way.half_width
 
 
-def test_the_certificate_is_that_of_the_parameters() -> None:
-    for model in (Independent(5000), Groups([i // 3 for i in range(6000)]), MovingWindow(20_000, 2)):
-        planned = plan(model, queries=50, budget=2)
-        assert certify_parameters(model, planned.parameters, planned.confidence) == planned.certificate
-        assert planned.records == model.n
+def half_length(count: int, n: int, level: float) -> float:
+    return float(beta.ppf(1 - level / 2, count + 1, n - count) - beta.ppf(level / 2, count, n - count + 1)) / 2
 
 
-def test_threshold_keeps_the_quiet_margin() -> None:
-    planned = plan(n=10_000, queries=1000, budget=10)
-    assert planned.quiet_margin == pytest.approx(math.sqrt(math.log(2 * 1000 / 0.05) / 20_000), rel=1e-12)
-    assert planned.thresholdout is not None
-    spare = (planned.thresholdout.threshold - planned.quiet_margin) / planned.thresholdout.noise_scale
-    assert spare >= 21.055161  # VaR of max gamma + max (-delta) by quadrature
-    assert spare == pytest.approx(21.055161, rel=1e-3)
-    assert plan(n=10_000, queries=1000, budget=10, quiet_margin=0.05).quiet_margin == 0.05
+@pytest.mark.parametrize(("n", "expected"), [(300, 0.9), (2000, 0.95), (20_000, 0.5)])
+def test_lists_and_final_looks_are_exact_intervals(n: int, expected: float) -> None:
+    planned = plan(n, queries=50, expected=expected)
+    count = round(n * expected)
+    assert width_of(planned, "one final look") == pytest.approx(half_length(count, n, 0.05), rel=1e-6)
+    assert width_of(planned, "a fixed list") == pytest.approx(half_length(count, n, 0.001), rel=1e-6)
+    assert width_of(planned, "one final look") < width_of(planned, "a fixed list") < width_of(planned)
 
 
-def test_noise_takes_its_share_and_the_plan_says_what_it_costs() -> None:
-    for share in (0.02, 0.1, 0.3):
-        planned = plan(n=10_000, queries=1000, budget=1, noise_share=share)
-        bare = plan(n=10_000, queries=1000, budget=1, noise_share=1e-6).tolerance
-        assert planned.tolerance * (1 - share) == pytest.approx(bare, rel=1e-4)
-        assert f"The noise takes {share:.0%}" in planned.recommendation
-        assert f"{bare:.3g}" in planned.recommendation
+def searched(
+    n: int, train: int, questions: int, score: float, seed: int, group: int = 1, declared: bool = True
+) -> float:
+    """Return the mean half length of a guard's intervals in a search whose training values are what they seem.
 
-
-def test_no_other_grid_or_noise_of_the_same_share_is_much_better() -> None:
-    planned = plan(n=10_000, queries=1000, budget=10)
-    assert planned.thresholdout is not None
-    for bits in range(1, 15):
-        other = certify(
-            Independent(10_000),
-            threshold=planned.thresholdout.threshold,
-            noise_scale=planned.thresholdout.noise_scale,
-            budget=10,
-            queries=1000,
-            grid=2.0**-bits,
-        )
-        assert planned.tolerance <= other.tolerance * 1.002
-
-
-def test_fewest_records() -> None:
-    planned = plan(queries=1000, budget=10, tolerance=0.05)
-    assert planned.certificate.tolerance <= 0.05
-    assert plan(n=planned.records - 1, queries=1000, budget=10).tolerance > 0.05
-    few = plan(queries=2, budget=1, tolerance=0.1, identically_distributed=True)
-    assert few.mechanism == "splitting"
-    assert bounded_width(few.records // 2, 0.025) <= 0.1 < bounded_width((few.records - 1) // 2, 0.025)
-
-
-def test_largest_budget() -> None:
-    for model, tolerance in ((Independent(100_000), 0.032), (Groups([i // 2 for i in range(100_000)]), 0.045)):
-        planned = plan(model, queries=1000, tolerance=tolerance)
-        assert planned.certificate.tolerance <= tolerance
-        assert plan(model, queries=1000, budget=planned.budget + 1).tolerance > tolerance
-    # where Gaussian answers to all questions keep the tolerance, no budget is needed
-    assert plan(n=100_000, queries=1000, tolerance=0.06).budget == 1000
-    assert plan(n=10**6, queries=5, tolerance=0.5).budget == 5
-
-
-def test_largest_budget_without_concentration() -> None:
-    """Only the posterior route is there: every question may hit."""
-
-    class Unknown(MovingWindow):
-        inflation_methods = ("components",)
-
-    planned = plan(Unknown(10**5, 1), queries=20, tolerance=0.2)
-    assert planned.certificate.route == "posterior"
-    assert planned.quiet_margin == 0.0
-    assert "no quiet margin" in planned.recommendation
-    assert planned.budget >= 1
-    assert plan(Unknown(10**5, 1), queries=20, budget=min(20, planned.budget + 1)).tolerance > 0.2 or (
-        planned.budget == 20
+    Models share half of the variance of their scores, in both parts: a record that is hard for one is hard for others.
+    """
+    rng = np.random.default_rng(seed)
+    holdout, own = np.arange(float(n)), np.arange(float(n), n + train * float(group))
+    guard = Thresholdout(
+        holdout,
+        train=own,
+        dependence=Groups(np.arange(n) // group) if group > 1 else None,
+        train_groups=np.repeat(np.arange(n, n + train), group) if group > 1 else None,
+        queries=questions if declared else None,
+        noise=SeededNoise(seed),
     )
+    hard = [rng.random(size) for size in (n // group, train)]
+    found = []
+    for _ in range(questions):
+        parts = [np.where(rng.random(len(h)) < math.sqrt(0.5), h, rng.random(len(h))) < score for h in hard]
+        low, high = guard.ask(np.repeat(parts[1], group), np.repeat(parts[0], group)).interval
+        found.append((high - low) / 2)
+    return float(np.mean(found))
 
 
-def test_splitting_is_said_plainly() -> None:
-    planned = plan(n=1000, queries=2, budget=2, identically_distributed=True)
-    assert planned.mechanism == "splitting"
-    assert planned.tolerance == planned.certificate.tolerance == pytest.approx(bounded_width(500, 0.025), rel=1e-9)
-    assert planned.tolerance < plan(n=1000, queries=2, budget=2).tolerance
-    assert planned.recommendation.startswith("Split the holdout")
-    assert "500 records" in planned.recommendation
-    assert planned.threshold is planned.noise_scale is planned.grid is None
-    assert planned.thresholdout is not None
-    only = plan(n=500, queries=2, tolerance=0.1, identically_distributed=True)
-    assert (only.mechanism, only.budget) == ("splitting", 1)
+@pytest.mark.parametrize(
+    ("n", "train", "questions", "score", "group", "declared"),
+    [
+        (400, 400, 20, 0.9, 1, True),
+        (500, 1000, 100, 0.95, 1, False),
+        (2000, 500, 40, 0.9, 1, True),
+        (2000, 400, 30, 0.8, 5, True),
+        (1000, 1000, 3, 0.9, 1, True),
+    ],
+)
+def test_a_guard_is_about_as_wide_as_was_said(
+    n: int, train: int, questions: int, score: float, group: int, declared: bool
+) -> None:
+    found = [searched(n, train, questions, score, seed, group, declared) for seed in range(24)]
+    model = Groups(np.arange(n) // group) if group > 1 else n
+    said = plan(model, queries=questions if declared else None, expected=score, train_records=train)
+    assert said.asked == questions
+    assert np.mean(found) == pytest.approx(width_of(said), rel=0.1)
+    smaller = plan(n // 2, queries=questions, expected=score, train_records=train // 2) if group == 1 else plan(n)
+    assert np.mean(found) != pytest.approx(width_of(smaller), rel=0.1)
 
 
-def test_splitting_is_never_planned_without_the_declaration() -> None:
-    """Where it would be the best: few questions to few records, in each direction of planning."""
-    for n, queries, budget in ((300, 2, 2), (1000, 2, 2), (300, 1, 1), (1000, 3, "all")):
-        declared = plan(n=n, queries=queries, budget=budget, identically_distributed=True)  # type: ignore[arg-type]
-        assert declared.mechanism == "splitting"
-        planned = plan(n=n, queries=queries, budget=budget)  # type: ignore[arg-type]
-        assert planned.mechanism != "splitting"
-        table = planned.alternatives.set_index("route")
-        assert not table["offered"]["splitting"]
-        assert "identically_distributed=True" in table["note"]["splitting"]
-        assert planned.certificate.about in planned.recommendation
-        assert "average over all records" in planned.certificate.about
-        assert "the part of the records that answers" in declared.certificate.about
-        assert declared.certificate.about in declared.recommendation
-    assert plan(queries=2, budget=1, tolerance=0.1).mechanism != "splitting"
-    assert plan(queries=2, budget="all", tolerance=0.1).mechanism != "splitting"
-    assert plan(n=1000, tolerance=0.1, budget="all").mechanism != "splitting"
+def test_what_is_recommended_is_what_the_guard_then_has() -> None:
+    """The same public parameters as a guard that is told the same, and as `mechanism=` takes them."""
+    records = np.arange(600.0)
+    default = Thresholdout(records, train=np.arange(600.0, 1500.0), queries=30)
+    planned = plan(600, queries=30, train_records=900)
+    assert planned.parameters == default.parameters
+    assert planned.certificate.route == "claims"
+    assert Thresholdout(records, train=np.arange(600.0, 1500.0), mechanism=planned.parameters).parameters == (
+        default.parameters
+    )
+    assert plan(600).parameters == ClaimsParameters()
+    without = plan(600, mechanism="guess-and-check").parameters
+    assert isinstance(without, ClaimsParameters)
+    assert without.noise == 0.0
 
 
-def test_a_plan_that_only_parts_would_keep_says_so() -> None:
-    for arguments in ({"budget": 1}, {"budget": "all"}, {}):
-        with pytest.raises(PlanError, match=r"identically_distributed=True: parts of the records then reach 0\.09"):
-            plan(n=500, queries=2, tolerance=0.1, **arguments)
-        assert plan(n=500, queries=2, tolerance=0.1, identically_distributed=True, **arguments).tolerance <= 0.1
+def test_groups_count_for_what_they_are() -> None:
+    pairs = plan(Groups(np.arange(2000) // 2), queries=50)
+    alone = plan(2000, queries=50)
+    assert width_of(pairs, "a fixed list") > math.sqrt(2) * width_of(alone, "a fixed list") * 0.99
+    assert width_of(pairs) > 1.3 * width_of(alone)
+    found = pairs.parameters
+    assert isinstance(found, ClaimsParameters)
+    assert (found.effective, found.train_records) == (1000.0, None)
+    chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=5000)
+    known = plan(chain, queries=10)
+    records = 5000 / chain.variance_inflation()
+    radius = math.sqrt(
+        math.log(2 / 0.0025) / (2 * records)
+    )  # both sides of ten questions; two-sided where no more is proved
+    assert 2 * width_of(known, "a fixed list") == pytest.approx(min(1.0, 0.9 + radius) - (0.9 - radius), rel=0.02)
 
 
-def test_components_of_other_models_are_not_parted() -> None:
-    pairs = MarkovField.ising(nx.from_edgelist([(2 * k, 2 * k + 1) for k in range(200)]), 0.1)
-    planned = plan(pairs, queries=2, budget=2, identically_distributed=True)
-    assert planned.mechanism != "splitting"
+def test_questions_that_are_fixed_are_asked_as_a_list() -> None:
+    planned = plan(1000, queries=50, fixed=True)
+    assert planned.recommended.name == "a fixed list"
+    assert "score_all" in planned.recommended.call
+    assert "pay nothing for each other" in planned.recommendation
+    one = plan(1000, queries=1, fixed=True)
+    assert one.recommended.name == "one final look"
+    assert one.half_width == pytest.approx(half_length(900, 1000, 0.05), rel=1e-6)
+    assert one.way("a fixed list") is None
 
 
-def test_the_recommendation_is_the_best_that_is_offered() -> None:
-    for n, queries, budget in ((300, 3, 1), (1000, 10, 2), (10_000, 100, 50), (10**6, 10**5, 5)):
-        planned = plan(n=n, queries=queries, budget=budget)
-        table = planned.alternatives
-        best = table[table["offered"]].sort_values("tolerance").iloc[0]
-        assert planned.tolerance <= best["tolerance"] * (1 + 1e-6)
-        assert planned.tolerance == planned.certificate.tolerance
-        assert best["mechanism"] == planned.mechanism
-        assert table["tolerance"].is_monotonic_increasing
+def test_words_say_what_stands_in_the_way() -> None:
+    few = plan(40, queries=100, expected=0.8)
+    assert few.half_width >= 0.25
+    assert "too few records to certify anything useful" in few.warnings[0]
+    some = plan(100, queries=100, expected=0.8)
+    assert "settles little between models" in some.warnings[0]
+    many = plan(5000, queries=100, expected=0.8, train_records=20_000)
+    assert many.warnings == ()
+    starved = plan(5000, queries=100, expected=0.8, train_records=1000)
+    assert "Cross-validate on more than the holdout's size" in starved.warnings[0]
+    assert f"{plan(5000, queries=100, expected=0.8).half_width:.2g} instead of" in starved.warnings[0]
+    assert starved.half_width > 1.2 * many.half_width
+    assert repr(starved).startswith("<Plan: 5,000 records: ask a guard")
+    assert starved.warnings[0] in repr(starved)
+    assert "the first 100 questions" in plan(1000).recommendation
 
 
-def test_alternatives_show_the_published_formula_and_both_baselines() -> None:
-    table = plan(n=10_000, queries=1000, budget=1).alternatives.set_index("route")
-    assert table["tolerance"]["published"] == pytest.approx(0.605, abs=1e-3)
-    assert not table["offered"]["published"]
-    assert table["tolerance"]["splitting, values 0 or 1"] < table["tolerance"]["splitting"]
+def test_solves_for_records() -> None:
+    """The smallest number for exact limits; for a guard within half a per cent."""
+    fixed = plan(width=0.02, queries=100, fixed=True)
+    n = fixed.records
+
+    def holds(records: int) -> bool:
+        return half_length(round(0.9 * records), records, 0.05 / 100) <= 0.02
+
+    assert holds(n)
+    assert not holds(n - 1)
+    guarded = plan(width=0.03, queries=100)
+    assert guarded.half_width <= 0.03
+    assert guarded.recommended.records == guarded.records
+    assert plan(math.floor(guarded.records / 1.02), queries=100).half_width > 0.03
+    listed = guarded.way("a fixed list")
+    assert listed is not None
+    assert listed.records == plan(width=0.03, queries=100, fixed=True).records
+    with pytest.raises(PlanError, match="no number of records up to 1e"):
+        plan(width=1e-6, queries=100)
 
 
-def test_chain() -> None:
-    chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=10_000)
-    planned = plan(chain, queries=1000, budget=1)
-    alone = plan(n=10_000, queries=1000, budget=1)
-    assert planned.tolerance == pytest.approx(math.sqrt(3) * alone.tolerance, rel=1e-3)  # Lambda = (1 + .5)/(1 - .5)
-    assert planned.alternatives["tolerance"].max() == math.inf  # no splitting of a chain
+def test_solves_for_questions() -> None:
+    fixed = plan(2000, width=0.02, fixed=True)
+    assert fixed.queries is not None
+
+    def holds(questions: int) -> bool:
+        return half_length(1800, 2000, 0.05 / questions) <= 0.02
+
+    assert holds(fixed.queries)
+    assert not holds(fixed.queries + 1)
+    guarded = plan(2000, width=0.04)
+    assert guarded.queries is not None
+    assert guarded.half_width <= 0.04
+    assert plan(2000, queries=math.ceil(1.1 * guarded.queries)).half_width > 0.04
+    assert plan(2000, width=0.2).queries == 10**6
+    with pytest.raises(PlanError, match=r"not even one|do not put even one.*one question takes [\d,]+ independent"):
+        plan(300, width=0.02)
 
 
-def test_quick() -> None:
-    for arguments in (
-        {"n": 10_000, "queries": 1000, "budget": 10},
-        {"queries": 1000, "budget": 10, "tolerance": 0.05},
-        {"n": 100_000, "queries": 1000, "tolerance": 0.05},
-    ):
-        plan(**arguments)
-        start = time.process_time()
-        plan(**(arguments | {"queries": 1001}))
-        assert time.process_time() - start < 10  # two seconds are promised; a busy machine is no failure
+def test_a_width_that_is_missed_is_said_with_what_it_takes() -> None:
+    planned = plan(2000, queries=100, width=0.03)
+    chosen = planned.recommended
+    assert chosen.half_width > 0.03
+    assert chosen.records is not None
+    assert chosen.queries is not None
+    assert f"{chosen.records:,} independent records, or at most {chosen.queries:,} questions" in planned.warnings[0]
+    assert plan(chosen.records, queries=100).half_width <= 0.03
+    assert plan(2000, queries=chosen.queries).half_width <= 0.03
+    assert {"records", "queries"} <= set(planned.table.columns)
+    assert "records" not in plan(2000, queries=100).table.columns
+
+
+def test_gaussian_answers_are_worth_what_their_certificate_says() -> None:
+    planned = plan(10_000, queries=50, mechanism="gaussian")
+    assert isinstance(planned.parameters, GaussianParameters)
+    assert planned.half_width == pytest.approx(planned.certificate.expected_half_width(0.9), rel=0.01)
+    records = plan(queries=200, width=0.05, mechanism="gaussian")
+    assert 0.97 * 0.05 < records.half_width <= 0.05
+    most = plan(records.records, width=0.05, mechanism="gaussian").queries
+    assert most == pytest.approx(200, rel=0.1)
+    with pytest.raises(PlanError, match=r"by Gaussian answers; one final look has ± .*score_all"):
+        plan(MovingWindow(1000, 3), queries=10, mechanism="gaussian")
+
+
+def test_parts_are_recommended_only_if_one_law_is_declared() -> None:
+    with pytest.raises(InputError, match="identically_distributed"):
+        plan(1000, queries=3, mechanism="splitting")
+    planned = plan(1000, queries=3, mechanism="splitting", identically_distributed=True)
+    assert planned.parameters == SplittingParameters(3)
+    assert planned.half_width == planned.certificate.expected_half_width(0.9)
+    for queries in (1, 2, 3):
+        assert plan(100, queries=queries).recommended.name != "a fresh part for each question"
+
+
+def test_a_mechanism_changes_only_for_more_than_a_tenth_and_in_words() -> None:
+    """A guard whose training values come from ten records makes claims that are wider than Gaussian answers."""
+    planned = plan(20_000, queries=10, expected=0.5, train_records=10)
+    assert planned.recommended.name == "Gaussian answers"
+    assert isinstance(planned.parameters, GaussianParameters)
+    assert f"where a guard's claims would have ± {width_of(planned):.2g}" in planned.recommendation
+    near = plan(20_000, queries=50, expected=0.5, train_records=200)
+    narrower = width_of(near, "Gaussian answers") < 0.9 * width_of(near)
+    assert (near.recommended.name == "Gaussian answers") == narrower
+    for train in (1000, 20_000):
+        assert plan(20_000, queries=10, expected=0.5, train_records=train).recommended.name == "a guard"
+
+
+def test_algorithm_1_where_nothing_bounds_a_mean() -> None:
+    model = Unlimited(100_000, 1)
+    planned = plan(model, queries=50, budget=3)
+    assert isinstance(planned.parameters, ThresholdoutParameters)
+    assert (planned.parameters.budget, planned.parameters.queries) == (3, 50)
+    assert planned.certificate.route == "posterior"
+    assert planned.half_width == planned.certificate.expected_half_width(0.9)
+    assert "Algorithm 1 answers with queries=50 and budget=3" in planned.recommendation
+    assert [way.name for way in planned.ways] == ["Algorithm 1"]
+    assert plan(model).recommended.call == "Thresholdout(..., queries=100, budget=1)"
+    with pytest.raises(PlanError, match=r"claims only where .*; Algorithm 1 has ± .*: Thresholdout\(.*budget=1\)"):
+        plan(model, mechanism="guess-and-check")
+    with pytest.raises(PlanError, match="take more records, or fewer queries="):
+        plan(Unlimited(1000, 1), queries=50, budget=20)
+    beside = plan(10_000, queries=50, budget=1)
+    assert beside.recommended.name == "a guard"
+    assert width_of(beside, "Algorithm 1") > width_of(beside)
+
+
+def test_as_json() -> None:
+    planned = plan(500, queries=20, width=0.05)
+    shown = planned.to_json()
+    assert shown["recommended"] == "a guard"
+    assert shown["ways"][0]["half_width"] == planned.ways[0].half_width
+    assert shown["warnings"] == list(planned.warnings)
+    listed = {way["name"]: way["parameters"] for way in shown["ways"]}
+    assert listed["a guard"] == parameters_to_json(planned.parameters)
 
 
 @pytest.mark.parametrize(
     ("arguments", "argument"),
     [
-        ({"queries": None, "n": 100, "budget": 1}, "queries"),
-        ({"queries": 0, "n": 100, "budget": 1}, "queries"),
-        ({"queries": 10}, "n"),
-        ({"queries": 10, "budget": 3}, "n"),
-        ({"queries": 10, "n": 100}, "budget"),
-        ({"queries": 10, "tolerance": 0.1}, "budget"),
-        ({"queries": 10, "n": 100, "budget": 0}, "budget"),
-        ({"queries": 10, "n": 0, "budget": 1}, "n"),
-        ({"queries": 10, "n": 100, "budget": 1, "confidence": 1.0}, "confidence"),
-        ({"queries": 10, "budget": 1, "tolerance": 1.5}, "tolerance"),
-        ({"queries": 10, "budget": 1, "tolerance": 0.0}, "tolerance"),
-        ({"queries": 10, "n": 100, "budget": 1, "quiet_margin": -0.1}, "quiet_margin"),
-        ({"queries": 10, "n": 100, "budget": 1, "noise_share": 0.0}, "noise_share"),
-        ({"queries": 10, "n": 100, "budget": 1, "noise_share": 1.0}, "noise_share"),
-        ({"model": Independent(99), "queries": 10, "n": 100, "budget": 1}, "n"),
+        ({}, "n"),
+        ({"n": 0}, "n"),
+        ({"n": 2.5}, "n"),
+        ({"n": OutOfFold([0, 0, 1, 1])}, "n"),
+        ({"n": 300, "expected": 0.0}, "expected"),
+        ({"n": 300, "expected": 1.0}, "expected"),
+        ({"n": 300, "expected": 0.001}, "expected"),
+        ({"n": 300, "expected": math.nan}, "expected"),
+        ({"n": 300, "expected": "0.9"}, "expected"),
+        ({"n": 300, "queries": 0}, "queries"),
+        ({"n": 300, "train_records": 0}, "train_records"),
+        ({"n": 300, "width": 0.0}, "width"),
+        ({"n": 300, "width": 0.6}, "width"),
+        ({"n": 300, "budget": 0}, "budget"),
+        ({"n": 300, "budget": "all"}, "budget"),
+        ({"n": 300, "confidence": 95}, "confidence"),
+        ({"n": 300, "mechanism": "ladder"}, "mechanism"),
+        ({"n": 300, "fixed": True, "mechanism": "gaussian"}, "fixed"),
+        ({"n": 300, "fixed": 1}, "fixed"),
     ],
 )
-def test_bad_input(arguments: dict[str, object], argument: str) -> None:
-    with pytest.raises(InputError) as raised:
-        plan(**arguments)  # type: ignore[arg-type]
-    assert raised.value.argument == argument
+def test_refuses_what_cannot_be(arguments: dict[str, Any], argument: str) -> None:
+    with pytest.raises(InputError, match=f"^{argument}: "):
+        plan(**arguments)
 
 
-def test_bad_types() -> None:
-    with pytest.raises(InputTypeError):
-        plan("chain", queries=10, budget=1)  # type: ignore[arg-type]
-    with pytest.raises(InputTypeError):
-        plan(n=100, queries=10, budget=1, noise_share=None)  # type: ignore[arg-type]
-
-
-def test_targets_out_of_reach() -> None:
-    with pytest.raises(PlanError, match="nothing can be certified"):
-        plan(n=20, queries=1000, budget=10)
-    with pytest.raises(PlanError, match="reach a tolerance of"):
-        plan(n=1000, queries=1000, budget=10, tolerance=0.05)
-    with pytest.raises(PlanError, match="a budget of 1 has the tolerance"):
-        plan(n=1000, queries=1000, tolerance=0.05)
-    with pytest.raises(PlanError, match="no number of records"):
-        plan(queries=100, budget=1, tolerance=1e-9)
-    with pytest.raises(PlanError, match="independent group"):
-        plan(Groups([0] * 1000), queries=10, budget=1)
-
-
-def test_a_margin_beyond_the_range_is_dropped_and_said() -> None:
-    groups = Groups([record // 500 for record in range(1000)])
-    with pytest.raises(PlanError):
-        plan(groups, queries=10, budget=1)
-
-
-def test_repr() -> None:
-    assert repr(plan(n=10_000, queries=100, budget=2)).startswith("<Plan: thresholdout, ±")
-
-
-@settings(max_examples=7, deadline=None)
-@given(st.integers(2000, 10**7), st.integers(1, 5000), st.integers(1, 20), st.floats(0.5, 0.999), st.floats(1.01, 5.0))
-def test_monotone(n: int, queries: int, budget: int, confidence: float, factor: float) -> None:
-    def planned(**changes: object) -> Plan | None:
-        arguments = {"n": n, "queries": queries, "budget": budget, "confidence": confidence} | changes
-        try:
-            return plan(**arguments)  # type: ignore[arg-type]
-        except PlanError:
-            return None
-
-    here = planned()
-    others = [
-        planned(n=math.floor(n / factor)),
-        planned(queries=math.ceil(queries * factor)),
-        planned(budget=math.ceil(budget * factor)),
-        planned(confidence=1 - (1 - confidence) / factor),
-    ]
-    for worse in others:
-        if worse is not None:
-            assert here is not None
-            assert here.tolerance <= worse.tolerance * (1 + 2e-3)
-
-
-def test_every_question_from_the_holdout() -> None:
-    planned = plan(n=10_000, tolerance=0.1, budget="all")
-    assert (planned.mechanism, planned.queries) == ("gaussian", 730)  # `most_answers`, tested with its theorem
-    assert planned.tolerance <= 0.1
-    assert plan(n=10_000, queries=planned.queries, budget="all").tolerance == pytest.approx(planned.tolerance, rel=1e-3)
-    assert plan(n=10_000, queries=planned.queries + 20, budget="all").tolerance > 0.1
-    few = plan(n=1000, tolerance=0.1, budget="all", identically_distributed=True)
-    assert (few.mechanism, few.queries) == ("splitting", 3)  # values in [0, 1]
-    records = plan(queries=730, tolerance=0.1, budget="all").records
-    assert 9_900 < records <= 10_000
-    grouped = plan(Groups([k // 2 for k in range(20_000)]), tolerance=0.1, budget="all")
-    assert grouped.queries == planned.queries
-
-
-def test_gaussian_answers_win_when_surprises_are_many() -> None:
-    mechanisms = [plan(n=10_000, queries=1000, budget=budget).mechanism for budget in (1, 10, 30, 100, 1000)]
-    assert mechanisms == ["thresholdout", "thresholdout", "gaussian", "gaussian", "gaussian"]
-    tolerances = [plan(n=10_000, queries=1000, budget=budget).tolerance for budget in (1, 10, 30, 100, 1000)]
-    assert tolerances == sorted(tolerances)
-    chosen = plan(n=10_000, queries=1000, budget=100)
-    assert isinstance(chosen.parameters, GaussianParameters)
-    assert chosen.threshold is None
-    assert chosen.noise_scale == chosen.parameters.schedule.scale(1000)
-    assert "Answer every question from the holdout" in chosen.recommendation
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"n": 100}, {"tolerance": 0.1}, {"queries": 5}, {}, {"n": 100, "model": Independent(5), "queries": 2}],
-)
-def test_all_needs_to_know_what_to_solve_for(arguments: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        plan(budget="all", **arguments)
-
-
-def test_all_refuses_what_cannot_be_reached() -> None:
-    with pytest.raises(PlanError, match="at best"):
-        plan(n=1000, queries=1000, tolerance=0.1, budget="all")
-    with pytest.raises(PlanError, match="not even one"):
-        plan(n=10, tolerance=0.01, budget="all")
-    with pytest.raises(PlanError):
-        plan(MovingWindow(1000, 3), queries=10, budget="all")
+def test_refuses_what_is_no_model() -> None:
+    with pytest.raises(InputTypeError, match="model of graphs"):
+        plan("chain")  # type: ignore[arg-type]
+    assert plan(Independent(300)).half_width == plan(300).half_width

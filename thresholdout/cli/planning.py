@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
-from thresholdout.cli.arguments import declared, in_folder
+from thresholdout.cli.arguments import in_folder
 from thresholdout.cli.terminal import say
+from thresholdout.planning.use import PlannedName
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -19,7 +21,7 @@ __all__ = ["demo", "plan"]
 
 @click.command()
 @click.option(
-    "--records", type=click.IntRange(min=1), help="Records in the holdout; left out, the number that --tolerance needs."
+    "--records", type=click.IntRange(min=1), help="Records in the holdout; left out, the number that --width needs."
 )
 @click.option(
     "--group-size",
@@ -29,71 +31,63 @@ __all__ = ["demo", "plan"]
     help="Records that may depend on each other.",
 )
 @click.option("--window", type=click.IntRange(min=0), help="Records further apart than this are independent.")
+@click.option("--queries", type=click.IntRange(min=1), help="Questions in all; any number by default.")
+@click.option("--expected", type=float, default=0.9, show_default=True, help="The score that is likely.")
 @click.option(
-    "--tolerance", type=float, help="Solve for --records; when these are given, for --budget, or with --all --queries."
+    "--train-records",
+    type=click.IntRange(min=1),
+    help="Independent records (or groups) from which training values come; as many as in the holdout by default.",
 )
-@click.option(
-    "--expected", type=float, help="The score that is likely: say how wide answers are there, for each way of asking."
-)
-@click.option("--all", "answer_all", is_flag=True, help="Answer every question from the holdout.")
+@click.option("--width", type=float, help="Half-width to reach: solve for --records, or with these for --queries.")
+@click.option("--fixed", is_flag=True, help="All questions are fixed before the first answer.")
+@click.option("--budget", type=click.IntRange(min=1), help="Questions that may disagree with train, for Algorithm 1.")
+@click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold.")
+@click.option("--mechanism", type=click.Choice(get_args(PlannedName)), help="Plan for this one, whatever others do.")
 @click.option(
     "--identically-distributed",
     is_flag=True,
     help="All records have one law, and each question is the same function of every record, whatever its number or id; "
     "then parts of the records may answer. Not so for predictions that are submitted by id.",
 )
-@declared
-@click.pass_context
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def plan(
-    ctx: click.Context,
     records: int | None,
     group_size: int,
     window: int | None,
-    tolerance: float | None,
-    expected: float | None,
-    answer_all: bool,
-    identically_distributed: bool,
-    queries: int,
-    budget: int,
+    queries: int | None,
+    expected: float,
+    train_records: int | None,
+    width: float | None,
+    fixed: bool,
+    budget: int | None,
     confidence: float,
+    mechanism: PlannedName | None,
+    identically_distributed: bool,
+    as_json: bool,
 ) -> None:
-    """Choose a guard's parameters, or the records, budget or questions that a tolerance needs."""
-    from thresholdout.planning import outlook
+    """Say which way to ask, how wide answers will be, and how many records or questions a width takes."""
     from thresholdout.planning import plan as make_plan
-
-    def given(option: str) -> bool:
-        return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
     dependent = window is not None or group_size > 1
     if dependent and records is None:
         raise click.UsageError("--group-size and --window need --records")
-    if records is None and tolerance is None:
-        raise click.UsageError("give --records, or --tolerance, or both")
+    if records is None and width is None:
+        raise click.UsageError("give --records, or --width, or both")
     if window is not None and group_size > 1:
         raise click.UsageError("give --group-size or --window, not both")
-    if answer_all and given("budget"):
-        raise click.UsageError("give --budget or --all, not both")
-    if expected is not None:
-        if records is None or dependent:
-            raise click.UsageError("--expected is for independent --records")
-        say(f"{outlook(n=records, queries=queries, expected=expected, confidence=confidence).recommendation}")
-        return
-    model = _model(records, group_size, window) if records is not None and dependent else None
-    solving = records is not None and tolerance is not None
-    solved_budget = None if solving and not given("budget") else budget
     chosen = make_plan(
-        model,
-        n=None if model is not None else records,
-        queries=None if solving and answer_all and not given("queries") else queries,
-        budget="all" if answer_all else solved_budget,
+        _model(records, group_size, window) if records is not None and dependent else records,
+        queries=queries,
+        expected=expected,
+        train_records=train_records,
+        width=width,
+        fixed=fixed,
+        budget=budget,
         confidence=confidence,
-        tolerance=tolerance,
+        mechanism=mechanism,
         identically_distributed=identically_distributed,
     )
-    say(f"{chosen.records:,} records, {chosen.queries:,} questions: {chosen.recommendation}")
-    say(f"{_parameters_in_words(chosen)}\n")
-    columns = ["mechanism", "route", "tolerance", "offered", "note"]
-    say(chosen.alternatives[columns].to_string(index=False))
+    say(json.dumps(chosen.to_json(), indent=2) if as_json else _in_words(chosen))
 
 
 def _model(records: int, group_size: int, window: int | None) -> DependenceModel:
@@ -105,16 +99,17 @@ def _model(records: int, group_size: int, window: int | None) -> DependenceModel
     return Groups([k // group_size for k in range(records)])
 
 
-def _parameters_in_words(chosen: Plan) -> str:
-    """Say what the recommended mechanism works with."""
-    grid = "none" if chosen.grid is None else f"{chosen.grid:g}"
-    if chosen.mechanism == "thresholdout":
-        return (
-            f"thresholdout: threshold {chosen.threshold:.6g}, noise scale {chosen.noise_scale:.6g}, answer grid {grid}"
-        )
-    if chosen.mechanism == "gaussian":
-        return f"gaussian: standard deviation of the last answer {chosen.noise_scale:.6g}, answer grid {grid}"
-    return f"splitting: {chosen.records // chosen.queries:,} records for each question"
+def _in_words(chosen: Plan) -> str:
+    """Say what is recommended, what stands in the way, and what every way of asking is worth."""
+    recommended = chosen.recommended
+    lines = [chosen.recommendation, *chosen.warnings, f"Ask: {recommended.call}", ""]
+    for way in chosen.ways:
+        mark = "*" if way is recommended else " "
+        takes = [f"{way.records:,} records" if way.records is not None else ""]
+        takes.append(f"{way.queries:,} questions" if way.queries is not None else "")
+        reached = f" (± {chosen.width:g}: {' or '.join(filter(None, takes))})" if any(takes) else ""
+        lines.append(f"{mark} ± {way.half_width:<8.2g} {way.name}{reached}; needs {way.needs}")
+    return "\n".join(lines)
 
 
 @click.command()

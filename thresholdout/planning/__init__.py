@@ -1,10 +1,9 @@
-"""Parameters from a target: `plan` chooses a guard, the number of records, or the budget."""
+"""Which way to ask, how wide answers will be, and a guard's parameters: `plan`."""
 
 from __future__ import annotations
 
-from thresholdout.planning.outlook import Outlook, Way, outlook
 from thresholdout.planning.planner import plan
-from thresholdout.planning.result import Plan
-from thresholdout.planning.use import Alternative
+from thresholdout.planning.posterior import algorithm_1
+from thresholdout.planning.result import Plan, Way
 
-__all__ = ["Alternative", "Outlook", "Plan", "Way", "outlook", "plan"]
+__all__ = ["Plan", "Way", "algorithm_1", "plan"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ from thresholdout.mechanisms.catalogue import (
 )
 from thresholdout.mechanisms.parts import equal_groups
 from thresholdout.planning.gaussian import gaussian_parameters
-from thresholdout.planning.planner import plan
+from thresholdout.planning.posterior import algorithm_1, is_unlimited
+from thresholdout.planning.use import QUIET, claims
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -43,9 +44,6 @@ INSTEAD = (
 
 MechanismName: TypeAlias = Literal["thresholdout", "guess-and-check", "gaussian", "splitting", "ladder"]
 _NAMES = get_args(MechanismName)
-
-QUIET: Final = 0.05
-"""Noise of the default mechanism, in standard deviations: it widens intervals by about one per cent."""
 
 
 def check_choice(mechanism: object) -> str | dict[str, Any] | None:
@@ -87,7 +85,7 @@ def choose_parameters(
         What the guard declares: queries, budget, at_most, confidence, threshold, noise_scale, grid,
         identically_distributed, and mechanism as `check_choice` returns it.
     train_records : int, optional
-        How many records the training part has.
+        How many independent records the training part has: distinct groups, where they are given.
 
     Raises
     ------
@@ -119,7 +117,7 @@ def choose_parameters(
         )
     if isinstance(model, OutOfFold):
         return _about_folds(model, declared)
-    if _unlimited(model):
+    if is_unlimited(model):
         return _by_posterior(model, declared)
     plain = ClaimsParameters(
         queries=queries,
@@ -128,24 +126,7 @@ def choose_parameters(
         noise=0.0 if chosen == "guess-and-check" else QUIET,
         train_records=train_records,
     )
-    return _claims(plain, model, declared["confidence"])
-
-
-def _unlimited(model: DependenceModel) -> bool:
-    """Whether nothing limits the deviation of a mean that is fixed in advance."""
-    return model.effective_records() is None and model.variance_inflation() >= model.n > 1
-
-
-def _claims(parameters: ClaimsParameters, model: DependenceModel, confidence: float) -> ClaimsParameters:
-    """Say how the records depend on each other, which the training records do too."""
-    effective, inflation, train = model.effective_records(), model.variance_inflation(), parameters.train_records
-    return dataclasses.replace(
-        parameters,
-        confidence=confidence,
-        effective=None if effective == model.n else effective,
-        inflation=inflation,
-        train_records=None if train is None else train * (effective or model.n / inflation) / model.n,
-    )
+    return claims(plain, model, declared["confidence"])
 
 
 def _about_folds(model: OutOfFold, declared: Mapping[str, Any]) -> FoldClaimsParameters:
@@ -161,36 +142,28 @@ def _about_folds(model: OutOfFold, declared: Mapping[str, Any]) -> FoldClaimsPar
 
 def _declared_queries(queries: int | None, mechanism: str) -> int:
     if queries is None:
-        raise InputError("queries", "None", f"the number of questions, which {mechanism!r} needs")
+        raise InputError("queries", "None", f"queries=, the number of questions, beside mechanism={mechanism!r}")
     return int(queries)
 
 
-def _by_posterior(model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
+def _by_posterior(model: DependenceModel, declared: Mapping[str, Any]) -> ThresholdoutParameters:
     """Plan Algorithm 1: where nothing limits the deviation of a fixed question, privacy can still limit answers."""
     if declared["mechanism"] == "guess-and-check":
         seen = f"'guess-and-check' for {model.describe()}, of which no deviation of a mean can be bounded"
-        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=")
+        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=, which is Algorithm 1")
     if declared["at_most"] is not None:
         raise InputError(
             "at_most", declared["at_most"], f"nothing: the width is the same for all on {model.describe()}"
         )
     missing = [name for name in ("queries", "budget") if declared[name] is None]
     if missing:
-        why = f"a number: no deviation of a mean can be bounded for {model.describe()}, so answers rest on privacy"
-        raise InputError(missing[0], "None", why)
-    return _planned(model, declared)
-
-
-def _planned(model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
-    """Return what a plan says about the declared numbers of questions and of answers from the holdout."""
-    planned = plan(
-        model,
-        queries=declared["queries"],
-        budget=declared["budget"],
-        confidence=declared["confidence"],
-        identically_distributed=declared["identically_distributed"],
-    )
-    return planned.parameters if declared["mechanism"] is None or planned.thresholdout is None else planned.thresholdout
+        raise InputError(
+            missing[0],
+            "None",
+            f"a number: no deviation of a mean can be bounded for {model.describe()}, so Algorithm 1 answers, by its "
+            "privacy, with queries= and budget=; plan(model, queries=100, budget=1) says how wide",
+        )
+    return algorithm_1(model, queries=declared["queries"], budget=declared["budget"], confidence=declared["confidence"])
 
 
 def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
@@ -225,7 +198,7 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[st
         seen = f"FoldClaimsParameters for {model.describe()}"
         raise InputError("mechanism", seen, "mechanism='thresholdout'; folds are those of KFoldGuard(X, y, cv=...)")
     if isinstance(parameters, ClaimsParameters):
-        return _claims(_checked_claims(parameters, model), model, confidence)
+        return claims(_checked_claims(parameters, model), model, confidence)
     if isinstance(parameters, GaussianParameters):
         return with_shares(model, parameters, confidence)
     if isinstance(parameters, LadderParameters):
@@ -241,9 +214,9 @@ def _checked_claims(parameters: ClaimsParameters, model: DependenceModel) -> Cla
     """Refuse claims where nothing limits the deviation of a fixed mean."""
     from graphs.out_of_fold import OutOfFold
 
-    if isinstance(model, OutOfFold) or _unlimited(model):
+    if isinstance(model, OutOfFold) or is_unlimited(model):
         seen = f"ClaimsParameters for {model.describe()}, of which no deviation of a mean can be bounded"
-        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=")
+        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=, which is Algorithm 1")
     return parameters
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.gaussian import GaussianWidths
-from thresholdout.certificates.gaussian_expected import tightest_for
-from thresholdout.certificates.gaussian_route import gaussian_route
-from thresholdout.certificates.independent_blocks import blocks_of
-from thresholdout.certificates.latent_groups import gaussian_within, tightest_gaussian
+from thresholdout.certificates.gaussian import GaussianWidths, one_scale
+from thresholdout.certificates.gaussian_expected import alike, tightest_for
+from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
+from thresholdout.certificates.latent_groups import tightest_gaussian
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["gaussian_parameters", "gaussian_tolerance", "most_gaussian_answers", "one_scale_tolerance"]
+__all__ = ["gaussian_guess", "gaussian_half_width", "gaussian_parameters"]
 
 
 def gaussian_parameters(
@@ -70,36 +68,48 @@ def gaussian_parameters(
     return GaussianParameters(scales, queries, expected=expected)
 
 
-def gaussian_tolerance(model: DependenceModel, queries: int, beta: float) -> tuple[float, float]:
-    """Return the certified tolerance of a Gaussian guard, and its last standard deviation; ``inf`` where there is none.
+def gaussian_half_width(
+    model: DependenceModel, queries: int, confidence: float, expected: float
+) -> tuple[GaussianParameters, float] | None:
+    """Return the noise of a Gaussian guard, and the half-width to expect near a value; ``None`` where there is none.
+
+    Parameters
+    ----------
+    model, queries, confidence, expected
+        As for `gaussian_parameters`.
+
+    Returns
+    -------
+    (GaussianParameters, float) or None
+        The certificate of these parameters looks for the shares of beta again, and may differ in the third digit.
 
     Examples
     --------
     >>> from graphs import Independent
-    >>> round(gaussian_tolerance(Independent(10_000), 730, 0.05)[0], 3)
-    0.1
+    >>> round(gaussian_half_width(Independent(10_000), 50, 0.95, 0.9)[1], 3)
+    0.044
     """
-    widths = _widths(model, queries, beta)
+    widths = _widths(model, queries, 1.0 - confidence, expected, constant=True)
     if widths is None:
-        return math.inf, math.inf
-    parameters = GaussianParameters(widths.schedule.expand(), queries)
-    return gaussian_route(model, parameters, beta).tolerance, widths.schedule.scale(queries)
+        return None
+    half_width = widths.tolerance() if blocks_of(model) is None else min(widths.tolerance(), widths.expected(expected))
+    return GaussianParameters(widths.schedule.scale(1), queries, expected=expected), half_width
 
 
-def one_scale_tolerance(model: DependenceModel, queries: int, beta: float) -> float:
-    """Return the tolerance of a Gaussian guard with the same noise on all answers, which is quick to find."""
-    widths = tightest_gaussian(model, queries, beta, constant=True, slack=_slack(model.n))
-    return math.inf if widths is None else widths.tolerance()
+def gaussian_guess(n: int, queries: int, confidence: float, expected: float) -> float:
+    """Return about what `gaussian_half_width` says of independent records, in a tenth of its time.
 
+    It is off by about a fifth, and by nearly the same share for numbers of records and questions that are near.
 
-def most_gaussian_answers(model: DependenceModel, tolerance: float, beta: float) -> int:
-    """Return the largest number of questions that a Gaussian guard answers within a tolerance."""
-    left = tolerance - _slack(model.n)
-    widths = gaussian_within(model, left, beta) if left > 0.0 else None
-    answers = 0 if widths is None else widths.schedule.answers
-    while answers and gaussian_tolerance(model, answers, beta)[0] > tolerance:
-        answers -= max(1, answers // 1000)  # the certificate looks for its own shares of beta, and may miss the best
-    return answers
+    Examples
+    --------
+    >>> round(gaussian_guess(10_000, 100, 0.95, 0.9), 3)
+    0.043
+    """
+    blocks, width = IndependentBlocks.of_records(n), 0.5
+    for _ in range(2):
+        width = 0.8 * one_scale(alike(blocks, expected, width), queries, 1.0 - confidence).tolerance()
+    return width
 
 
 def _widths(

@@ -1,187 +1,172 @@
-"""`plan`: solve, certify, compare, recommend.
-
-A plan minimises the tolerance of its certificate, but for two things that a smaller tolerance would buy too dearly: a
-*quiet margin*, so that honest questions do not spend the budget, and some noise, even where the certificate could do
-without.
-"""
+"""`plan`: which way to ask, how wide answers will be, and how many records or questions a width takes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+import dataclasses
+from typing import TYPE_CHECKING, Final
 
-from thresholdout.certificates import Certificate
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.published import theorem_2_tolerance
 from thresholdout.errors import PlanError
-from thresholdout.mechanisms import ThresholdoutParameters
-from thresholdout.planning.candidates import by_posterior, by_transcript, guard_of
-from thresholdout.planning.everything import answering_all, gaussian, plan_all, splitting, unless_declared
-from thresholdout.planning.result import Plan
-from thresholdout.planning.search import fewest_records, largest_budget
-from thresholdout.planning.use import Alternative, MechanismName, Target, Use, independent
-from thresholdout.planning.words import recommend
+from thresholdout.planning.result import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Plan, Way, WayName
+from thresholdout.planning.solving import fewest_records, most_queries, records_for
+from thresholdout.planning.use import PlannedName, Use, check_use
+from thresholdout.planning.ways import all_ways, named_way
+from thresholdout.planning.words import recommend, warn, within
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
 __all__ = ["plan"]
 
+_CLEARLY: Final = 0.9
+"""Another mechanism than the default is recommended where its half-width is below this share of the default's."""
+
 
 def plan(
-    model: DependenceModel | None = None,
+    n: int | DependenceModel | None = None,
     *,
-    n: int | None = None,
     queries: int | None = None,
-    budget: int | Literal["all"] | None = None,
+    expected: float = 0.9,
+    train_records: int | None = None,
+    width: float | None = None,
+    fixed: bool = False,
+    budget: int | None = None,
     confidence: float = 0.95,
-    tolerance: float | None = None,
-    quiet_margin: float | None = None,
-    noise_share: float = 0.1,
+    mechanism: PlannedName | None = None,
     identically_distributed: bool = False,
 ) -> Plan:
-    """Choose a mechanism and its parameters, the number of records, of questions, or the budget.
+    """Say which way to ask, and how wide answers will be, for questions about right and wrong.
 
     Parameters
     ----------
-    model : graphs.DependenceModel, optional
-        How the records depend on each other; independent records by default.
-    n : int, optional
-        Number of independent records, instead of a model. Without either, ``tolerance`` is needed, and the smallest
-        number of independent records that reaches it is found.
+    n : int or graphs.DependenceModel, optional
+        Independent records in the holdout, or how its records depend on each other. Without it, ``width`` is needed,
+        and the number of independent records that reaches it is found.
     queries : int, optional
-        m, how many questions will be asked. Without it, ``budget="all"`` and ``tolerance`` are needed, and the largest
-        number that the tolerance allows is found.
-    budget : int or "all", optional
-        B, how many may disagree with the training part; ``"all"`` when every question is to be answered from the
-        holdout. Without it, ``tolerance`` is needed, and the largest budget that it allows is found.
+        How many questions will be asked. Any number by default: half-widths are for the first 100 then, or, beside
+        ``n`` and ``width``, the largest number within that width is found.
+    expected : float, default=0.9
+        The score that is likely, in (0, 1): intervals are narrow near 0 and 1, and widest at 0.5.
+    train_records : int, optional
+        Independent records (groups, where they depend on each other in groups) from which training values come, by
+        cross-validation for example. As many as the holdout has by default.
+    width : float, optional
+        The half-width to reach, in (0, 0.5].
+    fixed : bool, default=False
+        Whether all questions are fixed before the first answer.
+    budget : int, optional
+        How many questions may be answered from the holdout. A guard of claims needs none; Algorithm 1 does, and is
+        among the ways where it is given, or where the dependence leaves no other (with a budget of 1 then).
     confidence : float, default=0.95
-        Probability with which all half-widths hold at once, in (0, 1).
-    tolerance : float, optional
-        Target for the largest half-width, in units of the range, in (0, 1).
-    quiet_margin : float, optional
-        c, in units of the range. By default ``sqrt(Lambda ln(2m/beta)/(2n))``, at which a question that was not fitted
-        to the holdout and has the right train value does not spend budget; 0 where no useful Lambda is known.
-    noise_share : float, default=0.1
-        Share of the tolerance that the noise takes where the certificate could do without, in (0, 1).
+        Probability with which all intervals hold at once, in (0, 1).
+    mechanism : {"thresholdout", "guess-and-check", "gaussian", "splitting"}, optional
+        Plan for this mechanism, whatever others would do.
     identically_distributed : bool, default=False
         Whether all records have one law, and each question is the same function of every record, whatever its number,
-        id or place. Splitting is offered only then: its answers are about a part of the records.
+        id or place. A fresh part for each question is recommended only then.
 
     Returns
     -------
     Plan
-        For the mechanism with the smallest tolerance among those that serve the declared use.
+        Its `Plan.parameters` are for a guard: ``Thresholdout(..., mechanism=plan(...).parameters)``.
 
     Raises
     ------
     InputError
-        When an argument is out of range, or it is not clear what to solve for.
+        When an argument is out of range, or nothing is given to solve for.
     PlanError
-        When no parameters reach the target, or nothing at all can be certified; the error says what stands in the way.
+        When nothing can be certified, or no number of records or questions reaches the width.
 
     Notes
     -----
-    *Thresholdout.* The threshold is ``c + VaR_beta(max gamma + max (-delta))``. For the posterior route the noise scale
-    balances the two terms of the tolerance. For the transcript route the answer grid balances rounding against the
-    number of possible transcripts, and the noise takes its share. *Gaussian.* Every answer comes from the holdout,
-    early ones with more noise; the schedule gives all answers the same half-width. *Splitting.* A fresh part of the
-    holdout answers each question; offered for declared records only.
+    The default is a guard that makes claims. Another mechanism is recommended only where it is narrower by more than a
+    tenth, and is taken only if you pass its parameters on: a guard never changes its mechanism by itself. Half-widths
+    of claims are what a guard has on the average when training values are as far from the holdout's as sampling makes
+    them; nothing that is certified depends on that.
 
     Examples
     --------
-    >>> p = plan(n=10_000, queries=1000, budget=1)
-    >>> p.mechanism, p.certificate.route, round(p.tolerance, 3)
-    ('thresholdout', 'transcript', 0.051)
-    >>> plan(n=10_000, queries=1000, budget=100).mechanism
-    'gaussian'
-    >>> plan(queries=1000, budget=10, tolerance=0.05).records
-    43350
-    >>> plan(n=100_000, tolerance=0.1, budget="all").queries > 73_964
-    True
-    >>> plan(n=1000, queries=2, budget=2, identically_distributed=True).recommendation[:54]
-    'Split the holdout: with a fresh part of 500 records fo'
+    >>> p = plan(1000, queries=100, expected=0.95)
+    >>> p
+    <Plan: 1,000 records: ask a guard, which answers any question at any time, about ± 0.039 for 100 questions at a
+    score near 0.95; fixed together beforehand they would have ± 0.025 and one final look has ± 0.014.>
+    >>> plan(1000, queries=100, expected=0.95, fixed=True).recommended.call
+    'guard.score_all(models, keep=0)'
+    >>> plan(width=0.02, queries=100, fixed=True).records
+    2778
+    >>> plan(2000, queries=100, train_records=500).warnings[0][:55]
+    "Cross-validate on more than the holdout's size: with tr"
     """
-    if budget == "all":
-        return plan_all(model, n, queries, confidence, tolerance, identically_distributed)
-    target = Target.checked(
-        model, n, queries, budget, confidence, tolerance, quiet_margin, noise_share, identically_distributed
+    use = check_use(
+        n, queries, expected, train_records, width, fixed, budget, confidence, mechanism, identically_distributed
     )
-    if target.model is None:
-        use = target.use(model=independent(fewest_records(target)))
-    else:
-        use = target.use(budget=target.budget or largest_budget(target))
-    options = [option for option in (by_transcript(use), by_posterior(use)) if option.noise_scale is not None]
-    guards = [_certified(use, option) for option in options]
-    parameters, certificate = best = min(guards, key=lambda pair: pair[1].tolerance)
-    noisy = gaussian(use.model, use.queries, use.beta)
-    split = splitting(use.model, use.queries, use.beta, declared=use.identically_distributed)
-    offered = {"thresholdout": certificate.tolerance} | {
-        option.mechanism: option.tolerance for option in (noisy, split) if option.offered
-    }
-    mechanism = min(offered, key=lambda name: offered[name])
-    _check_reached(use, offered[mechanism], split)
-    name = cast(MechanismName, mechanism)
-    chosen = parameters if name == "thresholdout" else answering_all(name, use.model, use.queries, use.confidence)
-    if chosen is not parameters:
-        certificate = certify_parameters(use.model, chosen, use.confidence)
-    assert use.target.budget is not None
+    given = use
+    if use.records is None:
+        use = records_for(use)
+    elif use.width is not None and use.queries is None:
+        use = _most(use)
+    ways = all_ways(use)
+    chosen = _choose(use, ways)
+    if use.width is not None:
+        ways = [_solved(given, use, way, chosen) for way in ways]
+        chosen = next(way for way in ways if way.name == chosen.name)
     return Plan(
-        mechanism=name,
-        tolerance=certificate.tolerance,
-        parameters=chosen,
-        thresholdout=parameters,
+        model=use.model,
+        train_records=use.train_records,
         queries=use.queries,
-        budget=use.target.budget,
-        records=use.n,
+        asked=use.asked,
+        expected=use.expected,
         confidence=use.confidence,
-        quiet_margin=use.margin,
-        certificate=certificate,
-        compared=(
-            *options,
-            noisy,
-            *_for_comparison(use),
-            split,
-            splitting(use.model, use.queries, use.beta, binary=True),
-        ),
-        recommendation=recommend(use, name, best[1], certificate, noisy.tolerance, split.tolerance),
+        width=use.width,
+        ways=tuple(ways),
+        recommended=chosen,
+        recommendation=recommend(use, ways, chosen),
+        warnings=warn(use, chosen),
     )
 
 
-def _certified(use: Use, guard: Alternative) -> tuple[ThresholdoutParameters, Certificate]:
-    """Return the parameters of an alternative, and what they are worth."""
-    assert guard.threshold is not None
-    assert guard.noise_scale is not None
-    parameters = ThresholdoutParameters(guard.threshold, guard.noise_scale, use.target.budget, use.queries, guard.grid)
-    return parameters, certify_parameters(use.model, parameters, use.confidence)
+def _most(use: Use) -> Use:
+    """Return a use with the largest number of questions within its width."""
+    name = named_way(use)
+    found = most_queries(use, name)
+    if found is None:
+        assert use.width is not None
+        fewest = fewest_records(use.asking(1), name)
+        takes = f"; one question takes {fewest:,} independent records" if fewest is not None else ""
+        raise PlanError(f"{use.model.describe()} do not put even one answer within {within(use.width)}{takes}")
+    return use.asking(found)
 
 
-def _for_comparison(use: Use) -> list[Alternative]:
-    """Return what is not offered: the transcript route with next to no noise, and the published formula."""
-    found = []
-    bare = by_transcript(use, 0.0)
-    if bare.noise_scale is not None:
-        note = "next to no noise: shows what the noise of the guard costs"
-        setting = use.setting(bare.noise_scale, bare.grid)
-        found.append(guard_of(setting, "transcript", bare.tolerance, offered=False, note=note))
-    tolerance = theorem_2_tolerance(use.model, queries=use.queries, budget=use.hits, beta=use.beta)
-    note = "as printed in [Z17, Theorem 2], without a quiet margin; its proof has a gap"
-    found.append(Alternative("thresholdout", "published", tolerance, offered=False, note=note))
-    return found
+def _choose(use: Use, ways: list[Way]) -> Way:
+    """Return the way to recommend."""
+    named = named_way(use)
+    found = {way.name: way for way in ways}
+    if named not in found:
+        raise PlanError(_impossible(use, named, ways))
+    if use.mechanism is not None or use.fixed or named != GUARD:
+        return found[named]
+    others: list[WayName] = [GAUSSIAN, ALGORITHM_1]
+    if use.identically_distributed:
+        others.append(PARTS)
+    best = min((found[name] for name in others if name in found), key=lambda way: way.half_width, default=found[named])
+    return best if best.half_width < _CLEARLY * found[named].half_width else found[named]
 
 
-def _check_reached(use: Use, tolerance: float, split: Alternative) -> None:
-    """Refuse a plan that misses its target, or that promises nothing."""
-    target = use.target
-    if target.tolerance is not None and tolerance > target.tolerance:
-        raise PlanError(
-            f"{use.n} records, {use.queries} questions and a budget of {target.budget} reach a tolerance of "
-            f"{tolerance:.3g}, not {target.tolerance:g}. Leave out budget= or n= to solve for it, ask fewer questions, "
-            f"or lower the confidence or the quiet margin ({use.margin:.3g}){unless_declared(split, target.tolerance)}"
-        )
-    if tolerance >= 1.0:
-        raise PlanError(
-            f"nothing can be certified about {use.queries} questions with a budget of {target.budget} on "
-            f"{use.model.describe()}: the best tolerance is {tolerance:.3g} of the range. Take more records, ask fewer "
-            f"questions, or lower the budget, the confidence or the quiet margin ({use.margin:.3g})"
-            f"{unless_declared(split, target.tolerance)}"
-        )
+def _impossible(use: Use, named: WayName, ways: list[Way]) -> str:
+    """Say that nothing can be certified in the way that was asked for, and what can be."""
+    others = [f"{way.name} has {within(way.half_width)}: {way.call}" for way in ways if way.name != named]
+    instead = f"; {others[0]}" if others else "; take more records, or fewer queries="
+    why = " (it makes claims only where the deviation of a mean is bounded)" if named in (GUARD, LIST, FINAL) else ""
+    return f"nothing can be certified about {use.asked:,} questions to {use.model.describe()} by {named}{why}{instead}"
+
+
+def _solved(given: Use, use: Use, way: Way, chosen: Way) -> Way:
+    """Return a way with the numbers that its width takes: what was left out, or both; for claims, or as solved for."""
+    if way.name == chosen.name and given != use:
+        if given.records is None:
+            return dataclasses.replace(way, records=use.model.n)
+        return dataclasses.replace(way, queries=use.queries)
+    if way.name not in (GUARD, LIST, FINAL):
+        return way
+    records = None if given.records is not None and given.queries is None else fewest_records(use, way.name)
+    queries = None if given.records is None else most_queries(use, way.name)
+    return dataclasses.replace(way, records=records, queries=queries)

@@ -3,93 +3,171 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from thresholdout.certificates import Certificate
-from thresholdout.mechanisms import GaussianParameters, SplittingParameters, ThresholdoutParameters
-from thresholdout.planning.use import Alternative, MechanismName
+from thresholdout.mechanisms.catalogue import Parameters, parameters_to_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Plan"]
+    from graphs import DependenceModel
+    from thresholdout.certificates import Certificate
+
+__all__ = ["ALGORITHM_1", "FINAL", "GAUSSIAN", "GUARD", "LIST", "PARTS", "Plan", "Way", "WayName"]
+
+WayName = Literal[
+    "one final look", "a fixed list", "a guard", "a fresh part for each question", "Gaussian answers", "Algorithm 1"
+]
+
+FINAL: Final = "one final look"
+LIST: Final = "a fixed list"
+GUARD: Final = "a guard"
+PARTS: Final = "a fresh part for each question"
+GAUSSIAN: Final = "Gaussian answers"
+ALGORITHM_1: Final = "Algorithm 1"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Parameters of a guard for a declared use, what it will be worth, and what else was compared.
+class Way:
+    """One way of asking.
 
     Attributes
     ----------
-    mechanism : {"thresholdout", "gaussian", "splitting"}
-        What is recommended.
-    tolerance : float
-        Largest half-width of any answer by the recommended mechanism, for values in [0, 1].
-    parameters
-        Parameters of the recommended mechanism, as `thresholdout.Thresholdout` takes them.
-    thresholdout : ThresholdoutParameters or None
-        Parameters of the best guard that answers with the train value while it can; ``None`` when every question is to
-        be answered from the holdout.
-    queries, budget, records : int
-        m, B and n, as declared or solved for.
-    confidence : float
-        1 - beta.
-    quiet_margin : float
-        Except with probability beta, no question whose train value and holdout mean differ by at most this spends
-        budget; for Thresholdout.
-    certificate : Certificate
-        What the answers of the recommended mechanism are worth.
-    compared : tuple of Alternative
-        Everything that was compared; `alternatives` shows it as a table.
-    recommendation : str
-        In words.
+    name : str
+        "one final look", "a fixed list", "a guard" (which makes claims), "a fresh part for each question", "Gaussian
+        answers", or "Algorithm 1".
+    half_width : float
+        How far from the truth an answer with the likely score may be. For claims, lists and looks half the length of an
+        interval, on the average over the questions; for the others the larger side of the widest interval, as
+        `Certificate.expected_half_width` has it.
+    needs : str
+        What has to be so.
+    call : str
+        How it is asked for.
+    parameters : Parameters
+        As a guard takes them by ``mechanism=``.
+    records : int or None
+        Independent records that reach the width that was asked for, where one was; ``None`` where no number does, or
+        where it was not looked for.
+    queries : int or None
+        Questions within that width for the records that there are; ``None`` as for ``records``.
     """
 
-    mechanism: MechanismName
-    tolerance: float
-    parameters: ThresholdoutParameters | GaussianParameters | SplittingParameters
-    thresholdout: ThresholdoutParameters | None
-    queries: int
-    budget: int
-    records: int
+    name: WayName
+    half_width: float
+    needs: str
+    call: str
+    parameters: Parameters
+    records: int | None = None
+    queries: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to ask, and how wide answers will be; made by `thresholdout.plan`.
+
+    Attributes
+    ----------
+    model : graphs.DependenceModel
+        The holdout's records and how they depend on each other.
+    train_records : float or None
+        As given.
+    queries : int or None
+        How many questions will be asked, as declared or solved for; ``None`` for any number.
+    asked : int
+        For how many questions the half-widths are: ``queries``, or the first 100 where none are declared.
+    expected, confidence : float
+        The likely score, and 1 - beta.
+    width : float or None
+        The half-width that was asked for.
+    ways : tuple of Way
+        Every way of asking that these records allow, the narrowest first; Algorithm 1 is among them beside a budget,
+        or where claims are impossible.
+    recommended : Way
+        The one to take.
+    recommendation : str
+        Why, in one sentence.
+    warnings : tuple of str
+        What stands in the way.
+    """
+
+    model: DependenceModel
+    train_records: float | None
+    queries: int | None
+    asked: int
+    expected: float
     confidence: float
-    quiet_margin: float
-    certificate: Certificate
-    compared: tuple[Alternative, ...]
+    width: float | None
+    ways: tuple[Way, ...]
+    recommended: Way
     recommendation: str
+    warnings: tuple[str, ...]
 
     @property
-    def threshold(self) -> float | None:
-        """Threshold of the recommended guard, in units of the range; ``None`` where there is none."""
-        return self.parameters.threshold if isinstance(self.parameters, ThresholdoutParameters) else None
+    def records(self) -> int:
+        """Records in the holdout, as given or solved for."""
+        return self.model.n
 
     @property
-    def noise_scale(self) -> float | None:
-        """Noise of the recommended guard, in units of the range; of a Gaussian guard, its last standard deviation."""
-        match self.parameters:
-            case ThresholdoutParameters():
-                return self.parameters.noise_scale
-            case GaussianParameters():
-                return self.parameters.schedule.scale(self.queries)
-            case SplittingParameters():
-                return None
+    def half_width(self) -> float:
+        """Of the recommended way."""
+        return self.recommended.half_width
 
     @property
-    def grid(self) -> float | None:
-        """Step of the grid of answers of the recommended guard; ``None`` where there is none."""
-        return None if isinstance(self.parameters, SplittingParameters) else self.parameters.grid
+    def parameters(self) -> Parameters:
+        """Of the recommended way, as a guard takes them by ``mechanism=``."""
+        return self.recommended.parameters
 
     @property
-    def alternatives(self) -> pd.DataFrame:
-        """Everything that was compared, one row each, the smallest tolerance first."""
+    def certificate(self) -> Certificate:
+        """What the answers of a guard with these parameters are worth."""
+        from thresholdout.certificates.any_mechanism import certify_parameters
+
+        return certify_parameters(self.model, self.parameters, self.confidence)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Every way of asking, one row each: half_width, records, queries, needs, call, recommended."""
         import pandas as pd
 
-        columns = ["mechanism", "route", "tolerance", "threshold", "noise_scale", "grid", "offered", "note"]
-        rows = [[getattr(option, column) for column in columns] for option in self.compared]
-        return pd.DataFrame(rows, columns=columns).sort_values("tolerance", ignore_index=True)
+        columns = ["half_width", "records", "queries", "needs", "call"]
+        index = pd.Index([way.name for way in self.ways], name="way")
+        rows = [[getattr(way, column) for column in columns] for way in self.ways]
+        table = pd.DataFrame(rows, columns=columns, index=index).astype({"records": "Int64", "queries": "Int64"})
+        table["recommended"] = table.index == self.recommended.name
+        return table if self.width is not None else table.drop(columns=["records", "queries"])
+
+    def way(self, name: WayName) -> Way | None:
+        """Return a way of asking by its name; ``None`` where these records do not allow it."""
+        return next((way for way in self.ways if way.name == name), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as numbers, texts and lists."""
+        return {
+            "records": self.records,
+            "dependence": self.model.describe(),
+            "train_records": self.train_records,
+            "queries": self.queries,
+            "asked": self.asked,
+            "expected": self.expected,
+            "confidence": self.confidence,
+            "width": self.width,
+            "recommended": self.recommended.name,
+            "recommendation": self.recommendation,
+            "warnings": list(self.warnings),
+            "ways": [
+                {
+                    "name": way.name,
+                    "half_width": way.half_width,
+                    "needs": way.needs,
+                    "call": way.call,
+                    "records": way.records,
+                    "queries": way.queries,
+                    "parameters": parameters_to_json(way.parameters),
+                }
+                for way in self.ways
+            ],
+        }
 
     def __repr__(self) -> str:
-        return (
-            f"<Plan: {self.mechanism}, ± {self.tolerance:.4g} at confidence {self.confidence:g} for {self.queries} "
-            f"questions, {self.budget} from the holdout, {self.records} records>"
-        )
+        return "<Plan: " + " ".join([self.recommendation, *self.warnings]) + ">"

@@ -1,201 +1,172 @@
-"""What a plan is for, and what it compares."""
+"""What a plan is for: its checked arguments."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
-from thresholdout.certificates.largest_error import LargestError
-from thresholdout.certificates.route import up
-from thresholdout.certificates.setting import Setting, check_confidence, check_model
+from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
-from thresholdout.mechanisms.precision import check_count
-from thresholdout.planning.quiet import quiet_law
+from thresholdout.mechanisms import ClaimsParameters
+from thresholdout.mechanisms.precision import check_count, check_number
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["Alternative", "MechanismName", "Target", "Use", "check_declaration", "check_fraction", "independent"]
+__all__ = ["ASKED", "QUIET", "PlannedName", "Use", "check_declaration", "check_use", "claims", "independent"]
 
-MechanismName: TypeAlias = Literal["thresholdout", "gaussian", "splitting"]
+ASKED: Final = 100
+"""For how many questions half-widths are, where none are declared."""
+
+QUIET: Final = 0.05
+"""Noise of the default mechanism, in standard deviations: it widens intervals by about one per cent."""
+
+PlannedName: TypeAlias = Literal["thresholdout", "guess-and-check", "gaussian", "splitting"]
+_NAMES: Final = get_args(PlannedName)
+
+_BELOW_ONE: Final = math.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
-    """One way to answer the questions, and what it would be worth.
+class Use:
+    """The checked arguments of `thresholdout.plan`; see there.
 
     Attributes
     ----------
-    mechanism : {"thresholdout", "gaussian", "splitting"}
-        How the questions are answered.
-    route : str
-        Why the tolerance holds.
-    tolerance : float
-        In units of the range; ``inf`` where there is none.
-    threshold, noise_scale, grid : float or None
-        The guard's parameters; of a Gaussian guard, ``noise_scale`` is the standard deviation of the last answer.
-    offered : bool
-        Whether the planner may recommend it. Published formulas, guards without noise, and splitting of records that
-        are not declared to have one law, are for comparison.
-    note : str
-        What to know about it.
+    records : DependenceModel or None
+        ``None`` is solved for.
+    queries, budget : int or None
+        As given.
+    expected, confidence : float
+        As given.
+    train_records, width : float or None
+        As given.
+    fixed, identically_distributed : bool
+        As given.
+    mechanism : str or None
+        As given.
     """
 
-    mechanism: MechanismName
-    route: str
-    tolerance: float
-    threshold: float | None = None
-    noise_scale: float | None = None
-    grid: float | None = None
-    offered: bool = True
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The checked arguments of `thresholdout.planning.plan`; ``None`` is what is solved for.
-
-    Parameters
-    ----------
-    model : DependenceModel or None
-        How the records depend on each other.
-    queries : int
-        m.
-    budget : int or None
-        B.
-    confidence : float
-        1 - beta.
-    tolerance : float or None
-        What is to be reached.
-    quiet_margin : float or None
-        c; ``None`` for the default.
-    noise_share : float
-        Share of the tolerance that the noise takes.
-    identically_distributed : bool
-        Whether answers from a part of the records may be offered.
-    """
-
-    model: DependenceModel | None
-    queries: int
+    records: DependenceModel | None
+    queries: int | None
+    expected: float
+    train_records: float | None
+    width: float | None
+    fixed: bool
     budget: int | None
     confidence: float
-    tolerance: float | None
-    quiet_margin: float | None
-    noise_share: float
+    mechanism: PlannedName | None
     identically_distributed: bool
 
-    @classmethod
-    def checked(
-        cls,
-        model: DependenceModel | None,
-        n: int | None,
-        queries: int | None,
-        budget: int | None,
-        confidence: float,
-        tolerance: float | None,
-        quiet_margin: float | None,
-        noise_share: float,
-        identically_distributed: bool,
-    ) -> Target:
-        """Check the arguments, and that at most one thing is left to solve for."""
-        if queries is None:
-            advice = (
-                "the number of questions, or budget='all' and tolerance= to solve for it; a guard without limits takes "
-                "threshold and noise_scale by hand instead"
-            )
-            raise InputError("queries", None, advice)
-        if model is not None and n is not None and check_model(model).n != n:
-            raise InputError("n", n, f"{model.n}, as the model has; or leave it out")
-        if model is None and n is not None:
-            model = independent(check_count("n", n))
-        if tolerance is None and model is None:
-            raise InputError("n", None, "a number of records, a model, or tolerance= to solve for the number")
-        if budget is None and (tolerance is None or model is None):
-            also = "tolerance= to solve for it" if tolerance is None else "n= or a model, to solve for the budget"
-            raise InputError("budget", None, f"a number, or {also}")
-        return cls(
-            model=None if model is None else check_model(model),
-            queries=check_count("queries", queries),
-            budget=None if budget is None else check_count("budget", budget),
-            confidence=check_confidence(confidence),
-            tolerance=None if tolerance is None else check_fraction("tolerance", tolerance, "a number in (0, 1)"),
-            quiet_margin=None
-            if quiet_margin is None
-            else check_fraction("quiet_margin", quiet_margin, "in [0, 1)", zero=True),
-            noise_share=check_fraction("noise_share", noise_share, "a share in (0, 1); noise is never planned away"),
-            identically_distributed=check_declaration(identically_distributed),
+    @property
+    def model(self) -> DependenceModel:
+        """The records, where they are known."""
+        assert self.records is not None
+        return self.records
+
+    @property
+    def asked(self) -> int:
+        """For how many questions half-widths are."""
+        return ASKED if self.queries is None else self.queries
+
+    def of(self, model: DependenceModel) -> Use:
+        """Return the same for these records."""
+        return dataclasses.replace(self, records=model)
+
+    def asking(self, queries: int) -> Use:
+        """Return the same for this number of questions."""
+        return dataclasses.replace(self, queries=queries)
+
+    def parameters(self) -> ClaimsParameters:
+        """Return the parameters of a guard that makes claims."""
+        plain = ClaimsParameters(
+            queries=self.queries,
+            budget=self.budget,
+            noise=0.0 if self.mechanism == "guess-and-check" else QUIET,
+            train_records=self.train_records,
         )
-
-    def use(self, *, model: DependenceModel | None = None, budget: int | None = None) -> Use:
-        """Return the use with everything that is not declared filled in."""
-        model, budget = model or self.model, budget or self.budget
-        assert model is not None
-        assert budget is not None
-        return Use(dataclasses.replace(self, model=model, budget=budget), model, min(budget, self.queries))
+        return claims(plain, self.model, self.confidence)
 
 
-class Use:
-    """A declared use of a guard, and what does not depend on its noise scale.
+def claims(parameters: ClaimsParameters, model: DependenceModel, confidence: float) -> ClaimsParameters:
+    """Return the parameters of a guard that makes claims, with how the records depend on each other.
 
     Parameters
     ----------
-    target : Target
-        With a model and a budget.
-    model : DependenceModel
-        How the records depend on each other.
-    hits : int
-        The budget, or the number of questions if that is smaller.
+    parameters : ClaimsParameters
+        Without it.
+    model : graphs.DependenceModel
+        How they depend.
+    confidence : float
+        1 - beta.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> claims(ClaimsParameters(), Groups([0, 0, 1, 1]), 0.95).effective
+    2.0
     """
+    from graphs import Independent
 
-    def __init__(self, target: Target, model: DependenceModel, hits: int) -> None:
-        self.target = target
-        self.model = model
-        self.n = model.n
-        self.hits = hits
-        self.queries = target.queries
-        self.identically_distributed = target.identically_distributed
-        self.confidence = target.confidence
-        self.beta = 1.0 - target.confidence
+    parameters = dataclasses.replace(parameters, confidence=confidence)
+    if isinstance(model, Independent):
+        return dataclasses.replace(parameters, effective=None, inflation=1.0)
+    effective = model.effective_records()
+    return dataclasses.replace(
+        parameters,
+        effective=None if effective == model.n else effective,
+        inflation=model.variance_inflation(),
+    )
 
-    @cached_property
-    def inflation(self) -> float:
-        """Lambda of the model."""
-        return self.model.variance_inflation()
 
-    @property
-    def concentrates(self) -> bool:
-        """Whether a variance inflation below n is known."""
-        return self.inflation < self.n or self.n == 1
+def check_use(
+    records: object,
+    queries: object,
+    expected: object,
+    train_records: object,
+    width: object,
+    fixed: object,
+    budget: object,
+    confidence: object,
+    mechanism: object,
+    identically_distributed: object,
+) -> Use:
+    """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
+    from graphs.out_of_fold import OutOfFold
 
-    @cached_property
-    def margin(self) -> float:
-        """The quiet margin c: as declared, or by default."""
-        if self.target.quiet_margin is not None:
-            return self.target.quiet_margin
-        if not self.concentrates:
-            return 0.0
-        usual = math.sqrt(self.inflation * math.log(2.0 * self.queries / self.beta) / (2.0 * self.n))
-        return usual if usual < 1.0 else 0.0
-
-    @property
-    def law(self) -> LargestError:
-        """Law of the largest error that the noise causes, for sigma = 1."""
-        return LargestError(self.hits)
-
-    @cached_property
-    def quiet(self) -> float:
-        """By how much the threshold has to exceed the quiet margin, for sigma = 1."""
-        return max(0.0, quiet_law(self.queries, self.hits, self.beta).quantile(self.beta))
-
-    def setting(self, noise_scale: float, grid: float | None) -> Setting:
-        """Return what a certificate of a guard with this noise scale is about; its threshold keeps the margin."""
-        threshold = up(self.margin + noise_scale * self.quiet + noise_slack(self.n, noise_scale))
-        parameters = ThresholdoutParameters(threshold, noise_scale, self.hits, self.queries, grid)
-        return Setting(self.model, parameters, self.confidence)
+    if records is None and width is None:
+        raise InputError("n", None, "a number of records or a model of graphs, or the half-width to reach (width=)")
+    model = None if records is None else _model(records)
+    if isinstance(model, OutOfFold):
+        seen = "out-of-fold values of a cross-validation"
+        raise InputError("n", seen, "the records of a holdout, such as Independent(n); a KFoldGuard has no plan")
+    if mechanism is not None and mechanism not in _NAMES:
+        expected_names = (
+            f"{', '.join(map(repr, _NAMES))}, or nothing; other mechanisms have no half-width of a question"
+        )
+        raise InputError("mechanism", repr(mechanism), expected_names)
+    use = Use(
+        records=model,
+        queries=None if queries is None else check_count("queries", queries),
+        expected=check_number("expected", expected, 0.0, _BELOW_ONE, "a score in (0, 1)"),
+        train_records=None if train_records is None else float(check_count("train_records", train_records)),
+        width=None if width is None else check_number("width", width, 0.0, 0.5, "a half-width in (0, 0.5]"),
+        fixed=_check_flag("fixed", fixed, "True if all questions are fixed before the first answer, else False"),
+        budget=None if budget is None else check_count("budget", budget),
+        confidence=check_confidence(confidence),
+        mechanism=cast("PlannedName | None", mechanism),
+        identically_distributed=check_declaration(identically_distributed),
+    )
+    if mechanism == "splitting" and not use.identically_distributed:
+        expected_law = "True beside mechanism='splitting', if all records have one law and each question is the same "
+        raise InputError("identically_distributed", False, f"{expected_law}function of every record")
+    if use.fixed and mechanism in ("gaussian", "splitting"):
+        raise InputError("fixed", True, f"False beside mechanism={mechanism!r}; a list is asked of a guard of claims")
+    if model is not None and use.expected * model.n < 1.0:
+        raise InputError("expected", expected, f"a score that {model.n} records can show: at least {1 / model.n:g}")
+    return use
 
 
 def independent(n: int) -> DependenceModel:
@@ -207,19 +178,19 @@ def independent(n: int) -> DependenceModel:
 
 def check_declaration(identically_distributed: object) -> bool:
     """Return whether all records are declared to have one law; InputTypeError for anything but true or false."""
-    if isinstance(identically_distributed, bool):
-        return identically_distributed
-    seen = f"a {type(identically_distributed).__name__}"
     expected = "True if all records have one law and each question is the same function of every record, else False"
-    raise InputTypeError("identically_distributed", seen, expected)
+    return _check_flag("identically_distributed", identically_distributed, expected)
 
 
-def check_fraction(argument: str, value: object, expected: str, *, zero: bool = False) -> float:
-    """Return a number in (0, 1), or in [0, 1) if ``zero``; InputError or InputTypeError for anything else."""
-    try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputTypeError(argument, repr(value), expected) from None
-    if not (0.0 < number < 1.0 or (zero and number == 0.0)):
-        raise InputError(argument, value, expected)
-    return number
+def _check_flag(argument: str, value: object, expected: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise InputTypeError(argument, f"a {type(value).__name__}", expected)
+
+
+def _model(records: object) -> DependenceModel:
+    from graphs import DependenceModel
+
+    if isinstance(records, (DependenceModel, str, type)):
+        return check_model(records)
+    return independent(check_count("n", records))

@@ -1,115 +1,138 @@
-"""Recommendations in words."""
+"""A plan in words."""
 
 from __future__ import annotations
 
-import math
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-from thresholdout.certificates import Certificate
-from thresholdout.planning.candidates import transcript_tolerance
-from thresholdout.planning.use import Alternative, MechanismName, Use
+from thresholdout.planning.result import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
+from thresholdout.planning.ways import claims_width
 
-__all__ = ["parts_would_do", "recommend", "recommend_all"]
+if TYPE_CHECKING:
+    from thresholdout.planning.use import Use
+
+__all__ = ["USELESS", "recommend", "warn", "within"]
+
+USELESS: Final = 0.25
+"""A half-width from here on is that of an interval over half of the range."""
+
+_LITTLE: Final = 0.1  # settles little between models
 
 
-def recommend(
-    use: Use, mechanism: MechanismName, guard: Certificate, chosen: Certificate, noisy: float, split: float
-) -> str:
-    """Say what to do, and why.
+def within(width: float) -> str:
+    """Write a half-width as people do.
+
+    Examples
+    --------
+    >>> within(0.04163)
+    '± 0.042'
+    """
+    return f"± {width:.2g}"
+
+
+def recommend(use: Use, ways: Sequence[Way], chosen: Way) -> str:
+    """Say what to do, how wide it is, and why, in one sentence.
 
     Parameters
     ----------
     use : Use
-        What was declared.
-    mechanism : str
-        What is recommended.
-    guard, chosen : Certificate
-        Of the best Thresholdout, and of what is recommended.
-    noisy, split : float
-        Tolerances of a Gaussian guard and of splitting.
+        What the plan is for.
+    ways : sequence of Way
+        Every way of asking.
+    chosen : Way
+        The one that is recommended.
     """
-    other = _splitting(use.queries, split, use.identically_distributed)
-    if mechanism == "splitting":
-        words = [
-            f"Split the holdout: with a fresh part of {use.n // use.queries} records for each of the {use.queries} "
-            f"questions every answer is within {split:.3g}, and no noise is needed; a guard's tolerance would be "
-            f"{min(noisy, guard.tolerance):.3g}."
-        ]
-    elif mechanism == "gaussian":
-        words = [
-            f"Answer every question from the holdout with Gaussian noise: all {use.queries} answers are within "
-            f"{noisy:.3g} at confidence {use.confidence:g}, however many disagree with the training part. Thresholdout "
-            f"with {use.target.budget} surprises would reach {guard.tolerance:.3g}{other}."
-        ]
-    else:
-        words = [
-            f"Guard the holdout: all {use.queries} answers, up to {use.target.budget} of them from the holdout, are "
-            f"within {guard.tolerance:.3g} at confidence {use.confidence:g} ({guard.route} route)."
-        ]
-        if noisy < math.inf:
-            words.append(f"Gaussian answers from the holdout to all of them would reach {noisy:.3g}{other}.")
-        elif other:
-            words.append(f"{other[2:].capitalize()}.")
-        if guard.route == "transcript":
-            bare = transcript_tolerance(use, 0.0)
-            share = use.target.noise_share
-            words.append(f"The noise takes {share:.0%} of the tolerance; with next to none it would be {bare:.3g}.")
-        words.append(_margin_in_words(use))
-    return " ".join([*words, _truth_in_words(chosen)])
+    widths = {way.name: within(way.half_width) for way in ways}
+    asked = f"{use.asked:,} questions" if use.queries is not None else f"the first {use.asked:,} questions"
+    if use.asked == 1 or chosen.name == FINAL:
+        asked = "one question"
+    setting = f"about {widths[chosen.name]} for {asked} at a score near {use.expected:g}"
+    return f"{use.model.n:,} records: {_reason(use, widths, chosen, setting)}."
 
 
-def recommend_all(
-    best: Alternative, noisy: Alternative, split: Alternative, certificate: Certificate, queries: int
-) -> str:
-    """Say how to answer all questions from the holdout.
+def _reason(use: Use, widths: dict[WayName, str], chosen: Way, setting: str) -> str:
+    others = [
+        f"{words} {widths[name]}"
+        for name, words in (
+            (LIST, "fixed together beforehand they would have"),
+            (FINAL, "one final look has"),
+        )
+        if name in widths and name != chosen.name
+    ]
+    beside = f"; {' and '.join(others)}" if others else ""
+    match chosen.name:
+        case "a guard":
+            return f"ask a guard, which answers any question at any time, {setting}{beside}"
+        case "a fixed list":
+            one_by_one = f"; a guard that is asked one by one has {widths[GUARD]}" if GUARD in widths else ""
+            return (
+                f"ask all questions together by {chosen.call}, {setting}, because questions that are fixed before the "
+                f"first answer pay nothing for each other{one_by_one}"
+            )
+        case "one final look":
+            return f"let cross-validation choose and look once by {chosen.call}, {setting}"
+        case "a fresh part for each question":
+            return f"answer each question from a fresh part of the records, {setting}{_rather(widths)}{beside}"
+        case "Gaussian answers":
+            return f"answer every question from the holdout with Gaussian noise, {setting}{_rather(widths)}{beside}"
+        case _:
+            budget = 1 if use.budget is None else use.budget
+            return (
+                f"Algorithm 1 answers with queries={use.asked} and budget={budget}, {setting}, because nothing bounds "
+                f"how far a mean deviates under this dependence ({use.model.describe()}) and claims are impossible"
+            )
+
+
+def _rather(widths: dict[WayName, str]) -> str:
+    return f", where a guard's claims would have {widths[GUARD]}" if GUARD in widths else ""
+
+
+def warn(use: Use, chosen: Way) -> tuple[str, ...]:
+    """Say what stands in the way, if anything.
 
     Parameters
     ----------
-    best, noisy, split : Alternative
-        What is recommended; the Gaussian guard, and splitting.
-    certificate : Certificate
-        Of what is recommended.
-    queries : int
-        How many questions.
+    use : Use
+        What the plan is for.
+    chosen : Way
+        What is recommended.
     """
-    if best is split:
-        other = f"; Gaussian answers would reach {noisy.tolerance:.3g}" if noisy.tolerance < math.inf else ""
-        words = (
-            f"Split the holdout: with a fresh part for each of the {queries} questions every answer is within "
-            f"{split.tolerance:.3g}, and no noise is needed{other}."
-        )
-    else:
-        words = (
-            f"Answer every question from the holdout with Gaussian noise: all {queries} answers are within "
-            f"{noisy.tolerance:.3g} at confidence {certificate.confidence:g}"
-            f"{_splitting(queries, split.tolerance, split.offered)}."
-        )
-    return f"{words} {_truth_in_words(certificate)}"
+    said = (_missed(use, chosen), _too_few(use, chosen), _cross_validate(use, chosen))
+    return tuple(words for words in said if words)
 
 
-def parts_would_do(width: float) -> str:
-    """Say, at the end of a refusal, within what parts would answer if one law were declared."""
-    return (
-        "; if all records have one law and each question is the same function of every record, say so by "
-        f"identically_distributed=True: parts of the records then reach {width:.3g}"
-    )
-
-
-def _splitting(queries: int, split: float, declared: bool) -> str:
-    if split == math.inf:
+def _missed(use: Use, chosen: Way) -> str:
+    if use.width is None or chosen.half_width <= use.width:
         return ""
-    law = "" if declared else ", if all records have one law (identically_distributed=True)"
-    return f"; splitting it into {queries} parts would reach {split:.3g}{law}"
+    ways_out = [f"{chosen.records:,} independent records"] if chosen.records is not None else []
+    if chosen.queries is not None:
+        ways_out.append(f"at most {chosen.queries:,} questions to these")
+    takes = f": that takes {', or '.join(ways_out)}" if ways_out else ""
+    return f"These records do not put {use.asked:,} questions within {within(use.width)}{takes}."
 
 
-def _truth_in_words(certificate: Certificate) -> str:
-    return f"The truth of a question is {certificate.about}."
+def _too_few(use: Use, chosen: Way) -> str:
+    if chosen.half_width >= USELESS:
+        return (
+            "These are too few records to certify anything useful: an interval is half of the range or more. Take more "
+            "records, or let cross-validation choose and look once at the end."
+        )
+    if chosen.half_width > _LITTLE and chosen.name in (GUARD, GAUSSIAN, ALGORITHM_1, PARTS):
+        return (
+            f"{within(chosen.half_width).capitalize()} settles little between models: compare them with each other "
+            "(guard.compare), or let cross-validation choose and look once at the end."
+        )
+    return ""
 
 
-def _margin_in_words(use: Use) -> str:
-    if use.target.quiet_margin is not None or use.margin > 0.0:
-        return f"Questions whose train value is within {use.margin:.3g} of the holdout mean spend no budget."
-    if use.concentrates:
-        why = "the records fluctuate together by more than the range"
-    else:
-        why = "under this dependence the holdout mean of every question can be far from the truth"
-    return f"There is no quiet margin, because {why}: even honest questions may spend budget."
+def _cross_validate(use: Use, chosen: Way) -> str:
+    """Training values that are less certain than the holdout's make claims wide."""
+    records = use.model.effective_records() or use.model.n / use.model.variance_inflation()
+    if chosen.name != GUARD or use.train_records is None or use.train_records >= records:
+        return ""
+    more = claims_width(dataclasses.replace(use, train_records=records), GUARD)
+    return (
+        f"Cross-validate on more than the holdout's size: with training values from {records:,.0f} records instead of "
+        f"{use.train_records:,.0f}, the guard has {within(more)} instead of {within(chosen.half_width)}."
+    )

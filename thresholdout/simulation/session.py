@@ -170,11 +170,10 @@ class SimulatedGuard:
     --------
     >>> from graphs import Independent
     >>> from thresholdout import SeededNoise, plan
-    >>> p = plan(n=1000, queries=10, budget=1)
-    >>> guard = SimulatedGuard(p.parameters, Independent(1000), SeededNoise(0))
+    >>> guard = SimulatedGuard(plan(1000, queries=10).parameters, Independent(1000), SeededNoise(0))
     >>> reply = guard.ask(0.25, np.arange(1000) < 250)
-    >>> reply.value, reply.source, reply.half_width == guard.certificate.half_width(1, 0, "train")
-    (0.25, 'train', True)
+    >>> reply.value, reply.source, round(reply.half_width, 2)
+    (0.25, 'train', 0.08)
     """
 
     def __init__(

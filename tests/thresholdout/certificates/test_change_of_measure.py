@@ -11,7 +11,7 @@ from scipy.special import erf
 from scipy.stats import binom, norm
 
 from graphs import Groups, Independent, MarkovChain
-from thresholdout import Thresholdout, plan
+from thresholdout import Thresholdout
 from thresholdout.accounting import (
     BlackBox,
     Composed,
@@ -201,7 +201,7 @@ def test_an_analyst_who_reads_a_noisy_table_of_the_holdout(sigma: float) -> None
 def test_a_guard_records_a_training_before_its_first_question() -> None:
     holdout = np.arange(50_000.0)
     training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
-    guard = Thresholdout(holdout, mechanism=plan(Independent(50_000), queries=100, budget=1).thresholdout)
+    guard = Thresholdout(holdout, mechanism=ThresholdoutParameters(0.012, 0.0000137, budget=1, queries=100))
     assert pure_looks(training) == math.inf
     with pytest.raises(InputError, match="first=True"):
         guard.record_look(training)

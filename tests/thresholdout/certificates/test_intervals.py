@@ -17,9 +17,7 @@ from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
-from thresholdout.planning.candidates import by_posterior
 from thresholdout.planning.gaussian import gaussian_parameters
-from thresholdout.planning.use import Target, Use
 
 
 def posterior_certificate(epsilon_scale: float = 0.001) -> tuple[Certificate, Setting]:
@@ -149,26 +147,6 @@ def test_chains_keep_half_widths() -> None:
     width = certificate.half_width(1, 0, "holdout")
     assert low == pytest.approx(0.5 - width, abs=1e-15)
     assert high == pytest.approx(0.5 + width, abs=1e-15)
-
-
-def use(queries: int = 20, budget: int = 2) -> Use:
-    return Target.checked(Independent(10_000), None, queries, budget, 0.95, None, 0.0, 0.1, True).use()
-
-
-@pytest.mark.parametrize(("score", "reached"), [(0.9, 0.072), (0.97, 0.049)])
-def test_posterior_plans_for_a_score(score: float, reached: float) -> None:
-    """What is to be reached at 10,000 records and a budget of 2; the usual plan does not."""
-    usual, near = by_posterior(use()), by_posterior(use(), score)
-    assert usual.noise_scale is not None
-    assert near.noise_scale is not None
-    assert near.noise_scale < usual.noise_scale
-    assert near.tolerance > usual.tolerance == pytest.approx(0.0989, abs=1e-4)
-    widths = [posterior_widths(use().setting(scale, None)) for scale in (usual.noise_scale, near.noise_scale)]
-    assert widths[1].expected(score) < reached < widths[0].expected(score)
-    for factor in (0.7, 1.4):
-        assert posterior_widths(use().setting(factor * near.noise_scale, None)).expected(score) > widths[1].expected(
-            score
-        )
 
 
 @pytest.mark.parametrize("schedule", [False, True])

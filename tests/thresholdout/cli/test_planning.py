@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
+import json
+
+from graphs import Groups
 from tests.thresholdout.cli.running import run
+from thresholdout import plan
 
 
-def test_plan_in_each_direction() -> None:
-    by_records = run("plan", "--records", "10000", "--queries", "1000", "--budget", "10").output
-    assert by_records.startswith("10,000 records, 1,000 questions: Guard the holdout")
-    assert "splitting" in by_records
-    grouped = run("plan", "--records", "10000", "--group-size", "5", "--budget", "1").output
-    assert grouped != by_records
-    assert "thresholdout: threshold 0." in by_records
-    many = run("plan", "--records", "10000", "--queries", "1000", "--budget", "200").output
-    assert "gaussian: standard deviation of the last answer 0." in many
-    few = ("plan", "--records", "1000", "--queries", "2", "--budget", "2")
-    assert "splitting: 500 records for each question" in run(*few, "--identically-distributed").output
-    assert "Answer every question from the holdout" in (plain := run(*few).output)
-    assert "The truth of a question is the average over all records of the holdout" in plain
-    run("plan", "--records", "10000", "--window", "3")
-    run("plan", "--tolerance", "0.1", "--budget", "1")
-    run("plan", "--records", "100000", "--tolerance", "0.1")
-    run("plan", "--records", "100", "--tolerance", "0.0001", code=1)
+def test_plan_says_what_the_library_says() -> None:
+    planned = plan(2000, queries=100, expected=0.95, train_records=500)
+    said = run("plan", "--records", "2000", "--queries", "100", "--expected", "0.95", "--train-records", "500").output
+    assert said.startswith(planned.recommendation + "\n" + planned.warnings[0] + "\nAsk: guard.score(model)")
+    assert "one final look; needs" in said
+    assert f"* ± {planned.half_width:<8.2g} a guard; needs nothing" in said
+    words = ("plan", "--records", "1000", "--group-size", "5", "--fixed", "--queries", "20", "--confidence", "0.9")
+    shown = json.loads(run(*words, "--json").output)
+    same = plan(Groups([k // 5 for k in range(1000)]), queries=20, fixed=True, confidence=0.9)
+    assert shown == json.loads(json.dumps(same.to_json()))
+    assert shown["recommended"] == "a fixed list"
+
+
+def test_plan_solves_for_what_is_left_out() -> None:
+    records = run("plan", "--width", "0.03", "--queries", "100").output
+    assert records.startswith(f"{plan(width=0.03, queries=100).records:,} records: ask a guard")
+    assert "(± 0.03: 3," in records
+    questions = run("plan", "--records", "2000", "--width", "0.02", "--fixed").output
+    assert f"{plan(2000, width=0.02, fixed=True).queries:,} questions at a score near 0.9" in questions
+    assert "do not put even one answer" in run("plan", "--records", "100", "--width", "0.0001", code=1).output
+
+
+def test_plan_by_mechanism_and_dependence() -> None:
+    parts = ("plan", "--records", "1000", "--queries", "2", "--mechanism", "splitting")
+    assert "fresh part of the records" in run(*parts, "--identically-distributed").output
+    assert "identically_distributed" in run(*parts, code=1).output
+    noisy = run("plan", "--records", "10000", "--queries", "50", "--mechanism", "gaussian").output
+    assert "with Gaussian noise" in noisy
+    assert "Algorithm 1; needs" in run("plan", "--records", "10000", "--window", "3", "--budget", "1").output
     run("plan", code=2)
-    run("plan", "--tolerance", "0.1", "--window", "3", code=2)
+    run("plan", "--width", "0.1", "--window", "3", code=2)
     run("plan", "--records", "100", "--group-size", "2", "--window", "3", code=2)
     assert "--group-size" in run("plan", "--records", "100", "--group-size", "0", code=2).output
     run("plan", "--records", "0", code=2)
-
-
-def test_plans_that_answer_everything_from_the_holdout() -> None:
-    some = run("plan", "--all", "--records", "10000", "--queries", "100").output
-    assert some.startswith("10,000 records, 100 questions: ")
-    solved = run("plan", "--all", "--records", "100000", "--tolerance", "0.1").output
-    assert int(solved.split(" records, ")[1].split()[0].replace(",", "")) > 73_964
-    assert ", 100 questions: " in run("plan", "--all", "--queries", "100", "--tolerance", "0.1").output
-    assert "not both" in run("plan", "--all", "--records", "100", "--budget", "3", code=2).output
+    run("plan", "--records", "100", "--mechanism", "ladder", code=2)
 
 
 def test_version_and_help() -> None:

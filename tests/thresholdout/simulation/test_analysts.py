@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Groups, Independent
-from thresholdout import BudgetExhausted, InputError, SeededNoise, plan
+from thresholdout import BudgetExhausted, InputError, SeededNoise
+from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.simulation import (
     AggregationAnalyst,
     Analyst,
@@ -172,8 +173,7 @@ def test_a_validated_search_claims_what_the_other_half_says() -> None:
 def test_validated_claims_save_the_budget() -> None:
     rng = np.random.default_rng(6)
     n, d = 1000, 400
-    chosen = plan(n=n, queries=21, budget=20).thresholdout
-    assert chosen is not None
+    chosen = ThresholdoutParameters(0.1, 0.001, budget=20, queries=21)
     guard = SimulatedGuard(chosen, Independent(n), SeededNoise(0))
     train, holdout = coins(rng, n, d), coins(rng, n, d)
     spent = []
@@ -191,8 +191,7 @@ def test_the_strategic_analyst_breaks_a_guard_that_ignores_groups_and_no_other()
     groups = np.arange(n) // size
     broken = []
     for model in (Independent(n), Groups(groups)):
-        chosen = plan(model, queries=12, budget=4, confidence=0.9).thresholdout
-        assert chosen is not None
+        chosen = ThresholdoutParameters(0.02, 0.001, budget=4, queries=12, grid=1 / 16)
         guard = SimulatedGuard(chosen, model, SeededNoise(0), 0.9)
         sessions = []
         for seed in range(10):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphs import Groups, Independent
-from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout, plan
+from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
 from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
 from thresholdout.simulation import NaiveReuse, Part, Reply, Session, SimulatedGuard, interview
 from thresholdout.simulation.session import Asking, Question
@@ -122,8 +122,7 @@ def test_a_simulated_guard_refuses_what_the_real_one_would_answer_too_widely() -
 @pytest.mark.parametrize("model", [Independent(600), Groups(np.arange(600) // 3)])
 def test_a_simulated_guard_answers_as_the_real_one(model: Any) -> None:
     rng = np.random.default_rng(0)
-    chosen = plan(model, queries=30, budget=4, confidence=0.9).thresholdout
-    assert chosen is not None
+    chosen = ThresholdoutParameters(0.1, 0.002, budget=4, queries=30)
     simulated = SimulatedGuard(chosen, model, SeededNoise(5), 0.9)
     real = Thresholdout(
         np.arange(600), dependence=model, queries=30, budget=4, confidence=0.9, mechanism=chosen, noise=SeededNoise(5)

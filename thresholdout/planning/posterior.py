@@ -1,0 +1,191 @@
+"""Algorithm 1 by the posterior route: for dependence of which no deviation of a mean can be bounded.
+
+Threshold and noise are chosen for a number of questions and of answers from the holdout.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance, posterior_widths
+from thresholdout.certificates.route import up
+from thresholdout.certificates.setting import Setting, check_confidence, check_model
+from thresholdout.errors import PlanError
+from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
+from thresholdout.mechanisms.precision import check_count, check_number
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+
+__all__ = ["algorithm_1", "is_unlimited", "quiet_rise"]
+
+_SMALLEST, _LARGEST = 1e-11, 1e3  # noise scales
+_CLOSE: Final = 0.02  # relative step of the noise scale at which the search stops; the tolerance is flat there
+_MOST_STEPS: Final = 12
+
+
+def algorithm_1(
+    model: DependenceModel,
+    *,
+    queries: int,
+    budget: int,
+    confidence: float = 0.95,
+    expected: float | None = None,
+    quiet_margin: float | None = None,
+) -> ThresholdoutParameters:
+    """Choose threshold and noise of Algorithm 1 so that its answers are worth most by the posterior route.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    queries, budget : int
+        m, how many questions will be asked, and B, how many of them may be answered from the holdout.
+    confidence : float, default=0.95
+        Probability with which all intervals hold, in (0, 1).
+    expected : float, optional
+        Near which value the answers are likely to be, in [0, 1]: their intervals are narrow there. Beliefs about means
+        near 0 or 1 move little, so less noise is best. By default the half-width of answers anywhere counts.
+    quiet_margin : float, optional
+        c, in units of the range: except with probability beta, no question whose training value is within c of the
+        holdout's spends budget. By default the radius of m fixed questions, ``sqrt(ln(2m/beta)/(2N))``; 0 where the
+        model has no such radius below 1.
+
+    Returns
+    -------
+    ThresholdoutParameters
+
+    Raises
+    ------
+    PlanError
+        When the dependence is such that nothing can be said.
+
+    Notes
+    -----
+    The threshold is c and what noise may add to a difference, see `quiet_rise`. The second term of the tolerance is
+    nearly a power of the noise scale: the exponent is read off the last two evaluations, and the optimum of the sum
+    follows. Every evaluation is a valid tolerance; the smallest counts.
+
+    Examples
+    --------
+    >>> from graphs import Independent
+    >>> found = algorithm_1(Independent(10_000), queries=20, budget=2, expected=0.9, quiet_margin=0.0)
+    >>> found.budget, round(found.noise_scale, 5), round(found.threshold, 4)
+    (2, 0.00156, 0.0174)
+    """
+    search = _Search(model, queries, budget, confidence, quiet_margin)
+    scale = search.anywhere()
+    if expected is not None:
+        scale = search.near(check_number("expected", expected, -math.ulp(0.0), 1.0, "a score in [0, 1]"), scale)
+    return search.setting(scale).parameters
+
+
+def quiet_rise(queries: int, beta: float) -> float:
+    """Return by how much the threshold has to exceed the quiet margin, for sigma = 1.
+
+    Parameters
+    ----------
+    queries : int
+        m.
+    beta : float
+        Probability with which an honest question may spend budget after all.
+
+    Notes
+    -----
+    ``2 ln(2m/(3 beta))``, at which m questions with noise Lap(2) in the test and Lap(1) in the threshold exceed it with
+    probability at most beta: PROOFS.md, "The quiet margin".
+
+    Examples
+    --------
+    >>> round(quiet_rise(1000, 0.05), 2)
+    19.0
+    """
+    return max(0.0, 2.0 * math.log(2.0 * queries / (3.0 * beta)))
+
+
+def is_unlimited(model: DependenceModel) -> bool:
+    """Whether nothing limits the deviation of a mean that is fixed in advance."""
+    from graphs import Independent
+
+    if isinstance(model, Independent):
+        return False
+    return model.effective_records() is None and model.variance_inflation() >= model.n > 1
+
+
+class _Search:
+    """The noise scale is what is looked for; everything else follows."""
+
+    def __init__(
+        self, model: DependenceModel, queries: int, budget: int, confidence: float, quiet_margin: float | None
+    ) -> None:
+        self._model = check_model(model)
+        self._queries = check_count("queries", queries)
+        self._budget = min(self._queries, check_count("budget", budget))
+        self._confidence = check_confidence(confidence)
+        self._beta = 1.0 - self._confidence
+        if quiet_margin is None:
+            self._margin = self._usual_margin()
+        else:
+            zero = -math.ulp(0.0)
+            below = math.nextafter(1.0, 0.0)
+            self._margin = check_number("quiet_margin", quiet_margin, zero, below, "a number in [0, 1)")
+        self._rise = quiet_rise(self._queries, self._beta)
+
+    def _usual_margin(self) -> float:
+        """Return the radius of m fixed questions, if it is of any use."""
+        if is_unlimited(self._model):
+            return 0.0
+        records = self._model.effective_records() or self._model.n / self._model.variance_inflation()
+        radius = math.sqrt(math.log(2.0 * self._queries / self._beta) / (2.0 * records))
+        return radius if radius < 1.0 else 0.0
+
+    def setting(self, scale: float) -> Setting:
+        """Return what a certificate of the guard with this noise scale is about; its threshold keeps the margin."""
+        threshold = up(self._margin + scale * self._rise + noise_slack(self._model.n, scale))
+        parameters = ThresholdoutParameters(threshold, scale, self._budget, self._queries)
+        return Setting(self._model, parameters, self._confidence)
+
+    def anywhere(self) -> float:
+        """Return the noise scale with the smallest half-width for answers anywhere."""
+        law = self.setting(1.0).law
+        unit = law.superquantile(self._beta, self._rise)
+        scale = _clipped(math.sqrt(9.0 * self._budget / (16.0 * self._model.n * unit)))
+        best, found = math.inf, scale
+        exponent, last = 1.0, (math.nan, math.nan)
+        for _ in range(_MOST_STEPS):
+            setting = self.setting(scale)
+            variation = mean_total_variation(self._model, setting.epsilon)
+            tolerance = posterior_tolerance(setting, variation)
+            if tolerance < best:
+                best, found = tolerance, scale
+            here = math.log(scale), math.log(variation)
+            if here[0] != last[0] and not math.isnan(last[0]):
+                exponent = min(1.5, max(0.25, (last[1] - here[1]) / (here[0] - last[0])))
+            last = here
+            step = math.log(exponent * variation / (scale * unit)) / (1.0 + exponent)
+            if abs(step) < _CLOSE:
+                break
+            scale = _clipped(scale * math.exp(step))
+        if best >= 1.0:
+            raise PlanError(
+                f"nothing can be certified about {self._queries} questions, {self._budget} of them answered from the "
+                f"holdout, on {self._model.describe()}: the best half-width is {best:.3g} of the range. Take more "
+                "records, fewer queries=, a smaller budget= or confidence="
+            )
+        return found
+
+    def near(self, expected: float, widest: float) -> float:
+        """Return the noise scale at which the interval of an answer with a likely value is narrowest."""
+        from scipy.optimize import minimize_scalar
+
+        def width(log_scale: float) -> float:
+            return posterior_widths(self.setting(_clipped(math.exp(log_scale)))).expected(expected)
+
+        limits = math.log(widest / 64.0), math.log(widest * 2.0)
+        found = minimize_scalar(width, bounds=limits, method="bounded", options={"xatol": _CLOSE})
+        return _clipped(math.exp(float(found.x)))
+
+
+def _clipped(scale: float) -> float:
+    return min(max(scale, _SMALLEST), _LARGEST)

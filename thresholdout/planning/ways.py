@@ -1,0 +1,117 @@
+"""Every way of asking that some records allow, and how wide its answers are at the likely score."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.errors import PlanError
+from thresholdout.mechanisms import SplittingParameters
+from thresholdout.planning.gaussian import gaussian_half_width
+from thresholdout.planning.posterior import algorithm_1, is_unlimited
+from thresholdout.planning.result import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
+from thresholdout.planning.session import guard_width, list_width
+
+if TYPE_CHECKING:
+    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.planning.use import Use
+
+__all__ = ["all_ways", "claims_width", "named_way", "one_way"]
+
+
+def named_way(use: Use) -> WayName:
+    """Return the way that the arguments ask for: the default, a list, or a mechanism by its name."""
+    if use.mechanism == "gaussian":
+        return GAUSSIAN
+    if use.mechanism == "splitting":
+        return PARTS
+    if use.mechanism != "guess-and-check" and use.records is not None and is_unlimited(use.records):
+        return ALGORITHM_1
+    if use.fixed:
+        return FINAL if use.queries == 1 else LIST
+    return GUARD
+
+
+def claims_width(use: Use, name: WayName, *, quick: bool = False) -> float:
+    """Return the half-width of a guard's claims, of a list or of one look.
+
+    Parameters
+    ----------
+    use : Use
+        With records.
+    name : str
+        Which of them.
+    quick : bool
+        Leave out the noise in the edges of claims, which takes most of the time and widens them by one per cent.
+    """
+    parameters = use.parameters()
+    if quick:
+        parameters = dataclasses.replace(parameters, noise=0.0)
+    if name == GUARD:
+        return guard_width(parameters, use.model.n, use.asked, use.expected)
+    return list_width(parameters, use.model.n, 1 if name == FINAL else use.asked, use.expected)
+
+
+def one_way(use: Use, name: WayName) -> Way | None:
+    """Return one way of asking; ``None`` where the records do not allow it."""
+    if name in (GUARD, LIST, FINAL):
+        return None if is_unlimited(use.model) else _by_claims(use, name)
+    if name == PARTS:
+        return _by_parts(use)
+    return _by_noise(use) if name == GAUSSIAN else _by_algorithm_1(use)
+
+
+def all_ways(use: Use) -> list[Way]:
+    """Return every way of asking that the records allow, the narrowest first."""
+    names: list[WayName] = [FINAL, GUARD, PARTS, GAUSSIAN]
+    if use.asked > 1:
+        names.append(LIST)
+    if use.budget is not None or is_unlimited(use.model):
+        names.append(ALGORITHM_1)
+    found = [way for name in names if (way := one_way(use, name)) is not None]
+    return sorted(found, key=lambda way: way.half_width)
+
+
+def _by_claims(use: Use, name: WayName) -> Way:
+    needs, call = {
+        GUARD: ("nothing; any question at any time", "guard.score(model), guard.ask(...)"),
+        LIST: ("all questions fixed before the first answer", "guard.score_all(models, keep=0)"),
+        FINAL: ("cross-validation chooses; one question", "guard.score_all([model], keep=0)"),
+    }[name]
+    return Way(name, claims_width(use, name), needs, call, use.parameters())
+
+
+def _by_parts(use: Use) -> Way | None:
+    needs = "one law for all records, and questions that are the same function of every record"
+    call = f"Thresholdout(..., mechanism='splitting', queries={use.asked}, identically_distributed=True)"
+    return _certified(use, PARTS, SplittingParameters(use.asked), needs, call)
+
+
+def _by_noise(use: Use) -> Way | None:
+    found = gaussian_half_width(use.model, use.asked, use.confidence, use.expected)
+    if found is None or found[1] >= 1.0:
+        return None
+    call = "Thresholdout(..., mechanism=plan(..., mechanism='gaussian').parameters)"
+    needs = f"at most {use.asked:,} questions; training values are not used"
+    return Way(GAUSSIAN, found[1], needs, call, found[0])
+
+
+def _by_algorithm_1(use: Use) -> Way | None:
+    budget = 1 if use.budget is None else use.budget
+    asked, score = use.asked, use.expected
+    try:
+        found = algorithm_1(use.model, queries=asked, budget=budget, confidence=use.confidence, expected=score)
+    except PlanError:
+        return None
+    needs = f"at most {asked:,} questions, of which at most {budget:,} may disagree with the training part"
+    call = f"Thresholdout(..., queries={asked}, budget={budget})"
+    if not is_unlimited(use.model):
+        call = f"Thresholdout(..., mechanism=plan(..., budget={budget}).way({ALGORITHM_1!r}).parameters)"
+    return _certified(use, ALGORITHM_1, found, needs, call)
+
+
+def _certified(use: Use, name: WayName, parameters: Parameters, needs: str, call: str) -> Way | None:
+    """Return a way whose half-width its certificate knows; ``None`` where it says nothing."""
+    width = certify_parameters(use.model, parameters, use.confidence).expected_half_width(use.expected)
+    return Way(name, width, needs, call, parameters) if width < 1.0 else None
