@@ -14,7 +14,9 @@ So the regression on all earlier answers is one on two common factors, and all t
 precision and the information of F: five numbers, however many questions have been asked. An answer is an observation of
 h as far as it tells: a normal law that is cut to the cell that was confirmed, by its first two moments. All variances
 are multiplied by kappa^2 >= 1, the mean squared surprise of the last few answers: training values that are no estimates
-of anything (a model's score on the records that it was fitted to) make wide claims instead of many failures.
+of anything (a model's score on the records that it was fitted to) make wide claims instead of many failures. One
+surprise counts at most `_OUTLIER` times what kappa has allowed for: a single candidate whose training value was far off
+does not widen the claims about all others, and a run of them still does.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _SHIFT: Final = 0.02
 _SHARED: Final = 0.5  # of the sampling variance
 _ROOT: Final = math.sqrt(2.0)
 _PRIOR: Final = 4.0  # answers without surprise that the first ones are averaged with
-_FADING: Final = 0.8
+_FADING: Final = 0.5
+_OUTLIER: Final = 5.0
 _LARGEST: Final = 1e4
 
 
@@ -142,7 +145,7 @@ def learn(memory: Memory, made: Forecast, low: float, high: float) -> Memory:
     """
     mean, variance = _cut_normal((low - made.mean) / made.deviation, (high - made.mean) / made.deviation)
     m = memory
-    surprise = min(_LARGEST, made.kappa**2 * (mean * mean + variance))
+    surprise = min(_LARGEST, made.kappa**2 * min(_OUTLIER, mean * mean + variance))
     faded = _FADING * m.surprise + surprise, _FADING * m.weight + 1.0
     if variance >= 0.999:  # a cell that wide tells nothing
         return Memory(m.xx, m.xy, m.yy, m.x, m.y, *faded)
