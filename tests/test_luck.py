@@ -254,13 +254,13 @@ def explored(
     return first, expected
 
 
-def holds(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], mixed: bool = True) -> Run:
+def holds(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> Run:
     """Check that a run is the same, whatever the noise, but for an unlikely event; return what its guards did.
 
-    Noise of several answers is at the same end for all, and, unless they are never compared, at alternating ones.
+    Noise of several answers is at the same end for all, and at alternating ones.
     """
     run, expected = explored(monkeypatch, work, (0.0,))
-    alternating = [(1.0, -1.0), (-1.0, 1.0)] if mixed and run.noisy > 1 else []
+    alternating = [(1.0, -1.0), (-1.0, 1.0)] if run.noisy > 1 else []
     for places in [(1.0,), (-1.0,), *alternating] if run.noisy else []:
         assert explored(monkeypatch, work, places)[1] == expected
     return run
@@ -431,13 +431,12 @@ def test_every_example_with_a_guard_is_here() -> None:
 def test_the_demonstrations_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> object:
         searches = [ordinary_search(seed) for seed in range(1, 5)]
-        errors = [np.abs(search.answers - search.fresh) for search in searches]
-        widths = [search.half_widths for search in searches]
-        assert all((error <= width).all() for error, width in zip(errors, widths, strict=True))
-        chosen = [(search.chosen_by_guard, search.spent, search.unanswered) for search in searches]
-        return round(max(map(np.max, errors)), 3), chosen, widths[0].max()
+        for search in searches:
+            sampling = 3.0 * np.sqrt(search.fresh * (1.0 - search.fresh) / 497)  # of the fresh records
+            assert (np.abs(search.answers - search.fresh) <= search.half_widths + sampling).all()
+        return [(search.answers.tolist(), search.half_widths.tolist()) for search in searches]
 
-    assert holds(monkeypatch, work, mixed=False).noisy == 4  # one for each guard
+    assert holds(monkeypatch, work).noisy == 0
 
 
 def test_the_demonstrations_aggregation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,34 +446,21 @@ def test_the_demonstrations_aggregation(monkeypatch: pytest.MonkeyPatch) -> None
         assert plain.reported - plain.fresh > 0.08
         return plain, guarded
 
-    assert holds(monkeypatch, work).noisy == 1
+    assert holds(monkeypatch, work).noisy == 0
 
 
 def test_the_demonstrations_scans(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The promise that holds is certain; that the other one is broken follows from 120 independent normal numbers."""
-    with recorded(monkeypatch) as run:
+    def work() -> object:
         independent, grouped = dependent_records()
-    assert run.chance < UNLIKELY
-    assert (grouped.broken, grouped.errors.size) == (0, 120)
-    assert len(run.gaussian) == run.noisy == independent.errors.size == 120
-    kept = 1.0
-    for error, (sigma, step) in zip(independent.errors, run.gaussian, strict=True):
-        kept *= float(norm.cdf((independent.half_width + step - error) / sigma))
-    assert kept < UNLIKELY
+        assert (grouped.broken, grouped.errors.size) == (0, 120)
+        assert independent.broken > 60
+        return independent.errors.tolist(), grouped.errors.tolist()
+
+    assert holds(monkeypatch, work).noisy == 0
 
 
-def test_demonstrations_treat_exhaustion_as_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """With a threshold that nothing meets, guards run out of budget; everything is still printed and drawn."""
-    start = SparseVector.start
-
-    def strict(self: SparseVector, noise: Any) -> Any:
-        self._threshold = -(10**6) * self._one
-        return start(self, noise)
-
-    monkeypatch.setattr(SparseVector, "start", strict)
+def test_the_demonstration_is_printed_and_drawn(tmp_path: Path) -> None:
     lines: list[str] = []
     demonstrate(picture=tmp_path / "demo.png", echo=lines.append)
-    text = "\n".join(lines)
-    assert "candidates without an answer: the guard had been used up  72 of 80" in text
-    assert "nothing: the guard was used up" in text
-    assert (tmp_path / "demo.png").exists()
+    assert sum(line.startswith("(") for line in lines) == 3
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")

@@ -27,7 +27,7 @@ RAISED: Final = 2.0**-20
 
 _AGAIN: Final = 0.15  # share of the risk for directions after the first
 _MOST_LETTERS: Final = 48
-_STEP: Final = 1.5  # deviations by which the first claim after a direction reaches beyond it
+_STEP: Final = 3.0  # deviations by which the first claim after a direction reaches beyond it
 _WIDE: Final = 3.0  # deviations to both sides of the middle, from where on a cell is cut into thirds
 
 
