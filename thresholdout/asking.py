@@ -174,6 +174,49 @@ class AsksAboutEstimators:
         best = get_score(metric).greater_is_better
         return [self._steps.answer_best("estimator", asked, share, best, self._worth)]
 
+    def final_check(
+        self,
+        estimator: Any,
+        metric: str | Metric | Statistic = "accuracy",
+        *,
+        cv: object | None = None,
+        key: str | None = None,
+    ) -> Answer:
+        """Ask the last question: how good the model is that was chosen. The guard answers no more afterwards.
+
+        It takes all of the risk that is left, so its interval is as narrow as one look at the holdout allows; if every
+        claim before was confirmed, and the guard was made with ``final_check=True``, about as narrow as that of a first
+        look. It is answered also where declared numbers of questions, or of answers from the holdout, are used up.
+
+        Parameters
+        ----------
+        estimator, metric, cv, key
+            As in `score`.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        BudgetExhausted
+            When there was a final check, or nothing is left of the risk; nothing is computed then.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from thresholdout import Thresholdout
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]), final_check=True)
+        >>> models = [DecisionTreeClassifier(max_depth=d, random_state=0).fit(X[300:], y[300:]) for d in (1, 2, 3)]
+        >>> best = max(models, key=lambda model: guard.score(model, cv=5).value)
+        >>> guard.final_check(best, cv=5).half_width < 0.1
+        True
+        """
+        question, read = self._scoring(estimator, metric, cv, None, key)
+        return self._steps.look("estimator", question, read, self._worth, final=True)
+
     def _reading(
         self, argument: str, question: Question, on_holdout: Callable[[], object], missing: float | None = None
     ) -> Callable[[], Any]:

@@ -121,6 +121,15 @@ class RemoteGuard(Elsewhere, Thresholdout):
         options["keys"] = options.get("keys") or [fresh_key() for _ in models]
         return cast("list[Answer]", self._handle.call("score_all", models, metric, **options))
 
+    def final_check(self, estimator: Any, metric: str | Metric | Statistic = "accuracy", **options: Any) -> Answer:
+        """Ask the last question; see `Thresholdout.final_check`."""
+        options["key"] = options.get("key") or fresh_key()
+        return cast("Answer", self._handle.call("final_check", estimator, metric, **options))
+
+    def final_half_width(self, expected: float) -> float:
+        """Return how wide a final check would be now; see `Thresholdout.final_half_width`."""
+        return cast(float, self._handle.call("final_half_width", expected))
+
     def compare(self, b: Any, a: Any, metric: str | Metric = "accuracy", **options: Any) -> Comparison:
         """Ask whether one estimator is better than another; see `Thresholdout.compare`."""
         options["key"] = options.get("key") or fresh_key()

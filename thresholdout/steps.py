@@ -175,7 +175,15 @@ class Steps:
         check_repeat(stored, question.shown)
         return self._told(question, stored, repeated=True)
 
-    def look(self, argument: str, question: Question, compute: Callable[[], Any], worth: Callable[[], Worth]) -> Answer:
+    def look(
+        self,
+        argument: str,
+        question: Question,
+        compute: Callable[[], Any],
+        worth: Callable[[], Worth],
+        *,
+        final: bool = False,
+    ) -> Answer:
         """Compute something on the holdout, and answer.
 
         Parameters
@@ -189,6 +197,8 @@ class Steps:
             could show records; only whether it was an interrupt.
         worth : callable
             Tells what answers are worth.
+        final : bool
+            Whether it is the last question, which takes all of the risk that is left.
 
         Raises
         ------
@@ -203,11 +213,11 @@ class Steps:
         stored = self.find(question)
         if stored is not None:
             return stored
-        self._check(self.state(), question)
+        self._check(self.state(), question, final)
         found, entry = self._computed(argument, question, compute, worth)
         if entry is not None:  # somebody else has asked it meanwhile
             return self._told(question, entry, repeated=True)
-        return self._answered(question, found, worth())  # whatever has become of its width meanwhile
+        return self._answered(question, found, worth(), final=final)  # whatever has become of its width meanwhile
 
     def _computed(
         self, argument: str, question: Question, compute: Callable[[], Any], worth: Callable[[], Worth]
@@ -322,20 +332,31 @@ class Steps:
         return self._answered(question, holdout, worth, lambda state: self._check(state, question))
 
     def _answered(
-        self, question: Question, holdout: Any, worth: Worth, check: Callable[[Any], None] = lambda state: None
+        self,
+        question: Question,
+        holdout: Any,
+        worth: Worth,
+        check: Callable[[Any], None] = lambda state: None,
+        *,
+        final: bool = False,
     ) -> Answer:
         """Take a step, charge and store it, and return the answer."""
 
         def step(state: Any) -> tuple[Any, Outcome]:
             check(state)
+            if final:
+                return self._claims("a final check").final(state, question.train, holdout, self._noise)
             return self._mechanism.step(state, question.train, holdout, self._noise)
 
         entry, repeated = self._store(question, step, worth)
         return self._told(question, entry, repeated)
 
-    def _check(self, state: Any, question: Question) -> None:
+    def _check(self, state: Any, question: Question, final: bool = False) -> None:
         """Refuse a question that is not answered, whatever its value on the holdout."""
-        refusal = self._mechanism.refuses(state, question.train, question.known)
+        if final:
+            refusal = self._claims("a final check").refuses_final(state)
+        else:
+            refusal = self._mechanism.refuses(state, question.train, question.known)
         if refusal is not None:
             raise refusal
 
@@ -405,9 +426,17 @@ class Steps:
         entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
         return self._told(whole, entry, repeated)
 
+    def final_half_width(self, expected: float) -> float:
+        """Return the half-width of a final check now; see `Claims.final_half_width`."""
+        mechanism = self._claims("a final check")
+        return mechanism.final_half_width(mechanism.log_risk(self.state()), expected)
+
     def _lists(self) -> Claims:
+        return self._claims("a list of questions")
+
+    def _claims(self, what: str) -> Claims:
         if not isinstance(self._mechanism, Claims):
-            seen = f"a list of questions, asked of {self._mechanism.name}"
+            seen = f"{what}, asked of {self._mechanism.name}"
             raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'; or ask one after another")
         return self._mechanism
 

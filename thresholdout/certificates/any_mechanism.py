@@ -13,6 +13,7 @@ from thresholdout.certificates.splitting import equal_sizes, splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     ClaimsParameters,
+    FinalCheck,
     FoldClaimsParameters,
     GaussianParameters,
     GuessAndCheck,
@@ -137,7 +138,8 @@ def _with_intervals(
         route = Route.missing(name, why, sound=True, assumes=assumes, source=source)
     compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
     chosen = route if route.eligible else None
-    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters))
+    final = FinalCheck(parameters, model.n) if parameters.final_check and chosen is not None else None
+    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters), final)
 
 
 def _splitting(model: DependenceModel, parameters: SplittingParameters, confidence: float) -> Certificate:

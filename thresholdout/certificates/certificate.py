@@ -18,7 +18,7 @@ from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, 
 from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.certificates.walk import walk
 from thresholdout.errors import InputError
-from thresholdout.mechanisms import NoiseRatios, ThresholdoutParameters
+from thresholdout.mechanisms import FinalCheck, NoiseRatios, ThresholdoutParameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,9 @@ class Certificate:
         The records and how they depend on each other, as declared, in words.
     truth : Truth
         Which truth the answers are about.
+    final : FinalCheck or None
+        What the final check of a guard with ``final_check=True`` will be worth, if every claim before it is confirmed:
+        ``certificate.final.half_width(expected)``.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Certificate:
     chosen: Route | None
     records: str
     truth: Truth
+    final: FinalCheck | None = None
 
     @property
     def about(self) -> str:
@@ -124,6 +128,12 @@ class Certificate:
             )
             trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
             promise = f"all answers at once are within their half-width of the truth, {size}{trivial}"
+        if self.final is not None:
+            width = self.final.half_width(0.9)
+            promise += (
+                f"; if every claim is confirmed, {self.final.share:.2g} of the risk is left for a final check, which "
+                f"then has a half-width of {width:.2g} at a score of 0.9 (after other answers, guard.final_half_width)"
+            )
         return (
             f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "
             f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}. What "

@@ -18,6 +18,7 @@ from thresholdout.mechanisms.claims import (
     Claims,
     ClaimsParameters,
     ClaimsState,
+    FinalCheck,
     FoldClaims,
     FoldClaimsParameters,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "Claims",
     "ClaimsParameters",
     "ClaimsState",
+    "FinalCheck",
     "FoldClaims",
     "FoldClaimsParameters",
     "GaussianGuard",

@@ -64,7 +64,7 @@ _STATES: dict[type[Parameters], Any] = {
 }
 
 
-_LATER = frozenset({"expected", "shares"})
+_LATER = frozenset({"expected", "final_check", "shares"})
 """What guards were made without; left out where it is not given, so that they are opened as they were declared."""
 
 
@@ -132,7 +132,7 @@ def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
     """
     name = next(name for name, kind in _KINDS.items() if isinstance(parameters, kind))
     plain = {item.name: _plain(getattr(parameters, item.name)) for item in fields(parameters)}
-    return {"mechanism": name} | {key: value for key, value in plain.items() if key not in _LATER or value is not None}
+    return {"mechanism": name} | {key: value for key, value in plain.items() if key not in _LATER or value}
 
 
 def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:

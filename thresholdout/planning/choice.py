@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from graphs.out_of_fold import OutOfFold
 
-__all__ = ["INSTEAD", "MechanismName", "check_choice", "choose_parameters", "record_groups"]
+__all__ = ["INSTEAD", "MechanismName", "check_choice", "check_final", "choose_parameters", "record_groups"]
 
 INSTEAD = (
     "mechanism='thresholdout', or GuessAndCheckParameters(tolerance, guess='train'), which answer from all records"
@@ -72,6 +72,19 @@ def check_choice(mechanism: object) -> str | dict[str, Any] | None:
     return parameters_to_json(mechanism)
 
 
+def check_final(final_check: object) -> bool:
+    """Return whether a guard keeps risk for a final check.
+
+    Raises
+    ------
+    InputTypeError
+        When it is neither true nor false.
+    """
+    if not isinstance(final_check, bool):
+        raise InputTypeError("final_check", repr(final_check), "True or False")
+    return final_check
+
+
 def choose_parameters(
     model: DependenceModel, declared: Mapping[str, Any], train_records: int | None = None
 ) -> Parameters:
@@ -103,6 +116,10 @@ def choose_parameters(
     if declared["at_most"] is not None and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
         expected = "nothing beside other mechanisms than 'thresholdout' and 'guess-and-check'"
         raise InputError("at_most", declared["at_most"], expected)
+    final = declared.get("final_check", False)
+    if final and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
+        expected = "False beside it, or mechanism='thresholdout'; ClaimsParameters(final_check=True) by hand"
+        raise InputError("final_check", "True for another mechanism", expected)
     if isinstance(chosen, dict):
         return _suited(parameters_from_json(chosen), model, declared)
     if chosen == "ladder":
@@ -118,6 +135,9 @@ def choose_parameters(
     if isinstance(model, OutOfFold):
         return _about_folds(model, declared)
     if is_unlimited(model):
+        if final:
+            seen = f"True for {model.describe()}, of which no deviation of a mean can be bounded"
+            raise InputError("final_check", seen, "False; the width is the same for all answers")
         return _by_posterior(model, declared)
     plain = ClaimsParameters(
         queries=queries,
@@ -125,6 +145,7 @@ def choose_parameters(
         at_most=declared["at_most"],
         noise=0.0 if chosen == "guess-and-check" else QUIET,
         train_records=train_records,
+        final_check=final,
     )
     return claims(plain, model, declared["confidence"])
 

@@ -1,9 +1,10 @@
 """Thresholdout with one number, the risk that is left: `Claims`."""
 
+from thresholdout.mechanisms.claims.final import FinalCheck
 from thresholdout.mechanisms.claims.folds import FoldClaims, FoldClaimsParameters
 from thresholdout.mechanisms.claims.mechanism import Claims
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import Reading
 from thresholdout.mechanisms.claims.state import ClaimsState
 
-__all__ = ["Claims", "ClaimsParameters", "ClaimsState", "FoldClaims", "FoldClaimsParameters", "Reading"]
+__all__ = ["Claims", "ClaimsParameters", "ClaimsState", "FinalCheck", "FoldClaims", "FoldClaimsParameters", "Reading"]

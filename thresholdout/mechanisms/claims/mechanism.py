@@ -25,6 +25,7 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.final import check_expected, final_interval, reserving_window
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import (
     UNITS,
@@ -324,6 +325,53 @@ class Claims(Mechanism[ClaimsState, Reading]):
         low, high = _rounded(*interval, self._n)
         return Told(min(max(value, low), high), (low, high), nats), lo, hi, steps
 
+    def final(
+        self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
+    ) -> tuple[ClaimsState, Outcome]:
+        """Answer the last question with all of the risk that is left; see `thresholdout.mechanisms.claims.final`.
+
+        It is answered also where the declared numbers of questions, or of answers from the holdout, are used up.
+        """
+        refusal = self.refuses_final(state)
+        if refusal is not None:
+            raise refusal
+        state = _disclosed(state, holdout.known)
+        made, variance = self._forecast(state, train, holdout.known)
+        claim = self._claim(made, variance, holdout, noise)
+        low, high = _rounded(*final_interval(claim, state.log_risk, made.mean), self._n)
+        value = (
+            holdout.records.exact_mean().mean() if isinstance(claim, TwoEnds) else claim.stated(0.0)[0] / claim.steps
+        )
+        asked, hits, letters = state.asked + 1, state.hits + 1, state.letters + 1
+        after = replace(state, log_risk=NOTHING, asked=asked, hits=hits, letters=letters)
+        value = min(max(value, low), high)
+        return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), risk=NOTHING)
+
+    def refuses_final(self, state: ClaimsState) -> BudgetExhausted | None:
+        """Return why there is no final check any more, or ``None``."""
+        asked = state.questions
+        return BudgetExhausted("risk", asked, asked) if state.log_risk <= NOTHING else None
+
+    def final_half_width(self, log_risk: float, expected: float) -> float:
+        """Return the half-width of a final check about right and wrong, at a likely score.
+
+        Parameters
+        ----------
+        log_risk : float
+            Natural logarithm of the risk that is left.
+        expected : float
+            The score of training part and holdout, in (0, 1).
+        """
+        score, known = check_expected(expected), Known(binary=True)
+        if log_risk <= NOTHING:
+            return 1.0
+        variance = variance_of(score, known, self._effective)
+        made = forecast(Memory(), score, variance, self._effective, self._training)
+        steps = self._test(made, variance, known).steps
+        claim = self._test(made, variance, known, value=round(score * steps))
+        low, high = final_interval(claim, log_risk, score)
+        return max(score - low, high - score)
+
     def look(self, state: ClaimsState, nats: Callable[[float], float]) -> tuple[ClaimsState, Outcome]:
         """Pay for another private look at the holdout: a node of its own (PROOFS.md, B8).
 
@@ -392,7 +440,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
     def remaining(self, state: ClaimsState) -> int | None:
         """Return how many more answers from the holdout there are; ``None`` without a budget."""
-        return None if self.parameters.budget is None else self.parameters.budget - state.hits
+        return None if self.parameters.budget is None else max(0, self.parameters.budget - state.hits)
 
     def log_risk(self, state: ClaimsState) -> float:
         """Return the natural logarithm of the risk that is left."""
@@ -471,8 +519,9 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
     def _window(self, state: ClaimsState, made: Forecast, claim: Claim) -> Window:
         steps = claim.steps
+        place = reserving_window if self.parameters.final_check else first_window
         deviation = made.deviation * steps * claim.reach
-        return first_window(made.mean * steps, deviation, steps, state.questions, self.parameters.queries)
+        return place(made.mean * steps, deviation, steps, state.questions, self.parameters.queries)
 
     def _exponent(self, variance: float, known: Known) -> int:
         """Return the exponent of the edges' noise for values of this variance."""

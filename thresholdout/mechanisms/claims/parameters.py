@@ -36,6 +36,8 @@ class ClaimsParameters:
     train_records : float or None
         Effective number of training records, which says how far holdout and training values are apart; ``None`` for
         as many as there are in the holdout.
+    final_check : bool
+        Whether claims are placed so that most of the risk is left for a final check.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class ClaimsParameters:
     effective: float | None = None
     inflation: float = 1.0
     train_records: float | None = None
+    final_check: bool = False
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:

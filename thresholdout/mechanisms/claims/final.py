@@ -1,0 +1,151 @@
+"""The final check: the last question of a guard, which takes all of the risk that is left.
+
+Its interval is stated directly, for a truth p and the holdout's value k, and no letter leaves anything. So all that it
+needs is a family of limits that miss every p with at most the probability w in all. Two-sided limits at w/2 do; but
+what is known beforehand about k, the forecast g, says on which side of p to look: truths above g are refuted by small
+values of k, and truths below g by large ones. With a = `_INNER` of w for that side, and the rest of w for the other,
+
+    upper limit:  upper(k, a w), if that is at least g, and else the smaller of g and upper(k, (1 - a) w),
+
+and the lower limit is its mirror. Where k is near g, as a rule, both sides have nearly w and not w/2.
+
+With ``final=True`` claims before it are placed so that much is left: their shares sum to at most `TOTAL`, and their
+edges are so far out that few of them fail. PROOFS.md, B10.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Final
+
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.claims.interval import MeanTest, TwoEnds
+from thresholdout.mechanisms.claims.parameters import ClaimsParameters
+from thresholdout.mechanisms.claims.score import RAISED, Window, lowered
+
+__all__ = ["FinalCheck", "check_expected", "final_interval", "reserving_window", "share_of"]
+
+TOTAL: Final = 0.3
+"""Sum of the shares of all claims before a final check."""
+
+_FAILING: Final = 0.1  # foreseen probability of a letter, in shares
+_SLOW: Final = 20  # questions after which half of the shares are used, where their number is not declared
+_INNER: Final = 0.9
+_MANY: Final = 1000
+
+
+def final_interval(claim: MeanTest | TwoEnds, log_risk: float, guess: float) -> tuple[float, float]:
+    """Return the interval of a final check.
+
+    Parameters
+    ----------
+    claim : MeanTest or TwoEnds
+        With the holdout's values; it states limits that hold with a level on each side.
+    log_risk : float
+        Natural logarithm of R.
+    guess : float
+        g, fixed before the holdout is looked at.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.claims.interval import ones
+    >>> [round(limit, 4) for limit in final_interval(MeanTest(1000, 950, ones(1000)), math.log(0.05), 0.948)]
+    [0.9367, 0.9611]
+    """
+    level = log_risk + math.log1p(-2.0 * RAISED)
+
+    def stated(log_level: float) -> tuple[float, float]:
+        if not isinstance(claim, TwoEnds):
+            return claim.stated(log_level)[2]
+        lo, hi = claim.ends(log_level, min(max(guess, 0.0), 1.0))
+        return lo / claim.steps, min(1.0, hi / claim.steps)
+
+    low, high = stated(lowered(level + math.log(_INNER)))
+    far_low, far_high = stated(lowered(level + math.log1p(-_INNER)))
+    if low > guess:
+        low = max(guess, far_low)
+    if high < guess:
+        high = min(guess, far_high)
+    return low, high
+
+
+def reserving_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
+    """Return the first claim about a question that keeps most of the risk for a final check.
+
+    Parameters
+    ----------
+    mean, deviation, steps, asked, queries
+        As for `thresholdout.mechanisms.claims.score.first_window`.
+
+    Examples
+    --------
+    >>> reserving_window(900.0, 10.0, 1000, 0, 100)
+    Window(lo=864, hi=936, share=0.003, deviation=10.0)
+    """
+    share = share_of(asked, queries)
+    reach = -NormalDist().inv_cdf(0.5 * _FAILING * share) * deviation
+    middle = min(max(round(mean), 0), steps)
+    lo, hi = min(math.ceil(mean - reach), middle), max(math.floor(mean + reach), middle)
+    return Window(max(lo, 0), min(hi, steps), share, deviation)
+
+
+def share_of(asked: int, queries: int | None) -> float:
+    """Return the share of a claim after so many questions: they sum to `TOTAL`.
+
+    Examples
+    --------
+    >>> round(sum(share_of(asked, None) for asked in range(20)), 6), sum(share_of(a, None) for a in range(9999)) < 0.3
+    (0.15, True)
+    """
+    return TOTAL / queries if queries is not None else TOTAL * _SLOW / ((asked + _SLOW) * (asked + _SLOW + 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class FinalCheck:
+    """What a final check will be worth if every claim before it is confirmed.
+
+    Parameters
+    ----------
+    parameters : ClaimsParameters
+        Of the guard.
+    n : int
+        Records in the holdout.
+
+    Examples
+    --------
+    >>> check = FinalCheck(ClaimsParameters(queries=20, final_check=True), 1000)
+    >>> round(check.share, 3), round(check.half_width(0.95), 4)
+    (0.739, 0.0144)
+    """
+
+    parameters: ClaimsParameters
+    n: int
+
+    @property
+    def share(self) -> float:
+        """Share of the risk that is left for it then; after 1,000 questions where their number is not declared."""
+        queries = self.parameters.queries
+        shares = (share_of(asked, queries) for asked in range(queries or _MANY))
+        return math.exp(lowered(math.fsum(math.log1p(-share - 2.0 * RAISED) for share in shares)))
+
+    def half_width(self, expected: float) -> float:
+        """Return its half-width for a share of right predictions near a likely score, in (0, 1)."""
+        from thresholdout.mechanisms.claims.mechanism import Claims
+
+        risk = math.log1p(-self.parameters.confidence) + math.log(self.share)
+        return Claims(self.parameters, self.n).final_half_width(risk, expected)
+
+
+def check_expected(expected: object) -> float:
+    """Return a likely score.
+
+    Raises
+    ------
+    InputError
+        When it is none.
+    """
+    if isinstance(expected, bool) or not isinstance(expected, (int, float)) or not 0.0 < expected < 1.0:
+        raise InputError("expected", repr(expected), "a score in (0, 1)")
+    return float(expected)
