@@ -138,7 +138,9 @@ def _with_intervals(
         route = Route.missing(name, why, sound=True, assumes=assumes, source=source)
     compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
     chosen = route if route.eligible else None
-    final = FinalCheck(parameters, model.n) if parameters.final_check and chosen is not None else None
+    final = None
+    if isinstance(parameters, ClaimsParameters) and parameters.final_check and chosen is not None:
+        final = FinalCheck(parameters, model.n)
     return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters), final)
 
 
