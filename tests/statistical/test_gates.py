@@ -3,17 +3,22 @@
 At confidence 1 - beta more than ``binom.isf(1e-9, climbs, beta)`` broken climbs reject a gate; a valid one is rejected
 with probability at most 1e-9. A twin that does not pay for rejections must be rejected. The first analyst proposes
 candidates that do nothing; the second one proposes harmless changes, and then the majority of those that looked worst
-for the incumbent, a candidate that is fitted to the holdout as far as rejections tell.
+for the incumbent, a candidate that is fitted to the holdout as far as rejections tell. The last tests put the first
+analyst before a whole guard.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import binom
 
+from thresholdout import SeededNoise, Thresholdout
+from thresholdout.mechanisms.claims import climbs as climbs_of_guards
 from thresholdout.mechanisms.claims.gate import (
     BetGate,
     Decision,
@@ -112,3 +117,56 @@ def test_harvested_letters_do_not_help(gate: Gate) -> None:
     rng, climbs = np.random.default_rng(13), 400
     found = sum(harvested(gate, rng) for _ in range(climbs))
     assert found <= binom.isf(RATE, climbs, BETA)
+
+
+class Told:
+    """A model whose predictions are a column of the records."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        return X[:, self.column].astype(int)
+
+
+def broken_guard(rng: np.random.Generator, certify: Literal["each", "milestones"], one_law: bool) -> bool:
+    """Propose twelve candidates that look better and better on the training part, and are worth nothing."""
+    base = rng.random(N) < 0.8
+    draws = rng.random((12, N))
+    holdout = [base, *(np.where(base, u >= 0.03125, u < 0.125) for u in draws)]  # 0.025 won and 0.025 lost
+    u = rng.random(2 * N)
+    X = np.column_stack([np.concatenate([row, u < 0.2 + 0.06 * k]) for k, row in enumerate(holdout)]).astype(float)
+    y = np.ones(3 * N, dtype=int)
+    guard = Thresholdout(
+        (X[:N], y[:N]),
+        train=(X[N:], y[N:]),
+        confidence=1.0 - BETA,
+        identically_distributed=one_law,
+        noise=SeededNoise(int(rng.integers(2**31))),
+        allow_equal_rows=True,
+    )
+    gate = guard.gate(Told(0), certify=certify)
+    if any(gate.propose(Told(k)).certified for k in range(1, 13)):
+        return True
+    last = gate.last_look() if certify == "milestones" else None
+    return last is not None and last.certified
+
+
+@pytest.mark.parametrize(("certify", "one_law"), [("each", True), ("each", False), ("milestones", True)])
+def test_a_guard_certifies_as_little_as_promised(certify: Literal["each", "milestones"], one_law: bool) -> None:
+    rng, climbs = np.random.default_rng(14), 200
+    found = sum(broken_guard(rng, certify, one_law) for _ in range(climbs))
+    assert found <= binom.isf(RATE, climbs, BETA)
+
+
+def test_a_guard_whose_rejections_are_free_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def free(state: GateState, proposal: Proposal, test: GateTest, share: float | None) -> Decision:
+        made = propose(state, proposal, test, share)
+        return replace(made, state=replace(made.state, log_risk=state.log_risk)) if made.letter == "reject" else made
+
+    monkeypatch.setattr(climbs_of_guards, "propose", free)
+    rng, climbs = np.random.default_rng(15), 200
+    found = sum(broken_guard(rng, "each", True) for _ in range(climbs))
+    assert found > binom.isf(RATE, climbs, BETA)

@@ -347,6 +347,26 @@ def test_a_candidate_that_is_not_looked_at_cannot_fail() -> None:
     assert sources(guard) == ["skip"]
 
 
+def test_a_candidate_that_was_computed_is_tested_whoever_asked_meanwhile() -> None:
+    """Turned down for nothing because the risk has fallen meanwhile, it would tell that it does not fail."""
+    right = columns([0.03, 0.03])
+    guard = guarded(right)
+
+    class Meanwhile(Told):
+        def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+            if len(X) == N:
+                for _ in range(3):
+                    with pytest.raises(InputError):
+                        guard.score(Fails(1))
+            return super().predict(X)
+
+    made = guard.gate(Told(0)).propose(Meanwhile(1))
+    assert sources(guard) == ["failed"] * 3 + ["reject"]
+    assert (made.letter, made.test) == ("reject", "sign test")
+    assert 0.0 < made.risk_left < 0.05 * RAISED**3
+    assert guard.gate(Told(0)).propose(Told(1)).test is None  # planned now, it is not looked at
+
+
 def test_limits_count_looks_and_not_what_is_free() -> None:
     right = columns([0.06, -0.06, 0.12, 0.06], changed=0.12)
     guard = guarded(right, queries=3, budget=3)
