@@ -74,11 +74,10 @@ def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
     ax = axes(ax)
     history = drawable(history)
     query = history["query"].astype(float)
-    value, half = history["value"], history["half_width"]
     ax.vlines(
         query,
-        (value - half).clip(lower=history["lower"]),
-        (value + half).clip(upper=history["upper"]),
+        history["low"],
+        history["high"],
         color=BLUE,
         alpha=0.25,
         linewidth=1.5,
