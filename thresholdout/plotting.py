@@ -87,7 +87,9 @@ def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
     for source, colour, marker in (("train", BLUE, "o"), ("holdout", ORANGE, "D")):
         rows = history["source"] == source
         if rows.any():
-            ax.plot(query[rows], value[rows], marker, color=colour, markersize=4, label=f"answer, from {source}")
+            ax.plot(
+                query[rows], history["value"][rows], marker, color=colour, markersize=4, label=f"answer, from {source}"
+            )
     ax.set_xlabel("question")
     ax.set_ylabel("answer")
     ax.spines[["top", "right"]].set_visible(False)

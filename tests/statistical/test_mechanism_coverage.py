@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from thresholdout.mechanisms import (
     GuessAndCheck,
     GuessAndCheckParameters,
     GuessAndCheckState,
+    Known,
     Ladder,
     LadderParameters,
     LadderState,
@@ -100,13 +102,14 @@ class Climber:
         self.total = np.zeros(records)
 
     def broken(self, mechanism: AnyMechanism, half_width: HalfWidth, questions: int, seed: int) -> bool:
-        """Run one interaction; whether the best score was ever off by more than its half-width."""
+        """Run one interaction; whether the best truth, a half, was ever outside of the interval."""
         noise, n, best = SeededNoise(seed), self.total.size, -1.0
         state = mechanism.start(noise)
         for _ in range(questions):
             fresh = self.total + self.rng.normal(size=n)
-            state, outcome = mechanism.step(state, 0.5, mechanism.read(fresh > 0, n, (0.0, 1.0), "v"), noise)
-            if abs(outcome.value - 0.5) > half_width(outcome):
+            reading = mechanism.read(fresh > 0, n, (0.0, 1.0), "v", Known(binary=True))
+            state, outcome = mechanism.step(state, 0.5, reading, noise)
+            if outcome.interval is None or not outcome.interval[0] <= 0.5 <= outcome.interval[1]:
                 return True
             if outcome.value > best:
                 best, self.total = outcome.value, fresh
@@ -157,16 +160,18 @@ class TestGuessAndCheck:
 
 
 class TestLadder:
-    def test_half_widths_hold(self) -> None:
-        mechanism = Ladder(LadderParameters(1 - BETA), N)
+    @pytest.mark.parametrize("random_truths", [False, True])
+    def test_intervals_hold(self, random_truths: bool) -> None:
+        mechanism = Ladder(LadderParameters(1 - BETA, random_truths=random_truths), N)
         assert breaks(mechanism, stated, 100, attack=Climber) <= LIMIT
 
     def test_a_heuristic_step_is_rejected(self) -> None:
-        """Half a standard deviation of one score as step, twice that as claim: as if nothing had been adapted."""
+        """About half a standard deviation as step, and as claim, whatever was shown before."""
 
         class Heuristic(Ladder):
-            def _radius(self, state: LadderState) -> float:
-                return 0.5 * math.sqrt(0.25 / N)
+            def step(self, state: LadderState, *rest: Any) -> tuple[LadderState, Outcome]:
+                after, outcome = super().step(state, *rest)
+                return replace(after, log_risk=math.log(0.5)), outcome
 
         mechanism = Heuristic(LadderParameters(1 - BETA), N)
         assert breaks(mechanism, stated, 100, attack=Climber) > LIMIT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
 from thresholdout.certificates.gaussian_route import certify_gaussian
-from thresholdout.certificates.route import ConstantWidth, Route, up
+from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth, up
 from thresholdout.certificates.setting import check_confidence
 from thresholdout.certificates.splitting import equal_sizes, splitting_routes
 from thresholdout.certificates.truth import truth_of
@@ -159,11 +159,14 @@ def _stated(
 ) -> Certificate:
     """Certify a mechanism that states the half-width of each answer, by its own confidence and inflation."""
     if isinstance(parameters, LadderParameters):
-        name, source, tolerance = Ladder.name, "PROOFS.md, 'Ladder'", Ladder(parameters, model.n).tolerance()
+        ladder = Ladder(parameters, model.n)
+        name, source, tolerance = Ladder.name, "PROOFS.md, 'Ladder'", ladder.tolerance()
+        widths: ConstantWidth = StatedWidth(tolerance, ladder.expected)
     else:
         name, source, tolerance = GuessAndCheck.name, "PROOFS.md, 'Guess and check'", parameters.tolerance
+        widths = ConstantWidth(tolerance)
     why = _unsuited(model, parameters)
-    route = Route(name, tolerance, True, _STATED, source, widths=ConstantWidth(tolerance))
+    route = Route(name, tolerance, True, _STATED, source, widths=widths)
     if why:
         route = Route.missing(name, why, sound=True, assumes=_STATED, source=source)
     compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
@@ -179,6 +182,23 @@ def _unsuited(model: DependenceModel, parameters: GuessAndCheckParameters | Ladd
         if isinstance(model, Independent) or (isinstance(model, Groups) and equal_sizes(model)):
             return ""
         return "parts of the records are samples of them only if these, or groups of one size, are independent"
+    if isinstance(parameters, LadderParameters) and (why := _other_ladder(model, parameters)):
+        return why
     if parameters.inflation < (needed := model.variance_inflation()):
         return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
+    return ""
+
+
+def _other_ladder(model: DependenceModel, parameters: LadderParameters) -> str:
+    """Return why a ladder was made for another model; empty where it was not, or only its inflation may be."""
+    from graphs.out_of_fold import OutOfFold
+
+    if isinstance(model, OutOfFold) and not parameters.random_truths:
+        return "truths of out-of-fold averages are functions of the records, and every claim about them has to be paid"
+    effective = model.effective_records()
+    if parameters.effective is not None and (effective is None or effective < parameters.effective):
+        has = "none" if effective is None else f"{effective:.3g}"
+        return f"the mechanism was given {parameters.effective:.3g} effective records, and the model has {has}"
+    if parameters.independent and effective != model.n:
+        return "the mechanism was made for independent records"
     return ""

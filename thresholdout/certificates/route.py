@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["ConstantWidth", "Earlier", "HalfWidths", "Intervals", "Recalls", "Route", "larger_side", "up"]
+__all__ = [
+    "ConstantWidth",
+    "Earlier",
+    "HalfWidths",
+    "Intervals",
+    "Recalls",
+    "Route",
+    "StatedWidth",
+    "larger_side",
+    "up",
+]
 
 _ROUNDING = 1.0 + 2.0**-40
 
@@ -59,6 +69,29 @@ class ConstantWidth:
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
         """Return the width."""
         return self.width
+
+
+@dataclass(frozen=True, slots=True)
+class StatedWidth(ConstantWidth):
+    """The largest half-width of a mechanism that states its intervals itself, and what they are likely to be.
+
+    Attributes
+    ----------
+    likely : callable
+        From a value to the larger side of intervals of answers with this value.
+    """
+
+    likely: Callable[[float], float] = field(compare=False)
+
+    def interval(
+        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
+    ) -> tuple[float, float]:
+        """Return what is known without the mechanism's own interval."""
+        return value - self.width, value + self.width
+
+    def expected(self, value: float) -> float:
+        """Return the larger side of the interval that is likely."""
+        return self.likely(value)
 
 
 @dataclass(frozen=True, slots=True)

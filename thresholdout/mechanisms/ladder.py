@@ -1,38 +1,47 @@
 """The Ladder: a leaderboard that shows a new best score only when it is clearly better.
 
-Round i, best score R so far (a point of a grid of step g), holdout mean h, r the radius of a question of round i::
+Scores from 0 to 1 are parted into cells, each about a standard deviation of a mean wide. Round i, best cell so far c, h
+the holdout's mean::
 
-    h >= R + max(r, g), or the first round:   R = h rounded to the grid     (costs the position and the score)
-    otherwise:                                R stays                       (costs next to nothing)
-    answer R in both cases
+    h is beyond the limit of what a question with the best score can have as its truth, or the first round:
+                  c = the cell of h         (the letter is the cell, and costs risk)
+    otherwise:    c stays                   (costs next to nothing)
+    answer the middle of c in both cases
 
-There is nothing to choose: grid and steps follow from the number of records and the confidence. Few scores are ever
-shown, and they increase, so a history can be told in few nats, and every question is one of few that are fixed in
-advance; see `thresholdout.mechanisms.description`. No noise is drawn.
+What is told about the truths is a claim, paid from the risk that is left as in `thresholdout.mechanisms.claims`: of a
+question that is not shown, that its truth is below the limit of the edge; of one that is, that it is within the limits
+of the cell. No noise is drawn. PROOFS.md, "Ladder".
 
 References
 ----------
 [B15] A. Blum, M. Hardt, "The Ladder: a reliable leaderboard for machine learning competitions", ICML 2015, for the
 idea. Their parameter-free step, the estimated deviation of a difference of two losses, is a heuristic without a bound;
-here the step is the radius that holds at that moment.
+here the step is a limit that holds at that moment.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal, TypeAlias
 
-from thresholdout.errors import BudgetExhausted, InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
-from thresholdout.mechanisms.description import FixedQuestion, choice_nats, index_nats
+from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
+from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
+from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.precision import check_count, check_number
 from thresholdout.noise import NoiseSource
-from thresholdout.queries import ExactMean, record_rounding, unit_total
+from thresholdout.queries import record_rounding
 
 __all__ = ["Ladder", "LadderParameters", "LadderState"]
 
-_FORMAT = "ladder/1"
+Floats: TypeAlias = NDArray[np.float64]
+
+_FORMAT: Final = "ladder/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +51,18 @@ class LadderParameters:
     Parameters
     ----------
     confidence : float
-        Probability with which all half-widths hold at once, in (0, 1).
+        Probability with which all intervals hold at once, in (0, 1).
     direction : {"maximize", "minimize"}
         Whether the best score is the largest or the smallest.
     queries : int or None
-        Questions in all; ``None`` for any number, at a cost that grows with their logarithm.
+        Questions in all; ``None`` for any number.
     inflation : float
         Lambda of the dependence between records, at least 1.
+    effective : float or None
+        Effective records, in the sense of relative entropy; ``None`` for independent records if the inflation is 1, and
+        where no such number is known otherwise.
+    random_truths : bool
+        Whether truths depend on the records, as those of out-of-fold averages do: then every claim is paid for.
 
     Raises
     ------
@@ -67,6 +81,8 @@ class LadderParameters:
     direction: Literal["maximize", "minimize"] = "maximize"
     queries: int | None = None
     inflation: float = 1.0
+    effective: float | None = None
+    random_truths: bool = False
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -76,44 +92,64 @@ class LadderParameters:
         fix("confidence", check_number("confidence", self.confidence, 0.0, below, "a number in (0, 1)"))
         fix("queries", None if self.queries is None else check_count("queries", self.queries))
         fix("inflation", check_number("inflation", self.inflation, below, 1e12, "a number of at least 1"))
+        if self.effective is not None:
+            wanted = "a positive number of records"
+            fix("effective", check_number("effective", self.effective, 0.0, 1e15, wanted))
         if self.direction not in ("maximize", "minimize"):
             raise InputError("direction", repr(self.direction), "'maximize' or 'minimize'")
+        if not isinstance(self.random_truths, bool):
+            raise InputTypeError("random_truths", repr(self.random_truths), "true or false")
+
+    @property
+    def independent(self) -> bool:
+        """Whether the records are independent."""
+        return self.effective is None and self.inflation == 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class LadderState:
-    """State of `Ladder`; nothing in it is secret.
+    """State of `Ladder`; nothing in it is secret. Scores are turned so that larger is better.
 
     Attributes
     ----------
+    log_risk : float
+        Natural logarithm of the risk that is left.
     asked : int
-        Questions so far.
+        Questions so far, those that failed among them.
+    failed : int
+        Questions that could not be computed.
     releases : int
         Scores that were shown.
     best : int
-        The last of them, in grid steps, turned so that larger is better.
-    widest : float
-        Largest radius of any question so far.
+        Cell of the last of them.
+    low, high : float
+        Where the best truth so far is.
 
     Examples
     --------
-    >>> state = LadderState(asked=3, releases=1, best=60, widest=0.04)
+    >>> state = LadderState(log_risk=-4.5, asked=3, failed=0, releases=1, best=60, low=0.5, high=0.6)
     >>> LadderState.from_text(state.to_text()) == state
     True
     """
 
-    asked: int
-    releases: int
-    best: int
-    widest: float
+    log_risk: float
+    asked: int = 0
+    failed: int = 0
+    releases: int = 0
+    best: int = 0
+    low: float = 0.0
+    high: float = 0.0
 
     def agrees(self, past: Past) -> bool:
-        """Whether a history has as many questions, and room for the scores that were shown."""
-        return self.asked == past.asked and self.releases <= past.sources.get("holdout", 0)
+        """Whether a history has as many questions and failures, and room for the scores that were shown."""
+        sources = past.sources
+        answered, failed = sources.get("holdout", 0), sources.get("failed", 0)
+        return (self.asked, self.failed) == (past.asked, failed) and self.releases <= answered
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""
-        return f"{_FORMAT} {self.asked} {self.releases} {self.best} {self.widest!r}"
+        counts = f"{self.asked} {self.failed} {self.releases} {self.best}"
+        return f"{_FORMAT} {counts} {self.log_risk!r} {self.low!r} {self.high!r}"
 
     @classmethod
     def from_text(cls, text: str) -> LadderState:
@@ -125,18 +161,19 @@ class LadderState:
             When the text is something else.
         """
         try:
-            tag, *words, last = text.split(" ")
-            asked, releases, best = map(int, words)
-            widest = float(last)
-            if tag != _FORMAT or not (0 <= releases <= asked and best >= 0 and 0.0 <= widest < math.inf):
+            tag, *words = text.split(" ")
+            asked, failed, releases, best = map(int, words[:4])
+            log_risk, low, high = map(float, words[4:])
+            counted = 0 <= failed <= asked and 0 <= releases <= asked - failed and best >= 0
+            if tag != _FORMAT or not (counted and log_risk < 0.0 and 0.0 <= low <= high <= 1.0):
                 raise ValueError
         except ValueError:
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(asked, releases, best, widest)
+        return cls(log_risk, asked, failed, releases, best, low, high)
 
 
-class Ladder(Mechanism[LadderState, ExactMean]):
-    """The best score so far, and how far it can be from the best truth.
+class Ladder(Mechanism[LadderState, Reading]):
+    """The best score so far, and where the best truth is.
 
     Parameters
     ----------
@@ -149,17 +186,18 @@ class Ladder(Mechanism[LadderState, ExactMean]):
     ----------
     parameters : LadderParameters
         As given.
-    intervals : int
-        Steps of the grid of scores from 0 to 1: ``ceil(2 sqrt(n))``.
+    cells : int
+        How many there are: ``ceil(pi sqrt(n))``, with equal differences of the arcsine of the root of a score.
 
     Notes
     -----
-    *Guarantee.* With probability at least ``confidence``, after every round, however the questions were chosen: the
-    answer R is within the half-width of ``max_{j<=i} q_j(P)``, the best truth of all questions asked so far (the
-    smallest when minimising). It is not about the question just asked: `Outcome.about` is "best". The half-width is
-    ``max(2 r, r + g)``, r the largest radius so far: close to ``sqrt(2 ln(i)/n)`` while few scores were shown, and of
-    order ``(ln(n i)/n)^(1/3)`` at worst, as steps grow with the number of scores. Dependent records enter through their
-    inflation. PROOFS.md, "Ladder".
+    *Guarantee.* With probability at least ``confidence``, after every round, however the questions were chosen, the
+    interval contains ``max_{j<=i} q_j(P)``, the best truth of all questions so far that did not fail (the smallest when
+    minimising). It is not about the question just asked: `Outcome.about` is "best". A question that is not shown costs
+    next to nothing, so an analyst who does not climb sees intervals about as wide as one fixed question has; a new
+    score costs what it takes to tell when and which. Records that are 0 or 1 have exact binomial limits, others
+    those of relative entropy; dependent records enter through their effective number and inflation. PROOFS.md,
+    "Ladder".
 
     Examples
     --------
@@ -167,13 +205,14 @@ class Ladder(Mechanism[LadderState, ExactMean]):
     >>> mechanism, noise = Ladder(LadderParameters(), n=10_000), SeededNoise(0)
     >>> state = mechanism.start(noise)
     >>> for correct in (6000, 6100, 7000, 6900):
-    ...     values = mechanism.read([True] * correct + [False] * (10_000 - correct), 10_000, (0, 1), "holdout_values")
-    ...     state, outcome = mechanism.step(state, 0.5, values, noise)
-    ...     print(outcome.value, round(outcome.half_width, 3), state.releases)
-    0.6 0.034 1
-    0.6 0.051 1
-    0.7 0.054 2
-    0.7 0.064 2
+    ...     reading = mechanism.read(
+    ...         [True] * correct + [False] * (10_000 - correct), 10_000, (0, 1), "holdout_values", Known(binary=True))
+    ...     state, outcome = mechanism.step(state, 0.6, reading, noise)
+    ...     print(round(outcome.value, 3), [round(limit, 3) for limit in outcome.interval], state.releases)
+    0.599 [0.586, 0.612] 1
+    0.599 [0.586, 0.622] 1
+    0.699 [0.676, 0.721] 2
+    0.699 [0.676, 0.74] 2
     """
 
     name: ClassVar[str] = "ladder"
@@ -181,55 +220,60 @@ class Ladder(Mechanism[LadderState, ExactMean]):
     def __init__(self, parameters: LadderParameters, n: int) -> None:
         self.parameters = parameters
         self._n = check_count("n", n)
-        self.intervals = 1 + math.isqrt(4 * n - 1)
-        self._bounds = FixedQuestion(n, 1.0 - parameters.confidence, parameters.inflation)
-        self._rounding = record_rounding(n) + 2.0**-51
+        self._hoeffding = n / parameters.inflation
+        self._effective = n if parameters.independent else parameters.effective or self._hoeffding
+        self.cells = math.ceil(math.pi * math.sqrt(self._effective))
+        self._grid = grid_steps(0.5 / math.sqrt(self._effective))
+        self._rounding = record_rounding(n)
         self._queries = math.inf if parameters.queries is None else parameters.queries
+        self._start_risk = lowered(math.log1p(-parameters.confidence))
 
     def start(self, noise: NoiseSource) -> LadderState:
         """Return the state before the first question; nothing is drawn."""
-        return LadderState(0, 0, 0, 0.0)
+        return LadderState(self._start_risk)
 
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
-    ) -> ExactMean:
-        """Check per-record values and return their exact mean; see `thresholdout.queries.unit_total`."""
-        return unit_total(values, n, bounds, argument)
+    ) -> Reading:
+        """Check per-record values and keep them, with what is known of them."""
+        return read_values(values, n, bounds, argument, known)
 
     def step(
-        self, state: LadderState, train: float, holdout: ExactMean, noise: NoiseSource
+        self, state: LadderState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[LadderState, Outcome]:
-        """Answer one query with the best score; see `Mechanism.step`. The train value is not used."""
+        """Answer one query with the best score; see `Mechanism.step`. The train value prices the first score only."""
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
-        if holdout.n != self._n:
-            raise InputError("holdout", f"{holdout.n} records", f"{self._n}, as declared")
+        if len(holdout.records) != self._n:
+            raise InputError("holdout", f"{len(holdout.records)} records", f"{self._n}, as declared")
+        binary = holdout.known.binary and self.parameters.independent
+        steps, limit = self._test(binary)
+        value = holdout.count(noise) if binary else holdout.on_grid(steps)
         maximize = self.parameters.direction == "maximize"
-        mean = holdout.mean()
-        score = mean if maximize else 1.0 - mean
-        radius = self._radius(state)
-        step = max(radius, 1.0 / self.intervals)
-        better = state.releases == 0 or score >= state.best / self.intervals + step
-        after = LadderState(
-            state.asked + 1,
-            state.releases + better,
-            round(score * self.intervals) if better else state.best,
-            max(state.widest, radius),
+        after = self._after(
+            state, train if maximize else 1.0 - train, value if maximize else steps - value, steps, limit
         )
-        best = after.best if maximize else self.intervals - after.best
-        half_width = min(1.0, self._half_width(after.widest))
-        return after, Outcome(best / self.intervals, "holdout", state.releases, after.asked, half_width, "best")
+        low, high = max(0.0, after.low - self._rounding), min(1.0, after.high + self._rounding)
+        best = min(max(self._middle(after.best), low), high)
+        if not maximize:
+            best, low, high = 1.0 - best, max(0.0, math.nextafter(1.0 - high, 0.0)), math.nextafter(1.0 - low, 2.0)
+            low, high = min(low, best), min(1.0, max(high, best))
+        outcome = Outcome(
+            best, "holdout", state.releases, after.asked, about="best", interval=(low, high), risk=after.log_risk
+        )
+        return after, outcome
 
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
-        """Charge a question that could not be computed; see `Mechanism.fail`."""
+        """Tell that a question could not be computed: a letter with no claim; see `Mechanism.fail`."""
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
-        after = replace(state, asked=state.asked + 1)
-        return after, Outcome(train, "failed", state.releases, after.asked, 1.0)
+        left = lowered(state.log_risk + math.log(RAISED))
+        after = replace(state, log_risk=left, asked=state.asked + 1, failed=state.failed + 1)
+        return after, Outcome(train, "failed", state.releases, after.asked, interval=(0.0, 1.0), risk=left)
 
     def refusal(self, state: LadderState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""
@@ -245,38 +289,186 @@ class Ladder(Mechanism[LadderState, ExactMean]):
         """Return how many questions are left; ``None`` without a limit."""
         return None if self.parameters.queries is None else self.parameters.queries - state.asked
 
-    def tolerance(self) -> float:
-        """Return the largest half-width that any answer can state: at most 1, the range; 1 without limit of questions.
+    def log_risk(self, state: LadderState) -> float:
+        """Return the natural logarithm of the risk that is left."""
+        return state.log_risk
 
-        A score is shown when it is beyond the last one by the radius of its round or more, so there are few rounds that
-        show one. After as many as there can be, the last question has the largest radius.
+    def tolerance(self) -> float:
+        """Return a bound on all half-widths while no question fails: at most 1, the range; 1 without limit.
+
+        There are few rounds that show a score: each is beyond the limit of the last one. After as many as there can be,
+        as far apart as they cost most, the least risk is left. PROOFS.md, L5.
 
         Examples
         --------
-        >>> round(Ladder(LadderParameters(queries=100), n=10_000).tolerance(), 4)
-        0.1621
+        >>> round(Ladder(LadderParameters(queries=100), n=10_000).tolerance(), 3)
+        0.234
         """
-        if self.parameters.queries is None:
+        queries = self.parameters.queries
+        if queries is None:
             return 1.0
-        last, widest, releases, climbed = self.parameters.queries - 1, 0.0, 0, 0.0
-        while releases <= last and climbed <= self.intervals:
-            widest = max(widest, self._radius(LadderState(last, releases, 0, 0.0)))
-            releases += 1
-            if releases > 1:  # the earliest that this many can have been shown, where radii are smallest
-                least = self._radius(LadderState(releases - 1, releases - 1, 0, 0.0)) * self.intervals
-                climbed += max(1.0, least - 0.5) * (1.0 - 1e-9)
-        return min(1.0, self._half_width(widest) * (1.0 + 1e-12))
+        from scipy.special import gammaln
 
-    def _half_width(self, widest: float) -> float:
-        """Return what an answer is worth after questions of at most this radius."""
-        return widest + max(widest, 1.0 / self.intervals) + 2.0 * self._rounding
+        numbers, rests, sides = self._paid(queries)
+        widest, most = 0.0, self._most_scores(queries)
+        for more in range(most):  # scores after the first one
+            enough = numbers > more
+            left = numbers[enough] - 1 - more  # rounds that show none
+            shows = gammaln(more + 0.5) + gammaln(left + 0.5) - math.log(math.pi) - gammaln(left + more + 1.0)
+            apart = (self.cells - 1) / max(more, 1)
+            spent = rests[enough] + sides[enough] - shows + more * math.log(apart * (apart + 1.0))
+            widest = max(widest, self._radius(float(np.max(spent)) - self._start_risk))
+        unit = 1.0 / min(self._n, self._grid)
+        step = max(0.5 * math.pi / self.cells, widest + unit if queries > 1 else 0.0)
+        return min(1.0, step + widest + 2.0 * (unit + self._rounding))
 
-    def _radius(self, state: LadderState) -> float:
-        """Radius of the next question, told by its number, the rounds that showed scores, and the set of these."""
-        nats = (
-            index_nats(state.asked + 1, self.parameters.queries)
-            + index_nats(state.releases + 1, None)
-            + choice_nats(state.asked, state.releases)
-            + choice_nats(self.intervals + 1, state.releases)
+    def _radius(self, nats: float) -> float:
+        """Bound how far a limit at this level is from the mean."""
+        radius = math.sqrt((nats + math.log(2.0)) / (2.0 * self._hoeffding))
+        if self.parameters.independent or self.parameters.effective is not None:
+            radius = min(radius, math.sqrt(nats / (2.0 * self._effective)))
+        return radius * (1.0 + 1e-6)
+
+    def _paid(self, queries: int) -> tuple[Floats, Floats, Floats]:
+        """Return numbers of rounds, the nats that they and the first score cost, and those of a claim's side then.
+
+        All rounds where claims are paid for by themselves, else the last one, where least is left.
+        """
+        first = math.log(1.5 * self.cells * (self.cells + 1))
+        if not self.parameters.random_truths:
+            spent = -queries * math.log1p(-2.0 * RAISED) + first
+            return np.array([float(queries)]), np.array([spent]), np.zeros(1)
+        parts = [self._shares(LadderState(-1.0, number)) for number in range(queries)]
+        rests = np.cumsum([-math.log(new) for new, _, _ in parts]) + first
+        sides = np.array([-math.log(side or 1.0) for _, _, side in parts])
+        return np.arange(1.0, queries + 1.0), rests, sides
+
+    def expected(self, value: float) -> float:
+        """Return the half-width after all declared questions, if every mean is this value; 1 without a limit.
+
+        Examples
+        --------
+        >>> round(Ladder(LadderParameters(queries=100), n=10_000).expected(0.95), 3)
+        0.013
+        """
+        queries = self.parameters.queries
+        if queries is None:
+            return 1.0
+        steps, limit = self._test(self.parameters.independent)
+        mean = round((value if self.parameters.direction == "maximize" else 1.0 - value) * steps)
+        state = self._after(LadderState(self._start_risk), mean / steps, mean, steps, limit)
+        low = state.low
+        for _ in range(queries - 1):
+            state = self._after(state, mean / steps, mean, steps, limit)
+        best = min(max(self._middle(state.best), low), state.high)
+        return min(1.0, max(best - low, state.high - best) + self._rounding)
+
+    def _most_scores(self, queries: int) -> int:
+        """Return how many scores can be shown: each as near to the last one, and as cheap, as can be."""
+        steps, limit = self._test(self.parameters.independent)
+        cell, shown, risk = 0, 1, self._start_risk - math.log(3.0)
+        while shown < queries:
+            pause = risk + math.log(0.5 / shown)  # what a round without a score would leave
+            highest = _upper(limit, math.floor(self._middle(cell) * steps), steps, pause)
+            cell = max(cell + 1, self._cell_of(highest))
+            if highest >= 1.0 or cell >= self.cells:
+                break
+            risk, shown = risk + math.log((shown - 0.5) / shown / 2.0), shown + 1
+        return shown
+
+    def _after(self, state: LadderState, train: float, value: int, steps: int, limit: Limit) -> LadderState:
+        """Return the state after a question whose mean is `value` steps, larger ones better."""
+        shown, quiet, claimed = self._shares(state)
+        edge = 0 if state.releases == 0 else self._edge(state, steps, limit, lowered(state.log_risk + math.log(quiet)))
+        asked = state.asked + 1
+        if value < edge:
+            left = lowered(state.log_risk + math.log(quiet))
+            level = left if claimed is None else lowered(state.log_risk + math.log(claimed))
+            high = _upper(limit, edge - 1, steps, level)
+            return replace(state, log_risk=left, asked=asked, high=max(state.high, high))
+        cell = self._cell(value, steps)
+        if state.releases == 0:
+            away = abs(cell - min(self.cells - 1, self._cell_of(train)))
+            share = shown / (1.5 * (away + 1) * (away + 2))
+        else:
+            away = cell - self._cell(edge, steps)
+            share = shown / ((away + 1) * (away + 2))
+        left = lowered(state.log_risk + math.log(share))
+        level = left if claimed is None else lowered(state.log_risk + math.log(claimed))
+        lo, hi = max(edge, self._first(cell, steps)), self._first(cell + 1, steps) - 1
+        low, high = _lower(limit, lo, level), _upper(limit, hi, steps, level)
+        return replace(
+            state,
+            log_risk=left,
+            asked=asked,
+            releases=state.releases + 1,
+            best=cell,
+            low=max(state.low, low),
+            high=max(state.high, high),
         )
-        return self._bounds.radius(nats)
+
+    def _shares(self, state: LadderState) -> tuple[float, float, float | None]:
+        """Return the shares of the risk that are left after a new score and after none, and that of a claim's side.
+
+        The last is ``None`` where the claim of a letter may have what is left after it.
+        """
+        rest, number = 1.0 - 2.0 * RAISED, state.asked + 1
+        side: float | None = None
+        if self.parameters.random_truths:
+            queries = self.parameters.queries
+            paid = 0.75 / (queries - number + 1) if queries is not None else 0.5 / (number + 1)
+            rest, side = rest - paid, 0.5 * paid
+        if state.releases == 0:
+            return rest, 0.0, side
+        shown = rest * (state.releases - 0.5) / (state.asked - state.failed)
+        return shown, rest - shown, side
+
+    def _edge(self, state: LadderState, steps: int, limit: Limit, level: float) -> int:
+        """Return the smallest mean that is shown, in steps; above `steps` where none can be."""
+        middle = min(steps, math.ceil(self._middle(state.best) * steps))
+        highest = _upper(limit, middle, steps, level)
+        return max(self._first(state.best + 1, steps), math.ceil(highest * steps))
+
+    def _test(self, binary: bool) -> tuple[int, Limit]:
+        """Return the steps of a question's means, and their lower limits."""
+        if binary:
+            return self._n, ones(self._n)
+        parameters = self.parameters
+        limit = hoeffding(self._grid, self._hoeffding)
+        if parameters.independent or parameters.effective is not None:
+            limit = better(entropy(self._grid, self._effective), limit)
+        return self._grid, limit
+
+    def _first(self, cell: int, steps: int) -> int:
+        """Return the smallest mean in a cell, in steps."""
+        if cell <= 0:
+            return 0
+        return steps + 1 if cell >= self.cells else math.ceil(self._start(cell) * steps)
+
+    def _start(self, cell: float) -> float:
+        return math.sin(0.5 * math.pi * cell / self.cells) ** 2
+
+    def _middle(self, cell: int) -> float:
+        return self._start(cell + 0.5)
+
+    def _cell_of(self, score: float) -> int:
+        return int(2.0 * self.cells / math.pi * math.asin(math.sqrt(score)))
+
+    def _cell(self, value: int, steps: int) -> int:
+        """Return the cell of a mean, by the same edges as `_first`."""
+        cell = min(self.cells - 1, self._cell_of(min(1.0, value / steps)))
+        while cell + 1 < self.cells and value >= self._first(cell + 1, steps):
+            cell += 1
+        while cell > 0 and value < self._first(cell, steps):
+            cell -= 1
+        return cell
+
+
+def _lower(limit: Limit, lo: int, level: float) -> float:
+    """Return what a mean of at least `lo` steps says about its truth."""
+    return 0.0 if lo <= 0 else limit(lo, level, ())
+
+
+def _upper(limit: Limit, hi: int, steps: int, level: float) -> float:
+    """Return what a mean of at most `hi` steps says about its truth, rounded up."""
+    return 1.0 if hi >= steps else min(1.0, 1.0 - _lower(limit, steps - hi, level) + 2.0**-53)

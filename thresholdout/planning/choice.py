@@ -223,12 +223,26 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[st
     if isinstance(parameters, GaussianParameters):
         return with_shares(model, parameters, confidence)
     if isinstance(parameters, LadderParameters):
-        return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
+        return _ladder(parameters, model, confidence)
     if isinstance(parameters, GuessAndCheckParameters) and parameters.guess == "train":
         return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
     if isinstance(parameters, GuessAndCheckParameters):
         return dataclasses.replace(parameters, confidence=confidence, inflation=1.0)
     return parameters
+
+
+def _ladder(parameters: LadderParameters, model: DependenceModel, confidence: float) -> LadderParameters:
+    """Say how the records depend on each other, and whether truths do too."""
+    from graphs.out_of_fold import OutOfFold
+
+    effective = model.effective_records()
+    return dataclasses.replace(
+        parameters,
+        confidence=confidence,
+        inflation=model.variance_inflation(),
+        effective=None if effective == model.n else effective,
+        random_truths=isinstance(model, OutOfFold),
+    )
 
 
 def _checked_claims(parameters: ClaimsParameters, model: DependenceModel) -> ClaimsParameters:
