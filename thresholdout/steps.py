@@ -514,6 +514,8 @@ class Steps:
             failures, before = self._restored(text)
             state, outcome = step(before)
             failures += failed
+            if certificate.chosen is None and not isinstance(self._mechanism, Claims):
+                outcome = replace(outcome, interval=(0.0, 1.0))  # claims pay for looks; others know nothing of them
             past, half_width = "", math.inf
             if outcome.half_width is not None and certificate.chosen is not None and not failures:
                 half_width = outcome.half_width  # the mechanism states it, for its own beta

@@ -267,9 +267,9 @@ def test_ladders_for_another_model_have_no_certificate() -> None:
     assert refused.chosen is None
     assert "have to be paid" in refused.statement or "has to be paid" in refused.statement
     groups = Groups(np.arange(100) // 5)
-    for parameters in (LadderParameters(), LadderParameters(effective=50.0, inflation=5.0)):
+    for parameters in (LadderParameters(), LadderParameters(effective=50.0, inflation=5.1)):
         assert certify_parameters(groups, parameters).chosen is None
-    assert certify_parameters(groups, LadderParameters(effective=20.0, inflation=5.0)).route == "ladder"
+    assert certify_parameters(groups, LadderParameters(effective=20.0, inflation=5.1)).route == "ladder"
 
 
 def _widest(mechanism: Ladder, queries: int) -> float:

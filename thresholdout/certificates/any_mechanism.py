@@ -182,11 +182,9 @@ def _unsuited(model: DependenceModel, parameters: GuessAndCheckParameters | Ladd
         if isinstance(model, Independent) or (isinstance(model, Groups) and equal_sizes(model)):
             return ""
         return "parts of the records are samples of them only if these, or groups of one size, are independent"
-    if isinstance(parameters, LadderParameters) and (why := _other_ladder(model, parameters)):
-        return why
     if parameters.inflation < (needed := model.variance_inflation()):
         return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
-    return ""
+    return _other_ladder(model, parameters) if isinstance(parameters, LadderParameters) else ""
 
 
 def _other_ladder(model: DependenceModel, parameters: LadderParameters) -> str:
