@@ -99,7 +99,7 @@ def times(repeats: int) -> None:
     for name, micro in found.items():
         place = "memory" if name.endswith("memory") else "a file"
         print(f"{name:62} {micro:8.1f} us, {micro / by_hand[place]:.2f} of the sparse vector by hand, in {place}")
-    print("\nPlanning, once\n")
+    print("\nPlanning, once, processor time\n")
     for name, seconds in planning().items():
         print(f"{name:62} {seconds:8.3f} s", flush=True)
 

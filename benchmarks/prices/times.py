@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ledger import bare_commit, bare_connection, microseconds
+from graphs import Groups
 from thresholdout import Thresholdout, plan
 
 __all__ = ["asking", "planning"]
@@ -49,7 +50,7 @@ def asking(n: int, repeats: int) -> dict[str, float]:
 
 
 def planning() -> dict[str, float]:
-    """Return seconds of planning and opening guards, once each."""
+    """Return seconds of processor time for planning and opening guards, once each."""
     holdout = np.arange(10_000.0)
     calls: dict[str, Callable[[], object]] = {
         "Thresholdout(holdout)": lambda: Thresholdout(holdout),
@@ -57,11 +58,14 @@ def planning() -> dict[str, float]:
         'Thresholdout(holdout, queries=100, mechanism="gaussian")': lambda: Thresholdout(
             holdout, queries=100, mechanism="gaussian"
         ),
-        "plan(n=10_000, queries=100, budget=10)": lambda: plan(n=10_000, queries=100, budget=10),
+        "plan(10_000, queries=100)": lambda: plan(10_000, queries=100),
+        "plan(10_000, width=0.02)": lambda: plan(10_000, width=0.02),
+        "plan(queries=100, width=0.02)": lambda: plan(queries=100, width=0.02),
+        "plan(Groups, queries=100)": lambda: plan(Groups(np.repeat(np.arange(2000), 5)), queries=100),
     }
     found = {}
     for name, call in calls.items():
-        begun = time.perf_counter()
+        begun = time.process_time()
         call()
-        found[name] = time.perf_counter() - begun
+        found[name] = time.process_time() - begun
     return found
