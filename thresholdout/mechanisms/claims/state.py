@@ -66,7 +66,7 @@ class ClaimsState:
     shown: int = 0
     looks: int = 0
     free: int = 0
-    climbs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    climbs: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
 
     @property
     def questions(self) -> int:
