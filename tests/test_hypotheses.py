@@ -19,7 +19,6 @@ from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.mechanisms import (
     FoldClaimsParameters,
     GaussianParameters,
-    GuessAndCheckParameters,
     LadderParameters,
     SplittingParameters,
     ThresholdoutParameters,
@@ -39,7 +38,6 @@ PARAMETERS: dict[type[Any], Any] = {
     FoldClaimsParameters: FoldClaimsParameters(800.0, 5.001),
     ThresholdoutParameters: ThresholdoutParameters(0.03, 0.002, budget=1, queries=100),
     GaussianParameters: GaussianParameters(0.02, queries=10),
-    GuessAndCheckParameters: GuessAndCheckParameters(0.2),
     LadderParameters: LadderParameters(queries=10),
     SplittingParameters: SplittingParameters(2),
 }

@@ -13,6 +13,7 @@ from thresholdout.ledger import CONTENT, Ledger, fresh_key
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource, SystemNoise
+from thresholdout.standing import check_mechanism
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -166,8 +167,11 @@ def read_declaration(ledger: Ledger, identity: str) -> tuple[Mapping[str, Any], 
     ------
     LedgerDamaged
         When they can't be read: somebody wrote them by hand, or imported them.
+    LedgerUnusable
+        When the guard has a mechanism that this program does not have.
     """
     stored: Any = ledger.parameters(identity)
+    check_mechanism(ledger, stored)
     try:
         declared = stored["declared"]
         check_budget(declared["budget"])

@@ -10,7 +10,6 @@ compares must answer from the holdout. All mechanisms are declared for 420 quest
 - plain reuse: the mean over the holdout; promises nothing,
 - splitting: a fresh part of the holdout for each question (exact binomial tails),
 - the Ladder of Blum and Hardt, which tells the best score so far (errors are those of the best score),
-- guess and check [Rogers et al. 2020], guesses within 0.2,
 - Rogers et al. 2020: Gaussian noise on every answer, with the half-width of their Theorem 2.1,
 - thresholdout with a budget of 10, and gaussian: the two that `plan` chooses from.
 
@@ -31,7 +30,7 @@ import pandas as pd
 from benchmarks.experiments.outcome import Number, Outcome, Size, mean_number, share_number
 from graphs import Independent
 from thresholdout import SeededNoise, plan
-from thresholdout.mechanisms import GuessAndCheckParameters, LadderParameters, SplittingParameters
+from thresholdout.mechanisms import LadderParameters, SplittingParameters
 from thresholdout.planning.gaussian import gaussian_parameters
 from thresholdout.simulation import (
     AggregationAnalyst,
@@ -60,7 +59,6 @@ MECHANISMS = (
     "plain reuse",
     "splitting",
     "Ladder",
-    "guess and check",
     "Rogers et al.",
     "thresholdout",
     "gaussian",
@@ -127,10 +125,8 @@ def guard(name: str) -> SimulatedGuard:
         parameters = gaussian_parameters(Independent(RECORDS), QUESTIONS, CONFIDENCE)
     elif name == "splitting":
         parameters = SplittingParameters(QUESTIONS)
-    elif name == "Ladder":
-        parameters = LadderParameters(CONFIDENCE, queries=QUESTIONS)
     else:
-        parameters = GuessAndCheckParameters(0.2, CONFIDENCE, "noisy")
+        parameters = LadderParameters(CONFIDENCE, queries=QUESTIONS)
     return SimulatedGuard(parameters, Independent(RECORDS), SeededNoise(0), CONFIDENCE)
 
 

@@ -22,7 +22,6 @@ from sklearn.tree import DecisionTreeClassifier
 from graphs import DependenceModel, Groups
 from thresholdout import Answer, BudgetExhausted
 from thresholdout.mechanisms import (
-    GuessAndCheckParameters,
     LadderParameters,
     ThresholdoutParameters,
 )
@@ -243,8 +242,6 @@ def _signs(seed: int) -> NDArray[np.bool_]:
 def _reach(guard: Guard) -> float:
     """Return about how far a training value may be from the holdout mean to pass: a public number of the mechanism."""
     parameters = guard.parameters
-    if isinstance(parameters, GuessAndCheckParameters):
-        return parameters.tolerance - float(np.sqrt(np.log(40 / (1 - CONFIDENCE)) / (2 * RECORDS)))
     if isinstance(parameters, LadderParameters):
         return 0.0
     return float(getattr(parameters, "threshold", None) or 0.0)

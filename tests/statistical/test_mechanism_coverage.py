@@ -19,15 +19,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from benchmarks.guess_and_check import interact
 from thresholdout.certificates.splitting import bernoulli_width
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import (
     GaussianGuard,
     GaussianParameters,
-    GuessAndCheck,
-    GuessAndCheckParameters,
-    GuessAndCheckState,
     Known,
     Ladder,
     LadderParameters,
@@ -132,33 +128,6 @@ def breaks(
 LIMIT = int(binom.isf(RATE, RUNS, BETA))
 
 
-class TestGuessAndCheck:
-    @pytest.mark.parametrize("guess", ["noisy", "train", GaussianParameters(0.02)])
-    def test_half_widths_hold(self, guess: Any) -> None:
-        mechanism = GuessAndCheck(GuessAndCheckParameters(0.12, 1 - BETA, guess), N)
-        assert breaks(mechanism, stated, 60) <= LIMIT
-
-    @pytest.mark.parametrize("guess", ["noisy", "train"])
-    def test_groups_that_are_declared_are_covered(self, guess: Any) -> None:
-        labels = np.repeat(np.arange(N // GROUP), GROUP)
-        mechanism = GuessAndCheck(GuessAndCheckParameters(0.4, 1 - BETA, guess), N, labels)
-        assert breaks(mechanism, stated, 60, group=GROUP) <= LIMIT
-
-    def test_groups_that_are_not_declared_are_rejected(self) -> None:
-        mechanism = GuessAndCheck(GuessAndCheckParameters(0.12, 1 - BETA, "train"), N)
-        assert breaks(mechanism, stated, 60, group=GROUP) > LIMIT
-
-    def test_free_histories_are_rejected(self) -> None:
-        """Without paying for what was told, the check lets an overfitted majority pass."""
-
-        class Free(GuessAndCheck):
-            def _nats(self, state: GuessAndCheckState) -> float:
-                return 0.0
-
-        mechanism = Free(GuessAndCheckParameters(0.1, 1 - BETA, "train"), N)
-        assert breaks(mechanism, stated, 400, often=200) > LIMIT
-
-
 class TestLadder:
     @pytest.mark.parametrize("random_truths", [False, True])
     def test_intervals_hold(self, random_truths: bool) -> None:
@@ -224,12 +193,3 @@ class TestGaussianGuard:
         claimed = s * math.sqrt(2 * math.log(4 * k / BETA)) + self.widths(posterior=True) - self.widths(posterior=False)
         assert claimed < 0.12
         assert breaks(mechanism, lambda outcome: claimed, self.questions, often=self.questions) > LIMIT
-
-
-@pytest.mark.parametrize(("records", "published"), [(5_000, 42), (20_000, 1569)])
-def test_guess_and_check_answers_what_was_published(records: int, published: int) -> None:
-    """The quadratic-adaptive analyst of Rogers et al. (2020), tolerance 0.1, half the records to check."""
-    mechanism = GuessAndCheck(GuessAndCheckParameters(0.1, guess="noisy"), records)
-    result = interact(mechanism, records, seed=0, limit=published)
-    assert result.answered == published
-    assert result.largest_error < 0.1

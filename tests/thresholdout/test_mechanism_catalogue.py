@@ -11,8 +11,6 @@ from thresholdout.mechanisms import (
     DWORK_RATIOS,
     GaussianGuard,
     GaussianParameters,
-    GuessAndCheck,
-    GuessAndCheckParameters,
     Ladder,
     LadderParameters,
     Parameters,
@@ -31,10 +29,6 @@ ALL: list[tuple[Parameters, type]] = [
     (SPARSE, SparseVector),
     (SCHEDULE, GaussianGuard),
     (GaussianParameters(0.1), GaussianGuard),
-    (GuessAndCheckParameters(0.3, 0.9, "noisy"), GuessAndCheck),
-    (GuessAndCheckParameters(0.3, guess="train", inflation=1.5), GuessAndCheck),
-    (GuessAndCheckParameters(0.3, guess=SPARSE, share=1 / 3), GuessAndCheck),
-    (GuessAndCheckParameters(0.3, guess=SCHEDULE, queries=7), GuessAndCheck),
     (LadderParameters(0.99, "minimize", 5, 2.5), Ladder),
     (SplittingParameters(4), Splitting),
 ]
@@ -52,8 +46,6 @@ def test_groups_reach_the_mechanisms_that_part_records() -> None:
     labels = [record // 50 for record in range(1000)]
     with pytest.raises(InputError, match="at most 20"):
         build_mechanism(SplittingParameters(21), 1000, labels)
-    with pytest.raises(InputError, match="tolerance"):
-        build_mechanism(GuessAndCheckParameters(0.3), 1000, labels)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ from thresholdout.mechanisms import (
     ClaimsParameters,
     GaussianGuard,
     GaussianParameters,
-    GuessAndCheck,
-    GuessAndCheckParameters,
     Known,
     Ladder,
     LadderParameters,
@@ -40,12 +38,6 @@ MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
     "sparse vector": lambda: SparseVector(ThresholdoutParameters(0.1, 0.01, budget=3, queries=12)),
     "gaussian": lambda: GaussianGuard(GaussianParameters([0.2, 0.1, 0.1, 0.05, 0.05, 0.02])),
     "gaussian with threshold": lambda: GaussianGuard(GaussianParameters(0.05, 9, threshold=0.1, grid=0.01)),
-    "noisy guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.4, guess="noisy", queries=15), N),
-    "gaussian guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.4, guess=GaussianParameters(0.05, 9)), N),
-    "thresholdout guess": lambda: GuessAndCheck(
-        GuessAndCheckParameters(0.4, guess=ThresholdoutParameters(0.1, 0.01, 4, 30)), N
-    ),
-    "train guess": lambda: GuessAndCheck(GuessAndCheckParameters(0.25, guess="train", inflation=1.5), N),
     "ladder": lambda: Ladder(LadderParameters(queries=8), N),
     "claims": lambda: Claims(ClaimsParameters(queries=15, budget=9), N),
     "claims without limits": lambda: Claims(ClaimsParameters(), N),

@@ -9,15 +9,13 @@ from thresholdout.certificates.certificate import Certificate, certify
 from thresholdout.certificates.gaussian_route import certify_gaussian
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth, up
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.certificates.splitting import equal_sizes, splitting_routes
+from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     ClaimsParameters,
     FinalCheck,
     FoldClaimsParameters,
     GaussianParameters,
-    GuessAndCheck,
-    GuessAndCheckParameters,
     Ladder,
     LadderParameters,
     SplittingParameters,
@@ -56,8 +54,8 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
     Returns
     -------
     Certificate
-        Guess and check, and the Ladder, state a half-width with each answer: the tolerance is the largest that they can
-        state. `Certificate.about` says which truth it is about.
+        The Ladder states its own intervals: the tolerance is the largest half-width that it can state.
+        `Certificate.about` says which truth it is about.
 
     Examples
     --------
@@ -86,8 +84,8 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
             return certify_gaussian(model, parameters, confidence)
         case SplittingParameters():
             return _splitting(model, parameters, check_confidence(confidence))
-        case GuessAndCheckParameters() | LadderParameters():
-            return _stated(model, parameters, min(check_confidence(confidence), parameters.confidence))
+        case LadderParameters():
+            return _ladder(model, parameters, min(check_confidence(confidence), parameters.confidence))
 
 
 def _claims(model: DependenceModel, parameters: ClaimsParameters, confidence: float) -> Certificate:
@@ -154,43 +152,25 @@ def _splitting(model: DependenceModel, parameters: SplittingParameters, confiden
     return Certificate(confidence, (route, binary), chosen, model.describe(), truth_of(model, parameters))
 
 
-def _stated(
-    model: DependenceModel, parameters: GuessAndCheckParameters | LadderParameters, confidence: float
-) -> Certificate:
-    """Certify a mechanism that states the half-width of each answer, by its own confidence and inflation."""
-    if isinstance(parameters, LadderParameters):
-        ladder = Ladder(parameters, model.n)
-        name, source, tolerance = Ladder.name, "PROOFS.md, 'Ladder'", ladder.tolerance()
-        widths: ConstantWidth = StatedWidth(tolerance, ladder.expected)
-    else:
-        name, source, tolerance = GuessAndCheck.name, "PROOFS.md, 'Guess and check'", parameters.tolerance
-        widths = ConstantWidth(tolerance)
-    why = _unsuited(model, parameters)
-    route = Route(name, tolerance, True, _STATED, source, widths=widths)
+def _ladder(model: DependenceModel, parameters: LadderParameters, confidence: float) -> Certificate:
+    """Certify the Ladder, which states the interval of each answer by its own confidence and limits."""
+    ladder, source = Ladder(parameters, model.n), "PROOFS.md, 'Ladder'"
+    tolerance = ladder.tolerance()
+    route = Route(Ladder.name, tolerance, True, _STATED, source, widths=StatedWidth(tolerance, ladder.expected))
+    why = _other_ladder(model, parameters)
     if why:
-        route = Route.missing(name, why, sound=True, assumes=_STATED, source=source)
+        route = Route.missing(Ladder.name, why, sound=True, assumes=_STATED, source=source)
     compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
     chosen = route if route.eligible else None
     return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters))
 
 
-def _unsuited(model: DependenceModel, parameters: GuessAndCheckParameters | LadderParameters) -> str:
-    """Return why a mechanism's own half-widths do not hold for a model; empty when they do."""
-    from graphs import Groups, Independent
-
-    if isinstance(parameters, GuessAndCheckParameters) and parameters.guess != "train":
-        if isinstance(model, Independent) or (isinstance(model, Groups) and equal_sizes(model)):
-            return ""
-        return "parts of the records are samples of them only if these, or groups of one size, are independent"
-    if parameters.inflation < (needed := model.variance_inflation()):
-        return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
-    return _other_ladder(model, parameters) if isinstance(parameters, LadderParameters) else ""
-
-
 def _other_ladder(model: DependenceModel, parameters: LadderParameters) -> str:
-    """Return why a ladder was made for another model; empty where it was not, or only its inflation may be."""
+    """Return why a ladder was made for another model; empty where it was not."""
     from graphs.out_of_fold import OutOfFold
 
+    if parameters.inflation < (needed := model.variance_inflation()):
+        return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
     if isinstance(model, OutOfFold) and not parameters.random_truths:
         return "truths of out-of-fold averages are functions of the records, and every claim about them has to be paid"
     effective = model.effective_records()

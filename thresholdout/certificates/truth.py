@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from thresholdout.mechanisms import GuessAndCheckParameters, LadderParameters, SplittingParameters
+from thresholdout.mechanisms import LadderParameters, SplittingParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -45,10 +45,6 @@ _SPLIT = Truth(
     "the average over the part that answers",
     f"the average over the part of the records that answers the question, {_EXPECTED}; {_DECLARED}",
 )
-_CHECKED = Truth(
-    "the average over the part that checks",
-    f"the average over the part of the records that checks the guesses, {_EXPECTED}; {_DECLARED}",
-)
 
 
 def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
@@ -73,8 +69,6 @@ def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
 
     if isinstance(parameters, SplittingParameters):
         return _SPLIT
-    if isinstance(parameters, GuessAndCheckParameters) and parameters.guess != "train":
-        return _CHECKED
     plain = _FOLDS if isinstance(model, OutOfFold) else _ALL
     if not isinstance(parameters, LadderParameters):
         return plain

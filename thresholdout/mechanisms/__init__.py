@@ -23,7 +23,6 @@ from thresholdout.mechanisms.claims import (
     FoldClaimsParameters,
 )
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
-from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
 from thresholdout.mechanisms.precision import mean_error
 from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState
@@ -51,9 +50,6 @@ __all__ = [
     "GaussianGuard",
     "GaussianParameters",
     "GaussianState",
-    "GuessAndCheck",
-    "GuessAndCheckParameters",
-    "GuessAndCheckState",
     "Known",
     "Ladder",
     "LadderParameters",

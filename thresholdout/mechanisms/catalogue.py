@@ -18,7 +18,6 @@ from thresholdout.mechanisms.claims import (
     FoldClaimsParameters,
 )
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
-from thresholdout.mechanisms.guess_and_check import GuessAndCheck, GuessAndCheckParameters, GuessAndCheckState
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
 from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState
 from thresholdout.mechanisms.thresholdout import NoiseRatios, SparseVector, ThresholdoutParameters, ThresholdoutState
@@ -27,6 +26,7 @@ __all__ = [
     "Parameters",
     "answers_from_parts",
     "build_mechanism",
+    "is_mechanism",
     "parameters_from_json",
     "parameters_to_json",
     "read_state",
@@ -37,7 +37,6 @@ Parameters = (
     | FoldClaimsParameters
     | ThresholdoutParameters
     | GaussianParameters
-    | GuessAndCheckParameters
     | LadderParameters
     | SplittingParameters
 )
@@ -48,7 +47,6 @@ _KINDS: dict[str, type[Parameters]] = {
     "fold-claims": FoldClaimsParameters,
     "thresholdout": ThresholdoutParameters,
     GaussianGuard.name: GaussianParameters,
-    GuessAndCheck.name: GuessAndCheckParameters,
     Ladder.name: LadderParameters,
     Splitting.name: SplittingParameters,
 }
@@ -58,7 +56,6 @@ _STATES: dict[type[Parameters], Any] = {
     FoldClaimsParameters: ClaimsState,
     ThresholdoutParameters: ThresholdoutState,
     GaussianParameters: GaussianState,
-    GuessAndCheckParameters: GuessAndCheckState,
     LadderParameters: LadderState,
     SplittingParameters: SplittingState,
 }
@@ -78,7 +75,7 @@ def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = N
     n : int
         Number of records.
     labels : array-like of shape (n,), optional
-        Groups of the records, for mechanisms that part them: guess and check, and splitting.
+        Groups of the records, for mechanisms that part them: splitting.
 
     Raises
     ------
@@ -99,8 +96,6 @@ def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = N
             return SparseVector(parameters)
         case GaussianParameters():
             return GaussianGuard(parameters)
-        case GuessAndCheckParameters():
-            return GuessAndCheck(parameters, n, labels)
         case LadderParameters():
             return Ladder(parameters, n)
         case SplittingParameters():
@@ -112,13 +107,9 @@ def answers_from_parts(parameters: Parameters) -> bool:
 
     Examples
     --------
-    >>> answers_from_parts(SplittingParameters(10)), answers_from_parts(GuessAndCheckParameters(0.1, guess="noisy"))
-    (True, True)
-    >>> answers_from_parts(GuessAndCheckParameters(0.1)), answers_from_parts(LadderParameters())
-    (False, False)
+    >>> answers_from_parts(SplittingParameters(10)), answers_from_parts(LadderParameters())
+    (True, False)
     """
-    if isinstance(parameters, GuessAndCheckParameters):
-        return parameters.guess != "train"
     return isinstance(parameters, SplittingParameters)
 
 
@@ -156,8 +147,6 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
     if kind is None:
         raise InputError("mechanism", repr(name)[:80], f"one of {', '.join(map(repr, _KINDS))}")
     try:
-        if isinstance(values.get("guess"), Mapping):
-            values["guess"] = parameters_from_json(values["guess"])
         if "schedule" in values:
             values["schedule"] = NoiseSchedule.from_json(values["schedule"])
         if "ratios" in values:
@@ -167,6 +156,17 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
         raise
     except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):
         raise InputError("parameters", f"{sorted(map(str, values))}"[:200], f"those of {name}") from None
+
+
+def is_mechanism(name: object) -> bool:
+    """Whether a name that a ledger keeps is that of a mechanism here.
+
+    Examples
+    --------
+    >>> is_mechanism("claims"), is_mechanism("oracle")
+    (True, False)
+    """
+    return name in _KINDS
 
 
 def read_state(parameters: Parameters, text: str) -> MechanismState:
@@ -190,6 +190,4 @@ def _plain(value: object) -> object:
     """Return a parameter as JSON knows it."""
     if isinstance(value, NoiseSchedule):
         return value.to_json()
-    if isinstance(value, (ThresholdoutParameters, GaussianParameters)):
-        return parameters_to_json(value)
     return list(value) if isinstance(value, (NoiseRatios, tuple)) else value

@@ -15,7 +15,6 @@ from thresholdout.mechanisms import (
     ClaimsParameters,
     FoldClaimsParameters,
     GaussianParameters,
-    GuessAndCheckParameters,
     LadderParameters,
     SplittingParameters,
     ThresholdoutParameters,
@@ -37,9 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INSTEAD", "MechanismName", "check_choice", "check_final", "choose_parameters", "record_groups"]
 
-INSTEAD = (
-    "mechanism='thresholdout', or GuessAndCheckParameters(tolerance, guess='train'), which answer from all records"
-)
+INSTEAD = "mechanism='thresholdout', which answers from all records"
 """What serves where a mechanism that answers from a part of the records does not."""
 
 MechanismName: TypeAlias = Literal["thresholdout", "guess-and-check", "gaussian", "splitting", "ladder"]
@@ -224,10 +221,6 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[st
         return with_shares(model, parameters, confidence)
     if isinstance(parameters, LadderParameters):
         return _ladder(parameters, model, confidence)
-    if isinstance(parameters, GuessAndCheckParameters) and parameters.guess == "train":
-        return dataclasses.replace(parameters, confidence=confidence, inflation=model.variance_inflation())
-    if isinstance(parameters, GuessAndCheckParameters):
-        return dataclasses.replace(parameters, confidence=confidence, inflation=1.0)
     return parameters
 
 

@@ -18,7 +18,6 @@ _MECHANISMS = {
     "thresholdout": "While the training part agrees with the holdout, the guard answers with the training value, which "
     "costs nothing. When they disagree, it answers with a noisy value from the holdout and spends one unit of budget.",
     "gaussian": "Every question is answered from the holdout, with Gaussian noise.",
-    "guess-and-check": "Every question brings a guess; the guard checks it, and gives another value when it is wrong.",
     "ladder": "The guard tells only the best score so far: each value and its half-width are about the best truth of "
     "all questions until then, not about the question that was asked.",
     "splitting": "Every question is answered from a part of the holdout that no other question has seen; its records "

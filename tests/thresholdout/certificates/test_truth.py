@@ -12,7 +12,6 @@ from thresholdout.certificates.looks import with_looks
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     GaussianParameters,
-    GuessAndCheckParameters,
     LadderParameters,
     SplittingParameters,
     ThresholdoutParameters,
@@ -29,9 +28,6 @@ CASES: list[tuple[DependenceModel, Any, list[str]]] = [
     (INDEPENDENT, GUARD, [ALL, POPULATION]),
     (PAIRS, GaussianParameters(0.05, queries=20), [ALL, POPULATION]),
     (CHAIN, GUARD, [ALL, "given what was known before the first question"]),
-    (INDEPENDENT, GuessAndCheckParameters(0.3), [ALL, POPULATION]),
-    (INDEPENDENT, GuessAndCheckParameters(0.3, guess="noisy"), [f"{PART}checks", "only as far as they have one law"]),
-    (PAIRS, GuessAndCheckParameters(0.4, guess=GUARD), [f"{PART}checks", "the same function of each"]),
     (PAIRS, SplittingParameters(3), [f"{PART}answers", "only as far as they have one law"]),
     (INDEPENDENT, LadderParameters(), ["the largest one of all questions until then", "not that of the question", ALL]),
     (INDEPENDENT, LadderParameters(direction="minimize"), ["the smallest one of all questions until then", ALL]),
@@ -53,10 +49,9 @@ def test_each_mechanism_and_mode(model: DependenceModel, parameters: Any, said: 
 
 
 def test_a_part_is_never_called_all_records() -> None:
-    for parameters in (SplittingParameters(3), GuessAndCheckParameters(0.3, guess="noisy")):
-        truth = truth_of(INDEPENDENT, parameters)
-        assert "over all records" not in truth.short
-        assert "over all records" not in truth.sentence
+    truth = truth_of(INDEPENDENT, SplittingParameters(3))
+    assert "over all records" not in truth.short
+    assert "over all records" not in truth.sentence
 
 
 def test_it_stays_when_nothing_is_certified_and_after_other_looks() -> None:
@@ -68,16 +63,9 @@ def test_it_stays_when_nothing_is_certified_and_after_other_looks() -> None:
 
 
 def test_half_widths_that_a_mechanism_states_hold_for_its_own_inflation_and_confidence_only() -> None:
-    for parameters in (LadderParameters(queries=10), GuessAndCheckParameters(0.3, queries=10)):
-        assert certify_parameters(INDEPENDENT, parameters).tolerance < 1.0
-        dependent = certify_parameters(CHAIN, parameters)  # it was not told of the chain
-        assert (dependent.chosen, dependent.half_width(1, 0, "holdout")) == (None, float("inf"))
-        assert "was given the inflation 1, and the model has" in dependent.statement
+    parameters = LadderParameters(queries=10)
+    assert certify_parameters(INDEPENDENT, parameters).tolerance < 1.0
+    dependent = certify_parameters(CHAIN, parameters)  # it was not told of the chain
+    assert (dependent.chosen, dependent.half_width(1, 0, "holdout")) == (None, float("inf"))
+    assert "was given the inflation 1, and the model has" in dependent.statement
     assert certify_parameters(INDEPENDENT, LadderParameters(0.5), 0.99).confidence == 0.5
-
-
-def test_a_guessing_part_of_unequal_groups_is_certified_for_nothing() -> None:
-    unequal = Groups([0, 0, 0, *range(1, 1000)])
-    certificate = certify_parameters(unequal, GuessAndCheckParameters(0.4, guess="noisy"))
-    assert certificate.chosen is None
-    assert "groups of one size" in certificate.statement

@@ -23,6 +23,7 @@ from thresholdout.ledger import Entry, MemoryLedger, SQLLedger, export_history, 
 from thresholdout.ledger.chain import first_digest, next_digest
 from thresholdout.mechanisms import GaussianParameters, gaussian
 from thresholdout.mechanisms.gaussian import NoiseSchedule
+from thresholdout.opening import read_declaration
 from thresholdout.report import report_of
 
 GUARD = "0123456789abcdef"
@@ -72,7 +73,6 @@ def odd_parameters() -> dict[str, str]:
         "no declared": json.dumps({name: value for name, value in whole.items() if name != "declared"}),
         "no chosen": json.dumps({name: value for name, value in whole.items() if name != "chosen"}),
         "a mechanism that is a list": changed(chosen={"mechanism": []}),
-        "another mechanism": changed(chosen={"mechanism": "oracle"}),
         "another field": changed(chosen={"oracle": 1}),
         "confidence in words": changed(declared={"confidence": "high"}),
         "confidence above 1": changed(declared={"confidence": 1e9}),
@@ -82,15 +82,15 @@ def odd_parameters() -> dict[str, str]:
         "a schedule that unpacks to much": changed(chosen={"schedule": packed}),
         "a schedule that is longer than it says": changed(chosen={"schedule": packed | {"answers": 10}}),
         "a schedule of a negative length": changed(chosen={"schedule": packed | {"answers": -1}}),
-        "a guess in a guess": json.dumps(whole | {"chosen": nested(20_000)}),
+        "lists in lists": changed(chosen={"mechanism": "splitting", "queries": nested(20_000)}),
     }
 
 
 def nested(depth: int) -> Any:
-    """Parameters of guesses within guesses; as deep as JSON can be read, not as deep as this says."""
-    found: dict[str, Any] = {"mechanism": "guess-and-check"}
+    """Lists within lists; as deep as JSON can be read, not as deep as this says."""
+    found: list[Any] = []
     for _ in range(min(depth, 300)):
-        found = {"mechanism": "guess-and-check", "guess": found}
+        found = [found]
     return found
 
 
@@ -109,6 +109,21 @@ def test_parameters_that_no_guard_has_give_an_error(case: str, tmp_path: Path) -
         tracemalloc.stop()
     with SQLLedger(ledger) as opened, pytest.raises(LedgerDamaged, match="parameters can't be read"):
         report_of(opened, opened.guards()[0])
+
+
+def test_a_mechanism_that_this_program_does_not_have_is_said_to_be_one(tmp_path: Path) -> None:
+    """The guess and check of earlier versions is one: its guards are refused, and their histories can be read."""
+    stored = parameters_of_a_guard() | {"chosen": {"mechanism": "guess-and-check", "tolerance": 0.2}}
+    file, ledger = crafted(tmp_path / "history.jsonl", json.dumps(stored)), tmp_path / "guard.db"
+    run("import", ledger, file)
+    run("verify", ledger)
+    with SQLLedger(ledger) as opened:
+        (guard,) = opened.guards()
+        assert opened.verify(guard) == opened.count(guard)
+        with pytest.raises(LedgerUnusable, match="'guess-and-check', a mechanism that this program does not have; use"):
+            report_of(opened, guard)
+        with pytest.raises(LedgerUnusable, match="'guess-and-check'"):
+            read_declaration(opened, guard)
 
 
 @pytest.mark.parametrize(
