@@ -34,7 +34,7 @@ def records_for(use: Use) -> Use:
     if found is None:
         raise PlanError(
             f"no number of records up to {MOST_RECORDS:.0e} puts {use.asked:,} questions within ± {use.width:g}; take "
-            "a larger width=, fewer queries=, or leave mechanism= out"
+            "a larger width=, fewer queries=, or fixed=True where all questions are fixed before the first answer"
         )
     return use.of(independent(found))
 
