@@ -217,7 +217,7 @@ def run(size: Size, jobs: int, folder: Path | None) -> Outcome:
     width = float(results.loc[(results["answers"] == PLANNED) & (results["k"] == LARGEST), "width"].mean())
     notes = [
         f"{REPETITIONS[size]} repetitions, n = d = {records:,}. The planned guard certifies all its answers at once, "
-        f"at confidence {CONFIDENCE} for {records + len(SIZES):,} questions, that of the accuracy of {LARGEST} attributes "
+        f"at confidence {CONFIDENCE} for {records + len(SIZES):,} questions, the accuracy of {LARGEST} attributes "
         f"within {width:.3f}; the other guards certify nothing.",
         f"One repetition with all four: {results['seconds'].mean():.1f} s of processor time on one core.",
     ]
