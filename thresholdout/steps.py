@@ -525,7 +525,7 @@ class Steps:
                     asked = 1 << (outcome.asked - 1).bit_length()  # at least the questions so far; few different ones
                     sure = for_share(failure_share(failures, asked, self._queries))
                 kept = "" if failures else past_of(text)
-                interval, past = self._interval(sure, outcome, question.known.spread, kept)
+                interval, past = self._interval(sure, outcome, question.known, kept)
                 outcome = replace(outcome, interval=interval)
             entry = question.entry(outcome, half_width, self._mechanism.remaining(state))
             return joined_state(failures, state.to_text(), "" if failures else past), entry
@@ -533,14 +533,16 @@ class Steps:
         return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
 
     def _interval(
-        self, certificate: Certificate | None, outcome: Outcome, spread: float, past: str
+        self, certificate: Certificate | None, outcome: Outcome, known: Known, past: str
     ) -> tuple[tuple[float, float], str]:
         """Return what an answer is worth by a certificate, and what it keeps for the answers that follow."""
         if certificate is None:
             return (0.0, 1.0), ""
         source: Source = "train" if outcome.source == "train" else "holdout"
         try:
-            return certificate.recalled(outcome.asked, outcome.hits, source, outcome.value, past, spread=spread)
+            return certificate.recalled(
+                outcome.asked, outcome.hits, source, outcome.value, past, spread=known.spread, binary=known.binary
+            )
         except InputError:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
 from thresholdout.certificates.gaussian_route import certify_gaussian
-from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth, up
+from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.certificates.splitting import splitting_routes
+from thresholdout.certificates.splitting import splitting_intervals, splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     ClaimsParameters,
@@ -22,7 +22,6 @@ from thresholdout.mechanisms import (
     ThresholdoutParameters,
 )
 from thresholdout.mechanisms.catalogue import Parameters
-from thresholdout.queries import record_rounding
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -145,9 +144,9 @@ def _with_intervals(
 def _splitting(model: DependenceModel, parameters: SplittingParameters, confidence: float) -> Certificate:
     """Certify parts of the holdout; the baseline is the guard itself here."""
     route, binary = splitting_routes(model, parameters.queries, 1.0 - confidence)
-    if route.applies:
-        width = up(route.tolerance + record_rounding(model.n) + 2.0**-52)
-        route = dataclasses.replace(route, tolerance=width, guards=True, widths=ConstantWidth(width))
+    widths = splitting_intervals(model, parameters.queries, 1.0 - confidence)
+    if widths is not None:
+        route = dataclasses.replace(route, tolerance=widths.width, guards=True, widths=widths)
     chosen = route if route.eligible else None
     return Certificate(confidence, (route, binary), chosen, model.describe(), truth_of(model, parameters))
 

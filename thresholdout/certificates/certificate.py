@@ -11,7 +11,7 @@ from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.mutual_information import mutual_information, second_moment
 from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.published import published
-from thresholdout.certificates.route import Earlier, Intervals, Recalls, Route
+from thresholdout.certificates.route import Counts, Earlier, Intervals, Recalls, Route
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, transcript
@@ -185,6 +185,7 @@ class Certificate:
         *,
         earlier: Earlier = None,
         spread: float = 1.0,
+        binary: bool = False,
     ) -> tuple[float, float]:
         """Truths that are possible given one answer, by the route on which the certificate rests.
 
@@ -198,6 +199,8 @@ class Certificate:
             Every earlier answer's value, in units of the range, and source ("failed" for a question that could not be
             computed), in the order of the questions. Gaussian answers are worth more with it: the less the earlier
             answers can vary, the less they gave away.
+        binary : bool, default=False
+            Whether the question's values are 0 or 1. Answers from parts of the records (splitting) are worth more then.
 
         Returns
         -------
@@ -225,6 +228,8 @@ class Certificate:
             raise InputError("earlier", f"{len(earlier)} answers", f"{query - 1}, one for each earlier question")
         width = self.half_width(query, hits, source, spread)
         widths = None if self.chosen is None else self.chosen.widths
+        if spread == 1.0 and binary and isinstance(widths, Counts):
+            return _inside(widths.interval_of_ones(value))
         if spread == 1.0 and isinstance(widths, Intervals):
             return _inside(widths.interval(query, hits, source, value, earlier))
         return _inside((value - width, value + width))
@@ -238,12 +243,13 @@ class Certificate:
         past: str,
         *,
         spread: float = 1.0,
+        binary: bool = False,
     ) -> tuple[tuple[float, float], str]:
         """Interval of an answer, from what was kept of the answers before it; for guards.
 
         Parameters
         ----------
-        query, hits, source, value, spread
+        query, hits, source, value, spread, binary
             As for `interval`.
         past : str
             What this method returned for the question before; empty at the start, and where it is lost: intervals are
@@ -265,7 +271,7 @@ class Certificate:
         if isinstance(widths, Recalls):
             interval, kept = widths.recalled(query, hits, source, value, past)
             return (_inside(interval) if spread == 1.0 else (0.0, 1.0)), kept
-        return self.interval(query, hits, source, value, spread=spread), ""
+        return self.interval(query, hits, source, value, spread=spread, binary=binary), ""
 
     def expected_half_width(self, expected: float) -> float:
         """Half-width to expect when answers are near a value; the certificate promises only the intervals.

@@ -60,6 +60,14 @@ class Recalls(Intervals, Protocol):
         """
 
 
+@runtime_checkable
+class Counts(Intervals, Protocol):
+    """A route that says more of a mean of values that are 0 or 1."""
+
+    def interval_of_ones(self, value: float) -> tuple[float, float]:
+        """Return the truths that are possible given the share of ones that is the answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConstantWidth:
     """The same half-width for every answer."""

@@ -6,23 +6,29 @@ Every part is used once, so nothing adapts to it, and no noise is needed. This i
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.route import ConstantWidth, Route, up
+from thresholdout.certificates.route import ConstantWidth, Earlier, Route, larger_side, up
+from thresholdout.limits.binomial import binomial_lower, binomial_upper
+from thresholdout.limits.entropy import entropy_lower, entropy_upper
+from thresholdout.queries import record_rounding
 
 if TYPE_CHECKING:
     from graphs import DependenceModel, Groups
 
 __all__ = [
+    "SplittingWidths",
     "bernoulli_holds",
     "bernoulli_width",
     "bounded_width",
     "equal_sizes",
     "smallest_divergence",
+    "splitting_intervals",
     "splitting_routes",
     "splitting_width",
 ]
@@ -263,6 +269,85 @@ def splitting_width(model: DependenceModel, queries: int, beta: float, *, binary
         return math.inf
     groups = len(model.independent_groups())
     return bounded_width(groups // queries, beta / queries) if groups >= queries else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class SplittingWidths:
+    """Intervals of answers from a fresh part of the records each.
+
+    Attributes
+    ----------
+    width : float
+        Half-width of every answer, whatever its value.
+    records : int
+        N, the number of records, or groups, in the smallest part.
+    log_level : float
+        Natural logarithm of the probability with which either limit of an answer may fail.
+    rounding : float
+        By how much answers can be off from the means of the values as they were given.
+    alone : bool
+        Whether records are independent; then means of values that are 0 or 1 have exact binomial limits.
+
+    Examples
+    --------
+    >>> widths = SplittingWidths(0.1, 1000, math.log(0.0025), 0.0)
+    >>> [round(end, 3) for end in widths.interval(1, 0, "holdout", 0.97)]
+    [0.947, 0.985]
+    >>> [round(end, 3) for end in widths.interval_of_ones(0.97)]
+    [0.952, 0.983]
+    """
+
+    width: float
+    records: int
+    log_level: float
+    rounding: float
+    alone: bool = True
+
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return the width."""
+        return self.width
+
+    def interval(
+        self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
+    ) -> tuple[float, float]:
+        """Return the truths that are possible given an answer; other answers do not matter."""
+        low = entropy_lower(max(0.0, value - self.rounding), self.records, self.log_level) - self.rounding
+        high = entropy_upper(min(1.0, value + self.rounding), self.records, self.log_level) + self.rounding
+        return max(low, value - self.width), min(high, value + self.width)
+
+    def interval_of_ones(self, value: float) -> tuple[float, float]:
+        """Return the truths that are possible given a share of ones."""
+        if not self.alone:
+            return self.interval(1, 0, "holdout", value)
+        count = round(value * self.records)
+        return (
+            binomial_lower(count, self.records, self.log_level) - self.rounding,
+            binomial_upper(count, self.records, self.log_level) + self.rounding,
+        )
+
+    def expected(self, value: float) -> float:
+        """Return the larger side of the interval of an answer with this value; of a share of ones, where it counts."""
+        return larger_side(value, self.interval_of_ones(value))
+
+
+def splitting_intervals(model: DependenceModel, queries: int, beta: float) -> SplittingWidths | None:
+    """Return the intervals of a guard that splits the holdout; ``None`` where `splitting_width` is infinite.
+
+    Parameters
+    ----------
+    model, queries, beta
+        As in `splitting_width`.
+    """
+    from graphs import Independent
+
+    width, rounding = splitting_width(model, queries, beta), record_rounding(model.n) + 2.0**-52
+    if width == math.inf:
+        return None
+    alone = isinstance(model, Independent)
+    sizes = model.independent_groups()
+    records = model.n if alone or sizes is None else len(sizes)
+    level = math.log(beta / (2.0 * queries)) - 1e-12
+    return SplittingWidths(up(width + rounding), records // queries, level, rounding, alone)
 
 
 def equal_sizes(model: Groups) -> bool:

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
+from thresholdout.mechanisms.claims.reading import Reading, read_values
 from thresholdout.mechanisms.parts import equal_groups, shuffled
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
-from thresholdout.queries import UnitRecords, record_rounding, unit_records
+from thresholdout.queries import record_rounding
 
 __all__ = ["Splitting", "SplittingParameters", "SplittingState"]
 
@@ -91,7 +92,7 @@ class SplittingState:
         return cls(asked)
 
 
-class Splitting(Mechanism[SplittingState, UnitRecords]):
+class Splitting(Mechanism[SplittingState, Reading]):
     """The mean of a fresh part of the records.
 
     Parameters
@@ -117,11 +118,14 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
     Notes
     -----
     *Guarantee.* Question j is a function of answers about other records, so it is fixed as far as its own part is
-    concerned, and the bound for one fixed question with a k-th of the failure probability holds for all:
-    `thresholdout.certificates.splitting.splitting_width`; PROOFS.md, "Splitting". It is about the mean over the part.
+    concerned, and limits for one fixed question with a k-th of the failure probability hold for all:
+    `thresholdout.certificates.splitting.SplittingWidths`; PROOFS.md, "Splitting". It is about the mean over the part.
     It is about the holdout only if all records (or groups) have one law and every question is the same function of
     each: which records are in which part is public, and a question that knows a record's number can be true of its own
     part alone.
+
+    Values that are 0 or 1, by the metric, by declaration or by the training values, have exact binomial limits; a value
+    of theirs that is in between becomes a coin with that mean.
 
     Single records: every part has ``floor(n/k)`` of them, in a fixed order that looks random. Groups are dealt out in
     turn, in such an order.
@@ -145,6 +149,7 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
         if parameters.queries > most:
             things = "records" if groups is None else "independent groups"
             raise InputError("queries", parameters.queries, f"at most {most}, as many as there are {things}")
+        self._alone = groups is None
         self._parts = _single(n, parameters.queries) if groups is None else _dealt(groups, parameters.queries)
 
     def start(self, noise: NoiseSource) -> SplittingState:
@@ -153,12 +158,12 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
 
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
-    ) -> UnitRecords:
+    ) -> Reading:
         """Check per-record values and keep them, rounded to the grid on which their sums are exact."""
-        return unit_records(values, n, bounds, argument)
+        return read_values(values, n, bounds, argument, known)
 
     def step(
-        self, state: SplittingState, train: float, holdout: UnitRecords, noise: NoiseSource
+        self, state: SplittingState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[SplittingState, Outcome]:
         """Answer one query from its own part; see `Mechanism.step`. The train value is not used."""
         refusal = self.refusal(state)
@@ -166,9 +171,13 @@ class Splitting(Mechanism[SplittingState, UnitRecords]):
             raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
-        if len(holdout) != self._n:
-            raise InputError("holdout", f"{len(holdout)} records", f"{self._n}, as declared")
-        value = holdout.part(self._parts[state.asked]).exact_mean().mean()
+        if len(holdout.records) != self._n:
+            raise InputError("holdout", f"{len(holdout.records)} records", f"{self._n}, as declared")
+        part = Reading(holdout.records.part(self._parts[state.asked]), holdout.known)
+        if holdout.known.binary and self._alone:
+            value = part.count(noise) / len(part.records)
+        else:
+            value = part.records.exact_mean().mean()
         return SplittingState(state.asked + 1), Outcome(value, "holdout", state.asked, state.asked + 1)
 
     def fail(self, state: SplittingState, train: float, noise: NoiseSource) -> tuple[SplittingState, Outcome]:
