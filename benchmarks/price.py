@@ -27,7 +27,7 @@ from itertools import islice
 import numpy as np
 
 from benchmarks.prices.candidates import GENERATED, Candidate, real, simulated
-from benchmarks.prices.sessions import Kind, Run, after_attack, compared, listed, searched
+from benchmarks.prices.sessions import Kind, Run, after_attack, checked, compared, listed, searched
 from benchmarks.prices.times import asking, planning
 
 __all__ = ["main"]
@@ -61,6 +61,10 @@ def lists(seeds: int) -> None:
                 some = max(2, seeds // 4) if questions == 1000 else seeds
                 runs = (listed(list(simulated(n, n, questions, seed)), n, n, keep) for seed in range(some))
                 row(f"{name}: {questions} questions, n = {n}", runs)
+    for questions in (20, 100):
+        for n in (300, 2000, 20_000):
+            runs = (checked(n, n, questions, seed) for seed in range(seeds))
+            row(f"a final check after a search: {questions} questions, n = {n}", runs)
 
 
 def comparisons(seeds: int) -> None:

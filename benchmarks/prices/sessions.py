@@ -9,10 +9,10 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.prices.candidates import BETA, Candidate, half_length
+from benchmarks.prices.candidates import BETA, Candidate, half_length, simulated
 from thresholdout import BudgetExhausted, Thresholdout
 
-__all__ = ["Kind", "Run", "after_attack", "compared", "listed", "searched"]
+__all__ = ["Kind", "Run", "after_attack", "checked", "compared", "listed", "searched"]
 
 _LIKELY: Final = 0.85
 
@@ -115,6 +115,24 @@ def compared(kind: Kind, n: int, n_train: int, questions: int, disagreement: flo
             truth = float(np.mean((differ * np.where(well, 1.0, -1.0))[:n]) * (2 * _LIKELY - 1))
         asked.append((2 * disagreement * half, truth))
     return _run(intervals, asked, guard.told)
+
+
+def checked(n: int, n_train: int, questions: int, seed: int) -> Run:
+    """Search with a guard that keeps some risk for a final check, and make it of the best; its baseline is alone."""
+    rng = np.random.default_rng([seed, n])
+    size = n + n_train
+    X, y = np.arange(float(size))[:, None], rng.integers(0, 2, size)
+    guard = Thresholdout((X[:n], y[:n]), train=(X[n:], y[n:]), final_check=True)
+    best, value = None, -1.0
+    for candidate in simulated(n, n_train, questions, seed):
+        answer = guard.ask(candidate.train, candidate.holdout, binary=True)
+        if answer.value > value:
+            best, value = candidate, answer.value
+    told = guard.told
+    assert best is not None
+    right = np.concatenate([best.holdout, best.train])
+    interval = guard.final_check(_Recorded(np.where(right, y, 1 - y))).interval
+    return _run([interval], [(half_length(best.truth or 0.0, n, BETA), best.truth)], told)
 
 
 def after_attack(n: int, questions: int, attack: str, seed: int) -> tuple[float, float, float]:

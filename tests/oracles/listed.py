@@ -1,4 +1,4 @@
-"""The best analyst against `Claims` itself who also asks lists of two questions, or the best of two."""
+"""The best analyst against `Claims` itself who also asks lists of two questions, the best of two, or the last one."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class ListProgram(Program):
     keeps: tuple[float, ...] = (0.0, 0.5)
     pairs: tuple[tuple[float, float], ...] = ((0.5, 0.5), (0.0, 1.0))
     _lists: dict[tuple[object, ...], tuple[ClaimsState, Shown]] = field(default_factory=dict)
+    _finals: dict[tuple[ClaimsState, float, int], Interval] = field(default_factory=dict)
 
     def _value(self, seen: int, state: ClaimsState, depth: int) -> float:
         if depth == 0 or not seen or self.mechanism.refusal(state) is not None:
@@ -41,8 +42,22 @@ class ListProgram(Program):
             for (a, b), trains, keep in itertools.product(two, self.pairs, self.keeps if depth > 1 else (0.0,)):
                 best = max(best, self._listed(seen, state, depth, (a, b), trains, keep, best_only=False))
                 best = max(best, self._listed(seen, state, depth, (a, b), trains, keep, best_only=True))
+            for (parts, truth), train in itertools.product(self._parts, self.trains):
+                best = max(best, self._checked(seen, state, parts, truth, train))
             self._memo[key] = best
         return self._memo[key]
+
+    def _checked(self, seen: int, state: ClaimsState, parts: tuple[int, ...], truth: float, train: float) -> float:
+        """A final check, after which nothing is answered."""
+        total = 0.0
+        for count, part in enumerate(parts):
+            key = (state, train, count)
+            if seen & part and key not in self._finals:
+                _, outcome = self.mechanism.final(state, train, self._reading(count), self._noise)
+                self._finals[key] = _stated([outcome])[0]
+            if seen & part and not self._finals[key][0] <= truth <= self._finals[key][1]:
+                total += self._mass_of(seen & part)
+        return total
 
     def _told(
         self, state: ClaimsState, counts: tuple[int, int], trains: tuple[float, float], keep: float, best_only: bool

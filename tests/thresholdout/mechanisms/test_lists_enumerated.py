@@ -86,7 +86,7 @@ def _worst(confidence: float, depth: int, *, signed: bool, laws: list[float]) ->
 
 
 class TestTheProgram:
-    """Every list of two questions, or the best of two, among single questions and failures."""
+    """Every list of two questions, the best of two, and a final check, among single questions and failures."""
 
     @pytest.mark.parametrize("confidence", [0.5, 0.75, 0.95])
     def test_no_list_exceeds_beta(self, confidence: float) -> None:
@@ -96,6 +96,18 @@ class TestTheProgram:
     def test_no_analyst_exceeds_beta_in_two_nodes(self) -> None:
         claims = _claims(0.75)
         assert ListProgram(Model((_ends(claims)[2],) * 3, signed=False), claims).worst(2) <= 0.25
+
+    @pytest.mark.parametrize("confidence", [0.5, 0.75, 0.95])
+    def test_no_final_check_exceeds_beta_and_some_come_near(self, confidence: float) -> None:
+        claims, noise, ends = _claims(confidence), SeededNoise(0), set()
+        for count in range(4):
+            reading = claims.read(np.arange(3) < count, 3, (0, 1), "values", Known(binary=True))
+            _, outcome = claims.final(claims.start(noise), 0.5, reading, noise)
+            assert outcome.interval is not None
+            ends |= {outcome.interval[0] - 1e-9, outcome.interval[1] + 1e-9}
+        laws = sorted(end for end in ends if 0.0 < end < 1.0)
+        worst = max(ListProgram(Model((p,) * 3, signed=False), claims, keeps=(0.0,)).worst(2) for p in laws)
+        assert 0.85 * (1 - confidence) < worst <= 1 - confidence
 
     @pytest.mark.slow
     @pytest.mark.parametrize("confidence", [0.5, 0.75, 0.95])
