@@ -157,9 +157,9 @@ class Gate(Shared):
     >>> guard = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]), identically_distributed=True)
     >>> gate = guard.gate(DummyClassifier().fit(X[1000:], y[1000:]))
     >>> gate.propose(LogisticRegression().fit(X[1000:], y[1000:]), cv=5)
-    <Decision 1: keep, certified by sign test; cost ... nats, 0.05 of the risk left>
+    <Decision 1: keep, certified by sign test; cost ... nats, 0.04... of the risk left>
     >>> gate
-    <Gate: accuracy, each certified by sign test; the incumbent is certified; 0.05 of the risk left>
+    <Gate: accuracy, each certified by sign test; the incumbent is certified; 0.04... of the risk left>
     """
 
     served: ClassVar[frozenset[str]] = frozenset(
@@ -533,10 +533,10 @@ class MakesGates:
         >>> for depth in (3, 4, 8, 1):
         ...     candidate = clone(gate.incumbent).set_params(max_depth=depth).fit(X[900:], y[900:])
         ...     print(gate.propose(candidate, cv=5, name=f"depth {depth}"))
-        <Decision 1 depth 3: keep, certified by sign test; cost 0.0025 nats, 0.0499 of the risk left>
-        <Decision 2 depth 4: keep, certified by sign test; cost 0.00013 nats, 0.0499 of the risk left>
-        <Decision 3 depth 8: keep, certified by sign test; cost 0.00013 nats, 0.0499 of the risk left>
-        <Decision 4 depth 1: reject, by cross-validation; free, 0.0499 of the risk left>
+        <Decision 1 depth 3: keep, certified by sign test; cost 0.011 nats, 0.0495 of the risk left>
+        <Decision 2 depth 4: keep, certified by sign test; cost 0.011 nats, 0.0489 of the risk left>
+        <Decision 3 depth 8: keep, certified by sign test; cost 0.011 nats, 0.0484 of the risk left>
+        <Decision 4 depth 1: reject, by cross-validation; free, 0.0484 of the risk left>
         """
         chosen = get_score(metric)
         if isinstance(chosen, Statistic):

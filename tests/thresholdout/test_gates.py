@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from graphs import Groups, MarkovChain
 from thresholdout import BudgetExhausted, InputError, LedgerDamaged, LedgerRetired, SeededNoise, Thresholdout
+from thresholdout.cli.asking import history
+from thresholdout.cli.keeping import verify
 from thresholdout.gates import Decision, Gate
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims.climbs import remembered_by
@@ -112,13 +115,13 @@ def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
     assert gate.incumbent is gate.certified
     assert gate.incumbent.column == 1
     assert not gate.on_the_way
-    history = guard.history
-    assert list(history["source"]) == ["keep", "skip"]
-    assert list(history["candidate"]) == ["first", ""]
-    assert (history["low"][0], history["high"][0]) == (0.0, 1.0)
-    assert (history["low"][1], history["high"][1]) == (-1.0, 1.0)
+    told = guard.history
+    assert list(told["source"]) == ["keep", "skip"]
+    assert list(told["candidate"]) == ["first", ""]
+    assert (told["low"][0], told["high"][0]) == (0.0, 1.0)
+    assert (told["low"][1], told["high"][1]) == (-1.0, 1.0)
     gains = right[N:, 1].mean() - right[N:, 0].mean(), right[N:, 2].mean() - right[N:, 1].mean()
-    assert list(history["train"]) == pytest.approx(gains)
+    assert list(told["train"]) == pytest.approx(gains)
     assert guard.told == pytest.approx(kept.cost, abs=1e-9)
 
 
@@ -430,11 +433,11 @@ def test_milestones_say_what_is_certified_and_what_is_on_the_way() -> None:
     assert made.certified
     assert (gate.incumbent.column, gate.certified.column, gate.on_the_way) == (3, 3, False)
     assert gate.last_look() is None
-    history = guard.history
-    assert list(history["source"]) == ["step", "skip", "milestone"]
-    assert list(history["low"]) == [-1.0, -1.0, 0.0]
-    assert history["train"][2] == pytest.approx(right[N:, 3].mean() - right[N:, 1].mean())
-    assert history["value"][2] == pytest.approx(right[N:, 3].mean() - right[N:, 0].mean())  # since the last milestone
+    told = guard.history
+    assert list(told["source"]) == ["step", "skip", "milestone"]
+    assert list(told["low"]) == [-1.0, -1.0, 0.0]
+    assert told["train"][2] == pytest.approx(right[N:, 3].mean() - right[N:, 1].mean())
+    assert told["value"][2] == pytest.approx(right[N:, 3].mean() - right[N:, 0].mean())  # since the last milestone
 
 
 def test_a_last_look_certifies_what_is_on_the_way() -> None:
@@ -663,3 +666,19 @@ def test_a_report_shows_candidates(tmp_path: Path) -> None:
     assert "6 candidates were proposed" in report.html
     assert "column 1" in report.html
     assert guard.plot() is not None
+    told = CliRunner().invoke(history, [str(tmp_path / "guard.db")])
+    lines = told.output.splitlines()[1:]
+    assert lines[0].split() == [
+        "1",
+        "gate:",
+        "accuracy:",
+        "column",
+        "1",
+        f"{report.history['train'][0]:.6g}",
+        "-",
+        "-",
+        "keep",
+        "-",
+    ]
+    assert [line.split()[-2] for line in lines] == found
+    assert "7 entries, unchanged" in CliRunner().invoke(verify, [str(tmp_path / "guard.db")]).output

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
+from thresholdout.answer import Source
 from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, declared, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
 from thresholdout.planning.choice import MechanismName
 
 if TYPE_CHECKING:
     from thresholdout.answer import Answer
-    from thresholdout.ledger import Ledger
+    from thresholdout.ledger import Entry, Ledger
     from thresholdout.metrics import Metric
 
 __all__ = ["ask", "create", "history", "report", "status"]
@@ -207,7 +207,7 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
     with open_ledger(ledger, must_exist=True) as opened:
         entries = opened.entries(choose(opened, guard))
     columns = ("query", "name", "train", "value", "half_width", "source", "remaining")
-    say(table(columns, map(attrgetter(*columns), entries)) if entries else "no questions yet")
+    say(table(columns, map(_shown, entries)) if entries else "no questions yet")
     frame = history_frame(entries)
     if csv_path is not None:
         texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source", "candidate", "asker")}
@@ -221,6 +221,13 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
             )
         figure.savefig(in_folder(plot_path), dpi=150)
         say(f"drawn to {plot_path}")
+
+
+def _shown(entry: Entry) -> tuple[object, ...]:
+    """Return a row of the history; only answers have a value from the guard, and a half-width."""
+    name = f"{entry.name}: {entry.candidate}" if entry.candidate else entry.name
+    told = (entry.value, entry.half_width) if entry.source in get_args(Source) else (None, None)
+    return entry.query, name, entry.train, *told, entry.source, entry.remaining
 
 
 @click.command()

@@ -57,7 +57,7 @@ _PRIOR: Final = 4.0  # proposals without effect that the first ones are averaged
 _PRICE: Final = 0.3  # of a nat, in kept candidates
 _STEP: Final = 1.5  # standard deviations by which a climb on cross-validation asks for
 _LIKELY: Final = 0.9  # foreseen probability of a confirmation at which a checkpoint is tested
-_SHARES: Final = tuple(1.0 / (1.0 + math.exp(-0.5 * step)) for step in range(-14, 19))  # 0.001 to 0.9999
+_SHARES: Final = tuple(1.0 / (1.0 + math.exp(-0.5 * step)) for step in range(-14, 10))  # 0.001 to 0.989
 
 
 @dataclass(frozen=True, slots=True)
