@@ -40,7 +40,7 @@ LAYERS = {
     "thresholdout.scoring": 5,
     "thresholdout.steps": 5,
     "thresholdout.opening": 5,
-    "thresholdout.statistics": 2,
+    "thresholdout.statistics": 4,
     "thresholdout.mechanisms": 3,
     "thresholdout.ledger": 3,
     "thresholdout.certificates": 4,

@@ -41,6 +41,9 @@ class Answer:
         What value and interval are about: the question that was asked, or (the Ladder) the best one so far.
     candidate : str
         Which one of a list it is about, where the list had names.
+    truth : str
+        What the interval is about, in words, for a statistic that is no mean over records. (For means the guard's
+        certificate says it.)
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Answer:
     repeated: bool = False
     about: Literal["question", "best"] = "question"
     candidate: str = ""
+    truth: str = ""
 
     @property
     def half_width(self) -> float:

@@ -17,7 +17,7 @@ from thresholdout.metrics import Metric
 from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
 from thresholdout.scoring import check_score, statistic_question
-from thresholdout.statistics import Statistic, get_score
+from thresholdout.statistics import Estimate, Statistic, get_score
 from thresholdout.steps import Steps, Worth
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class AsksAboutEstimators:
     _parameters: Parameters
     _mechanism: Any
     _steps: Steps
+    _one_law: bool
 
     _worth: Callable[[], Worth]
 
@@ -258,8 +259,11 @@ class AsksAboutEstimators:
             X, y = train
             values = chosen.of(estimator, X, y) if cv is None else chosen.cross_validated(estimator, X, y, cv)
         if isinstance(chosen, Statistic):
-            question, of = statistic_question(chosen, self._records, self.dependence, float(values), key)
-            return question, lambda: self._steps.statistic(of(estimator), question.known)
+            assert isinstance(values, Estimate)
+            question, evidence = statistic_question(
+                chosen, self._records, self.dependence, estimator, values, key, self._one_law
+            )
+            return question, lambda: self._steps.statistic(evidence(), question.known)
         limits = chosen.bounds
         if weights is not None:
             values, limits = weights.on_train(values, chosen.bounds)

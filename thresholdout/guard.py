@@ -223,6 +223,7 @@ class Thresholdout(
             "dependence": self.dependence.fingerprint(),
             "for_release": self._noise.for_release,
         }
+        self._one_law = bool(declared["identically_distributed"])
         parameters = None if isinstance(ledger, Ledger) else self._choose(declared)
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
         self._open(declared, parameters, is_file(ledger), kept, owner)
@@ -360,8 +361,10 @@ class Thresholdout(
         estimator : object
             Fitted, with ``predict`` or ``predict_proba`` as the metric needs.
         metric : str, Metric or Statistic, default="accuracy"
-            One of `thresholdout.metrics`, which every mechanism answers, or of `thresholdout.statistics` (the area
-            under the curve, balanced accuracy, F1, R2, the median error), for Thresholdout with the transcript route.
+            One of `thresholdout.metrics`, which every mechanism answers, or of `thresholdout.statistics` (precision,
+            recall, F1, areas under the curve, R2, a metric on a slice), for Thresholdout and guess and check; their
+            names, or scorer objects of scikit-learn. Shares of a random number of records (precision, F1) are a little
+            narrower with ``identically_distributed=True``.
         cv : int or splitter, optional
             Take as training value the estimator's cross-validated score on the training part, instead of its score on
             the records that it was fitted to. A training value that is not overfitted agrees with the holdout more
@@ -377,8 +380,7 @@ class Thresholdout(
         Returns
         -------
         Answer
-            The metric itself: losses are not negated here. Its half-width is about what the metric is expected to be;
-            for a statistic see `Statistic.target`.
+            The metric itself: losses are not negated here. `Answer.truth` says what its interval is about.
         """
         question, read = self._scoring(estimator, metric, cv, sample_weight, key)
         return self._steps.look("estimator", question, read, self._worth)

@@ -26,6 +26,7 @@ __all__ = [
     "get_metric",
     "log_loss",
     "squared_error",
+    "top_k_accuracy",
     "zero_one_loss",
 ]
 
@@ -104,6 +105,32 @@ def zero_one_loss() -> Metric:
     return Metric(
         "zero_one_loss", "predict", lambda y, output, classes: _labels(output, y, classes) != y, (0.0, 1.0), False
     )
+
+
+def top_k_accuracy(k: int = 2) -> Metric:
+    """Share of records whose class is among the k most probable ones.
+
+    Parameters
+    ----------
+    k : int, default=2
+        At least 1. Of equal probabilities the class that comes last in order counts as the most probable.
+
+    Examples
+    --------
+    >>> probability = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+    >>> top_k_accuracy(2).values(np.array([1, 0]), probability, np.array([0, 1, 2]))
+    array([ True, False])
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise InputError("k", repr(k), "a whole number of at least 1")
+
+    def values(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
+        probability = _probabilities(output, y)
+        best = np.argsort(probability, axis=1, kind="stable")[:, ::-1][:, :k]
+        hits: NDArray[np.bool_] = (_classes(classes, probability)[best] == y[:, None]).any(axis=1)
+        return hits
+
+    return Metric(f"top_{k}_accuracy", "predict_proba", values, (0.0, 1.0), True)
 
 
 def brier_score() -> Metric:

@@ -31,6 +31,8 @@ class Question:
         The question's identity.
     known : Known
         What is known of the values before the holdout is looked at.
+    truth : str
+        What its interval is about, in words; empty for means.
     candidate : str
         What the question is about, such as a model's name; see `about`.
 
@@ -40,28 +42,35 @@ class Question:
         The training value in the user's units.
     """
 
-    __slots__ = ("candidate", "key", "known", "limits", "name", "shown", "train")
+    __slots__ = ("candidate", "key", "known", "limits", "name", "shown", "train", "truth")
 
     def __init__(
-        self, train: float, limits: tuple[float, float], name: str, key: str | None, known: Known = UNKNOWN
+        self,
+        train: float,
+        limits: tuple[float, float],
+        name: str,
+        key: str | None,
+        known: Known = UNKNOWN,
+        truth: str = "",
     ) -> None:
         self.train = train
         self.limits = limits
         self.name = name
         self.key = key
         self.known = known
+        self.truth = truth
         self.candidate = ""
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
     def about(self, candidate: str) -> Question:
         """Return the same question, about a candidate that the history names."""
-        other = Question(self.train, self.limits, self.name, self.key, self.known)
+        other = Question(self.train, self.limits, self.name, self.key, self.known, self.truth)
         other.candidate = candidate
         return other
 
     def without_key(self) -> Question:
         """Return the same question with a new key, which the ledger makes."""
-        return Question(self.train, self.limits, self.name, None, self.known)
+        return Question(self.train, self.limits, self.name, None, self.known, self.truth)
 
     def entry(self, outcome: Outcome, half_width: float, remaining: int | None) -> Entry:
         """Return the line of the history, in the user's units; an outcome and its half-width are in units of the range.
@@ -167,4 +176,5 @@ class Question:
             repeated=repeated,
             about=about,
             candidate=entry.candidate,
+            truth=self.truth,
         )

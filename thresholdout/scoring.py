@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,13 @@ from thresholdout.fingerprint import handed_out
 from thresholdout.given import Given
 from thresholdout.mechanisms import Known, Mechanism
 from thresholdout.question import Question
-from thresholdout.statistics import Statistic, disclosure_nats, get_score
+from thresholdout.statistics import Estimate, Statistic, get_score
 from thresholdout.weights import Weights
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.metrics import Metric
     from thresholdout.records import Records
 
@@ -45,7 +45,7 @@ def check_score(
     records.labelled()
     if isinstance(chosen, Statistic) and not mechanism.statistics:
         seen = f"{chosen.name!r}, which is no mean over records, asked of {mechanism.name}"
-        raise InputError("metric", seen, "a guard with mechanism='thresholdout'")
+        raise InputError("metric", seen, "a guard with mechanism='thresholdout', and no threshold= or noise_scale=")
     if isinstance(chosen, Statistic) and given is not None:
         seen = f"{chosen.name!r}, which is no mean over records, of a guard with given={given!r}"
         raise InputError("metric", seen, "a metric that is a mean, such as 'accuracy'; or a guard without given=")
@@ -55,9 +55,15 @@ def check_score(
 
 
 def statistic_question(
-    statistic: Statistic, records: Records, model: DependenceModel, value: float, key: str | None
-) -> tuple[Question, Callable[[Any], float]]:
-    """Return the question about a statistic that is no mean, and its value on the holdout for an estimator.
+    statistic: Statistic,
+    records: Records,
+    model: DependenceModel,
+    estimator: Any,
+    found: Estimate,
+    key: str | None,
+    one_law: bool,
+) -> tuple[Question, Callable[[], tuple[Evidence, ...]]]:
+    """Return the question about a statistic that is no mean, and what computes the holdout's evidence about it.
 
     Parameters
     ----------
@@ -67,33 +73,34 @@ def statistic_question(
         Both parts.
     model : graphs.DependenceModel
         How the holdout's records depend on each other.
-    value : float
+    estimator : estimator
+        Fitted.
+    found : Estimate
         The statistic on the training part.
     key : str or None
         The question's identity.
+    one_law : bool
+        Whether the records have one law.
 
     Returns
     -------
     question : Question
-        Its half-width has the radius of a mean times the statistic's spread.
-    of : callable
-        From an estimator to the value on the holdout, in units of the range. Secret.
+    evidence : callable
+        Secret.
+
+    Raises
+    ------
+    InputError
+        When nothing is proved about it for this dependence model.
     """
-    lower, upper = statistic.bounds
-    labels = records.holdout[1]
+    train_y = records.labelled()[0][1]
+    layout = statistic.layout(found, train_y, getattr(estimator, "classes_", None), model, one_law)
+    question = Question(
+        statistic.unit(found), statistic.bounds, statistic.name, key, Known(layout=layout), statistic.target
+    )
 
-    def unit(found: float) -> float:
-        return min(1.0, max(0.0, (found - lower) / (upper - lower)))
+    def evidence() -> tuple[Evidence, ...]:
+        X, y = handed_out(records.holdout)
+        return statistic.evidence(estimator, X, y, train_y, model, one_law)
 
-    try:
-        shown = disclosure_nats(statistic, records.labelled()[0][1], labels)
-        known = Known(spread=statistic.spread(labels, model), shown=shown, mean=False)
-    except Exception:  # it does not exist for these labels: a failure on the holdout, and charged as one
-        known = Known(shown=math.inf, mean=False)
-
-    def of(estimator: Any) -> float:
-        if known.shown == math.inf:
-            raise InputError("metric", f"{statistic.name!r}", "labels for which it exists")
-        return unit(float(statistic.of(estimator, *handed_out(records.holdout))))
-
-    return Question(unit(value), statistic.bounds, statistic.name, key, known), of
+    return question, evidence

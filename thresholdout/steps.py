@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.claims.duel import Duel
+    from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
     from thresholdout.noise import NoiseSource
 
@@ -152,9 +153,9 @@ class Steps:
         """Check the holdout's values and return what the mechanism needs of them."""
         return self._mechanism.read(values, n, question.limits, argument, question.known)
 
-    def statistic(self, value: float, known: Known) -> Any:
+    def statistic(self, evidence: Sequence[Evidence], known: Known) -> Any:
         """Return what the mechanism needs of a statistic that is no mean."""
-        return self._mechanism.statistic(value, known)
+        return self._mechanism.statistic(evidence, known)
 
     def duel(self, counts: Duel, known: Known) -> Any:
         """Return what the mechanism needs of a share of wins."""
@@ -540,9 +541,7 @@ class Steps:
             return (0.0, 1.0), ""
         source: Source = "train" if outcome.source == "train" else "holdout"
         try:
-            return certificate.recalled(
-                outcome.asked, outcome.hits, source, outcome.value, past, spread=known.spread, binary=known.binary
-            )
+            return certificate.recalled(outcome.asked, outcome.hits, source, outcome.value, past, binary=known.binary)
         except InputError:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")

@@ -148,7 +148,7 @@ class ClaimingGuard(Guard):
     def step(self, train: float, holdout: float, variance: float | None) -> Answered:
         """Answer one question."""
         assert isinstance(self.state, ClaimsState)
-        value = self.claims.statistic(holdout, Known(variance=variance))
+        value = self.claims.read([holdout], 1, (0.0, 1.0), "holdout", Known(variance=variance))
         self.state, outcome = self.claims.step(self.state, train, value, self.noise)
         return outcome
 

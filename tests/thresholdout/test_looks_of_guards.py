@@ -19,6 +19,7 @@ from thresholdout.accounting import BlackBox, Composed, GaussianAnswer, LaplaceA
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known, LadderParameters
+from thresholdout.mechanisms.claims import Reading
 from thresholdout.noise import SeededNoise
 
 HOLDOUT = np.arange(10_000.0)
@@ -296,7 +297,7 @@ def test_a_look_at_a_risk_that_no_float_holds_leaves_nothing() -> None:
     after, outcome = mechanism.look(state, lambda risk: 1.0)
     assert outcome.risk == after.log_risk == -1e9
     with pytest.raises(BudgetExhausted, match="nothing is left"):
-        mechanism.step(after, 0.5, mechanism.statistic(0.5, Known(mean=False)), SeededNoise(0))
+        mechanism.step(after, 0.5, Reading((), Known()), SeededNoise(0))
 
 
 def test_a_question_while_a_look_is_recorded_is_paid_for() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
@@ -13,6 +13,8 @@ from thresholdout.noise import NoiseSource
 
 if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.duel import Duel
+    from thresholdout.mechanisms.claims.evidence import Evidence
+    from thresholdout.mechanisms.claims.statistic import Layout
 
 __all__ = ["UNKNOWN", "Known", "Mechanism", "MechanismState", "Outcome", "Part", "Past", "Source"]
 
@@ -90,13 +92,8 @@ class Known:
         Of the training records' values, in units of the range; ``None`` for that of a coin with their mean.
     binary : bool
         Whether every value is 0 or 1: by the metric, by declaration, or because all training values are.
-    spread : float
-        How much wider than a mean of independent values a statistic that is no mean fluctuates; 1 for means.
-    shown : float
-        Code length in nats of what the spread shows of the holdout's labels (the number of records of each class); 0
-        where it shows nothing.
-    mean : bool
-        Whether the question is a mean over records, and no other statistic.
+    layout : Layout or None
+        Of a statistic that is no mean over records; ``None`` for means.
     difference : bool
         Whether it is about a difference of two models, which tells nothing about scores, nor they about it.
     part : Part or None
@@ -109,14 +106,12 @@ class Known:
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, spread=1.0, shown=0.0, mean=True, ..., vague=False)
+    Known(variance=None, binary=True, layout=None, difference=False, ..., vague=False)
     """
 
     variance: float | None = None
     binary: bool = False
-    spread: float = 1.0
-    shown: float = 0.0
-    mean: bool = True
+    layout: Layout | None = None
     difference: bool = False
     part: Part | None = None
     duel: Duel | None = None
@@ -213,8 +208,8 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
             When the length is wrong, or a value is missing, infinite or out of range.
         """
 
-    def statistic(self, value: float, known: Known) -> ValuesT:
-        """Return what `step` needs of a statistic that is no mean, from its holdout value in units of the range.
+    def statistic(self, evidence: Sequence[Evidence], known: Known) -> ValuesT:
+        """Return what `step` needs of a statistic that is no mean, from the holdout's evidence about its parts.
 
         Raises
         ------

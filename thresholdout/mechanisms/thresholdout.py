@@ -236,7 +236,6 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     """
 
     name: ClassVar[str] = "sparse vector"
-    statistics: ClassVar[bool] = True
 
     def __init__(self, parameters: ThresholdoutParameters) -> None:
         self.parameters = parameters
@@ -256,10 +255,6 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     def read(self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN) -> float:
         """Check per-record values and return their mean; see `thresholdout.queries.unit_mean`."""
         return unit_mean(values, n, bounds, argument)
-
-    def statistic(self, value: float, known: Known) -> float:
-        """Return the value: it is compared as a mean is."""
-        return value
 
     def step(
         self, state: ThresholdoutState, train: float, holdout: float, noise: NoiseSource

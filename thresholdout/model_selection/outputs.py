@@ -168,8 +168,8 @@ def classifies(metric: Metric | Statistic) -> bool:
     >>> classifies(log_loss()), classifies(squared_error(1.0))
     (True, False)
     """
-    names = ("accuracy", "zero_one_loss", "balanced_accuracy", "f1")
-    return metric.name in names or getattr(metric, "response", "") == "predict_proba"
+    named = metric.name in ("accuracy", "zero_one_loss") or getattr(metric, "response", "") == "predict_proba"
+    return named or bool(getattr(metric, "classifies", False))
 
 
 def check_objective(objective: str | None, kind: Kind | None, metric: Metric | Statistic) -> None:

@@ -1,46 +1,59 @@
-"""Statistics of a holdout that are not means: area under the curve, balanced accuracy, F1, R2, median error.
+"""Statistics of a holdout that are not means over records.
 
-A certificate by the transcript route needs one thing of a question: how far its value on the records can be from a
-truth that is fixed in advance. For a mean of n numbers in [0, 1] that is ``P(|q - E q| >= t) <= 2 exp(-2 n t^2 /
-Lambda)``, Lambda the variance inflation of the model. The statistics here obey the same bound with t divided by a
-constant, their *spread*: their half-widths are those of a mean with the radius multiplied by it
-(`Certificate.half_width`). Every spread is proved in PROOFS.md, "Statistics that are not means".
+Precision, recall, F1, Jaccard, per class or averaged; balanced accuracy; areas under the curve, also of several
+classes; Matthews' correlation; R2, root mean squared and median error; metrics on slices; and statistics of one's own
+with a declared bounded difference. They are answered by Thresholdout and guess and check (mechanism="thresholdout",
+"guess-and-check"), with intervals about a *truth* that each says in words (`Statistic.target`, `Answer.truth`).
 
-Half-widths are public. A spread is a function of the model and of the number of records of each class alone, the
-largest over all labellings with these numbers: take the numbers as public too, and truths as conditional on them.
-What is certified is the statistic that is expected given the labels of the holdout; `Statistic.target` says what that
-is.
+A statistic consists of *parts*: ratios of sums over records, areas, or values that no record moves far. The numbers of
+records that count (how many are positive, how many were predicted so) are functions of the holdout; they stay secret,
+and decide nothing that is shown: claims are placed by the training part. PROOFS.md, "Statistics that are not means",
+has the proofs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.metrics import Metric, get_metric
-from thresholdout.statistics.classification import balanced_accuracy, f1, roc_auc
-from thresholdout.statistics.disclosure import disclosure_nats
-from thresholdout.statistics.regression import median_absolute_error, r2
-from thresholdout.statistics.statistic import Statistic
+from thresholdout.statistics.areas import roc_auc, roc_auc_ovo, roc_auc_ovr
+from thresholdout.statistics.classification import (
+    balanced_accuracy,
+    f1,
+    fbeta,
+    jaccard,
+    matthews_corrcoef,
+    precision,
+    recall,
+)
+from thresholdout.statistics.declared import bounded_difference
+from thresholdout.statistics.regression import median_absolute_error, r2, root_mean_squared_error
+from thresholdout.statistics.scorers import BY_NAME, from_scorer, is_scorer
+from thresholdout.statistics.slices import sliced
+from thresholdout.statistics.statistic import Estimate, Statistic
 
 __all__ = [
+    "Estimate",
     "Statistic",
     "balanced_accuracy",
-    "disclosure_nats",
+    "bounded_difference",
     "f1",
+    "fbeta",
     "get_score",
     "get_statistic",
+    "jaccard",
+    "matthews_corrcoef",
     "median_absolute_error",
+    "precision",
     "r2",
+    "recall",
     "roc_auc",
+    "roc_auc_ovo",
+    "roc_auc_ovr",
+    "root_mean_squared_error",
+    "sliced",
 ]
 
-_BY_NAME: dict[str, Callable[[], Statistic]] = {
-    "balanced_accuracy": balanced_accuracy,
-    "f1": f1,
-    "r2": r2,
-    "roc_auc": roc_auc,
-}
+_NEED_CLIP = ("median_absolute_error", "root_mean_squared_error")
 
 
 def get_statistic(statistic: str | Statistic) -> Statistic:
@@ -65,17 +78,21 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
         raise InputTypeError(
             "statistic", f"a {type(statistic).__name__}", "a name, or a thresholdout.statistics.Statistic"
         )
-    if statistic in _BY_NAME:
-        return _BY_NAME[statistic]()
-    needs_clip = "thresholdout.statistics.median_absolute_error(clip=...)"
-    if statistic.removeprefix("neg_") == "median_absolute_error":
-        raise InputError("statistic", repr(statistic), f"a range: {needs_clip}, in units of the y")
-    names = ", ".join(map(repr, sorted(_BY_NAME)))
-    raise InputError("statistic", repr(statistic), f"{names} or {needs_clip}; means are in thresholdout.metrics")
+    found = BY_NAME[statistic]() if statistic in BY_NAME else None
+    if isinstance(found, Statistic):
+        return found
+    plain = statistic.removeprefix("neg_")
+    if plain in _NEED_CLIP:
+        raise InputError(
+            "statistic", repr(statistic), f"a range: thresholdout.statistics.{plain}(clip=...), in units of the y"
+        )
+    names = ", ".join(repr(name) for name in sorted(BY_NAME) if isinstance(BY_NAME[name](), Statistic))
+    clipped = " or ".join(f"thresholdout.statistics.{name}(clip=...)" for name in _NEED_CLIP)
+    raise InputError("statistic", repr(statistic), f"{names}, {clipped}; means are in thresholdout.metrics")
 
 
-def get_score(score: str | Metric | Statistic) -> Metric | Statistic:
-    """Return the metric or the statistic of that name, or the thing itself.
+def get_score(score: object) -> Metric | Statistic:
+    """Return the metric or the statistic of that name, or of a scorer object of scikit-learn, or the thing itself.
 
     Raises
     ------
@@ -84,11 +101,17 @@ def get_score(score: str | Metric | Statistic) -> Metric | Statistic:
 
     Examples
     --------
-    >>> get_score("accuracy").name, get_score("roc_auc").name
-    ('accuracy', 'roc_auc')
+    >>> from sklearn.metrics import get_scorer
+    >>> get_score("accuracy").name, get_score("roc_auc").name, get_score(get_scorer("f1_macro")).name
+    ('accuracy', 'roc_auc', 'f1_macro')
     """
-    if isinstance(score, Statistic) or (isinstance(score, str) and score in _BY_NAME):
-        return get_statistic(score)
-    if score == "median_absolute_error":
-        return get_statistic("median_absolute_error")
-    return get_metric(score)
+    if isinstance(score, Statistic | Metric):
+        return score
+    if is_scorer(score):
+        return from_scorer(score)
+    if isinstance(score, str):
+        if score in BY_NAME:
+            return BY_NAME[score]()
+        if score.removeprefix("neg_") in _NEED_CLIP:
+            return get_statistic(score)
+    return get_metric(score)  # type: ignore[arg-type]

@@ -12,68 +12,20 @@ from thresholdout.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "declared_label",
-    "one_class",
-    "positive_label",
-    "positive_number",
-    "predictions",
-    "residuals",
-    "scores",
-    "several_classes",
-    "shown",
-    "two_classes",
-    "variance_of",
-]
+__all__ = ["binary_labels", "positive_number", "predictions", "residuals", "scores", "shown", "variance_of"]
 
 
-def _distinct(y: NDArray[Any]) -> NDArray[Any]:
-    if y.ndim != 1 or not y.size:
-        raise InputError("y", f"labels of shape {y.shape}", "one label for each record")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise InputError("y", "labels that are missing or infinite", "a class for each record")
-    return np.unique(y)
-
-
-def several_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the classes of the labels, in order, and the number of each record's class; at least two classes."""
-    labels = _distinct(y)
-    if labels.size < 2:
-        raise one_class(y)
-    return labels, np.searchsorted(labels, y)
-
-
-def two_classes(y: NDArray[Any]) -> NDArray[Any]:
-    """Return the two classes of the labels, in order."""
-    labels, _ = several_classes(y)
-    return _at_most_two(labels)
-
-
-def _at_most_two(labels: NDArray[Any]) -> NDArray[Any]:
+def binary_labels(labels: NDArray[Any] | None, positive: Any | None) -> tuple[Any, Any]:
+    """Return the other class and the positive one: of two classes the larger, unless it is declared."""
+    if labels is None or not labels.size:
+        raise InputError("y", "no classes", "labels of two classes")
     if labels.size > 2:
-        raise InputError("y", f"labels of {labels.size} classes", "two classes")
-    return labels
-
-
-def one_class(y: NDArray[Any]) -> InputError:
-    """Return the error about labels of one class."""
-    return InputError("y", f"labels of one class, {shown(y[0])}", "records of two classes")
-
-
-def positive_label(y: NDArray[Any], classes: NDArray[Any] | None) -> Any:
-    """Return the larger of two labels, among those that the estimator knows if it says which."""
-    if classes is None:
-        return two_classes(y)[1]
-    labels = _at_most_two(np.union1d(_distinct(y), classes))
+        raise InputError("y", f"labels of {labels.size} classes", "two classes, or positive= for one of them")
+    if positive is not None:
+        return next((label for label in labels if label != positive), None), positive
     if labels.size < 2:
-        raise one_class(y)
-    return labels[1]
-
-
-def declared_label(positive: Any, y: NDArray[Any], classes: NDArray[Any] | None) -> Any:
-    """Return the declared positive class, after a check that there are no more than two classes."""
-    _at_most_two(_distinct(y) if classes is None else np.union1d(_distinct(y), classes))
-    return positive
+        raise InputError("y", f"labels of one class, {shown(labels[0])}", "records of two classes")
+    return labels[0], labels[1]
 
 
 def shown(label: Any) -> str:

@@ -1,148 +1,77 @@
-"""Statistics of classifiers."""
+"""Statistics of classifiers: shares among the records that count, and functions of several of them."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.statistics.checks import (
-    declared_label,
-    one_class,
-    positive_label,
-    predictions,
-    scores,
-    several_classes,
-    shown,
-    two_classes,
-)
-from thresholdout.statistics.labellings import largest_squares
+from thresholdout.statistics.checks import binary_labels, positive_number, predictions, shown
+from thresholdout.statistics.parts import Judged, Ratio
 from thresholdout.statistics.statistic import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["balanced_accuracy", "f1", "roc_auc"]
+__all__ = ["balanced_accuracy", "f1", "fbeta", "jaccard", "matthews_corrcoef", "precision", "recall"]
+
+Average = Literal["binary", "macro"]
+_Terms = Callable[[Judged, Any], "tuple[NDArray[Any], NDArray[Any]]"]
+
+_SAID: Final = ("predict",)
 
 
-def roc_auc() -> Statistic:
-    """Area under the receiver operating characteristic: how often a positive record scores above a negative one.
-
-    Ties count half. The positive class is the larger label. Given the labels its expectation is the probability that a
-    positive record scores above a negative one: unbiased.
-
-    Notes
-    -----
-    With a positive and b negative records V = 1/min(a, b) for independent records [H63, section 5b]. For independent
-    groups with a_g and b_g of them, let t be the largest ``a_g/a + b_g/b`` that the largest group can have: V is the
-    smaller of ``t/(1 - t/2)`` and the largest sum of the ``(a_g/a + b_g/b)^2`` over all labellings.
-
-    References
-    ----------
-    [H63] W. Hoeffding, "Probability inequalities for sums of bounded random variables", JASA 58, 1963.
-
-    Examples
-    --------
-    >>> roc_auc().value(["no", "no", "yes"], [0.3, 0.5, 0.5])
-    0.75
-    >>> roc_auc().value(["no", "no"], [0.3, 0.5])
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: y: labels of one class, 'no'; expected: records of two classes
-    """
-
-    def unit_value(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> float:
-        positive = y == positive_label(y, classes)
-        of_records = scores(output, y)
-        if positive.all() or not positive.any():
-            raise one_class(y)
-        negative = np.sort(of_records[~positive])
-        ahead = of_records[positive]
-        twice = int(negative.searchsorted(ahead, "left").sum()) + int(negative.searchsorted(ahead, "right").sum())
-        return float(twice / (2 * ahead.size * negative.size))
-
-    def counts(y: NDArray[Any]) -> NDArray[np.int64]:
-        positive = int(np.count_nonzero(y == two_classes(y)[1]))
-        return np.array([y.size - positive, positive])
-
-    def proxy(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
-        few, many, group = int(counts.min()), int(counts.max()), int(sizes.max())
-        if group == 1:
-            return 1.0 / few
-        largest = min(group, few) / few + max(group - few, 0) / many
-        matchings = largest / (1.0 - largest / 2.0) if largest < 2.0 else math.inf
-        return min(1.0, matchings, largest_squares(1.0 / counts, counts, sizes))
-
-    return Statistic(
-        name="roc_auc",
-        responses=("decision_function", "predict_proba"),
-        unit_value=unit_value,
-        bounds=(0.0, 1.0),
-        greater_is_better=True,
-        target="the mean, over all pairs of a positive and a negative record of the holdout, of the probability that "
-        "the positive one scores higher (ties half), given the labels; for records with one law the population's value",
-        counts=counts,
-        differences=lambda counts: 1.0 / counts,
-        proxy=proxy,
-        for_means=False,
-    )
-
-
-def balanced_accuracy() -> Statistic:
-    """Mean over the classes of the share of their records that is predicted rightly.
-
-    Given the labels its expectation is the mean over the classes of the probability to be right: unbiased.
-
-    Notes
-    -----
-    A weighted mean: with C classes, records of class c have the weight 1/(C n_c), and V is the largest sum over
-    independent groups of the squares of their weights, over all labellings: that in which the largest groups have the
-    rarest classes.
-
-    Examples
-    --------
-    >>> balanced_accuracy().value([0, 0, 0, 1], [0, 0, 1, 1])
-    0.8333333333333333
-    """
-
-    def unit_value(y: NDArray[Any], output: NDArray[Any], _: NDArray[Any] | None) -> float:
-        labels, index = several_classes(y)
-        right = np.bincount(index, weights=predictions(output, y) == y)
-        return math.fsum(right / np.bincount(index)) / labels.size
-
-    def differences(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        return 1.0 / (counts * counts.size)
-
-    return Statistic(
-        name="balanced_accuracy",
-        responses=("predict",),
-        unit_value=unit_value,
-        bounds=(0.0, 1.0),
-        greater_is_better=True,
-        target="the mean over the classes of the holdout of the probability that a record of the class is predicted "
-        "rightly, given the labels; for records with one law the population's value",
-        counts=lambda y: np.bincount(several_classes(y)[1]),
-        differences=differences,
-        proxy=lambda counts, sizes: largest_squares(differences(counts), counts, sizes),
-    )
-
-
-def f1(positive: Any | None = None) -> Statistic:
-    """F1 score: ``2 TP / (positive records + positive predictions)``.
+def precision(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
+    """Share of the records predicted to be of the positive class that are of it.
 
     Parameters
     ----------
     positive : label, optional
-        The positive class; the larger label if left out.
+        The positive class; of two classes the larger label if left out. Naming one gives the precision of that class,
+        among any number of classes.
+    average : {"binary", "macro"}, default="binary"
+        "macro" for the mean over all classes.
+
+    Examples
+    --------
+    >>> precision().value([0, 0, 1, 1], [0, 1, 1, 1]) == 2 / 3
+    True
+    >>> precision(average="macro").value([0, 1, 2, 2], [0, 1, 1, 2])
+    0.8333333333333334
+    """
+    return _averaged("precision", _precision, "predicted {label}", positive, average)
+
+
+def recall(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
+    """Share of the records of the positive class that are predicted to be of it.
+
+    Parameters
+    ----------
+    positive, average
+        As in `precision`; the recall of a class is the accuracy on it.
+
+    Examples
+    --------
+    >>> recall(positive=0).value([0, 0, 1, 1], [0, 1, 1, 1])
+    0.5
+    """
+    return _averaged("recall", _recall, "of the class {label}", positive, average)
+
+
+def f1(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
+    """F1 score: ``2 TP / (positive records + positive predictions)``.
+
+    Parameters
+    ----------
+    positive, average
+        As in `precision`.
 
     Notes
     -----
-    What is certified is the same quotient of the expected counts, given the labels: not the expectation of the
-    quotient, which nobody asks for. With a positive records among n, V = min(max(4 a, n)/a^2, 4.8/a) for independent
-    records. For independent groups with a_g positive among s_g records it is the smaller of max(sum (2 a_g)^2, sum
-    s_g^2)/a^2, the first sum that of the labelling in which the largest groups are positive, and 9.6 s/a, s the largest
-    s_g; 4.8 s/a if there are positive records only.
+    Certified is the same quotient of the expected counts: not the expectation of the quotient, which nobody asks for.
 
     Examples
     --------
@@ -151,40 +80,209 @@ def f1(positive: Any | None = None) -> Statistic:
     >>> f1(positive=0).value([0, 0, 1, 1], [0, 1, 1, 1]) == 2 / 3
     True
     """
+    return _averaged("f1", _f1, "of the class {label}, or predicted so", positive, average, weight=2.0)
 
-    def positives(y: NDArray[Any], classes: NDArray[Any] | None) -> tuple[NDArray[np.bool_], Any]:
-        label = positive_label(y, classes) if positive is None else declared_label(positive, y, classes)
-        chosen: NDArray[np.bool_] = y == label
-        if not chosen.any():
-            raise InputError("y", f"no records of the positive class {shown(label)}", "at least one")
-        return chosen, label
 
-    def unit_value(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> float:
-        truth, label = positives(y, classes)
-        said = predictions(output, y) == label
-        return 2 * int(np.count_nonzero(truth & said)) / int(np.count_nonzero(truth) + np.count_nonzero(said))
+def jaccard(positive: Any | None = None, *, average: Average = "binary") -> Statistic:
+    """Jaccard score: true positives among the records that are positive or predicted so.
 
-    def counts(y: NDArray[Any]) -> NDArray[np.int64]:
-        positive = int(np.count_nonzero(positives(y, None)[0]))
-        return np.array([y.size - positive, positive])
+    Parameters
+    ----------
+    positive, average
+        As in `precision`.
 
-    def proxy(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
-        others, total = map(int, counts)
-        of_records = float(np.sum(np.square(sizes, dtype=np.float64)))
-        squares = max(largest_squares(np.array([0.0, 2.0]), counts, sizes), of_records)
-        largest = int(sizes.max())
-        pure = largest == 1 or others == 0
-        return min(squares / total**2, (4.8 if pure else 9.6) * largest / total)
+    Examples
+    --------
+    >>> jaccard().value([0, 0, 1, 1], [0, 1, 1, 1]) == 2 / 3
+    True
+    """
+    return _averaged("jaccard", _jaccard, "of the class {label}, or predicted so", positive, average)
 
+
+def fbeta(beta: float, positive: Any | None = None) -> Statistic:
+    """F score with a weight for recall: ``(1 + beta^2) P R / (beta^2 P + R)``.
+
+    Parameters
+    ----------
+    beta : float
+        More than 1 for more weight on recall. For 1 `f1` has narrower intervals.
+    positive : label, optional
+        As in `precision`.
+
+    Examples
+    --------
+    >>> round(fbeta(2.0).value([0, 0, 1, 1], [0, 1, 1, 1]), 6)
+    0.909091
+    """
+    square = positive_number(beta, "beta") ** 2
+
+    def combine(values: Sequence[float]) -> float:
+        p, r = values
+        return (1.0 + square) * p * r / (square * p + r) if p > 0.0 and r > 0.0 else 0.0
+
+    def parts(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
+        label = binary_labels(labels, positive)[1]
+        return _ratio(_precision, label, "predicted {label}"), _ratio(_recall, label, "of the class {label}")
+
+    own = "" if positive is None else f", positive={shown(positive)}"
     return Statistic(
-        name="f1" if positive is None else f"f1(positive={shown(positive)})",
-        responses=("predict",),
-        unit_value=unit_value,
+        name=f"fbeta(beta={float(beta)!r}{own})",
+        responses=_SAID,
+        parts=parts,
         bounds=(0.0, 1.0),
         greater_is_better=True,
-        target="2 E TP / (positive records + E positive predictions), the F1 score of the expected counts given the "
-        "labels of the holdout",
-        counts=counts,
-        differences=lambda counts: np.array([1.0, 2.0]) / counts[1],
-        proxy=proxy,
+        target="the F score of the expected numbers of true and false positives and negatives",
+        combine=combine,
     )
+
+
+def matthews_corrcoef() -> Statistic:
+    """Matthews' correlation of labels and predictions, for two classes.
+
+    Notes
+    -----
+    With precision P and recall R of the positive class, p and r of the other one, it is ``sqrt(P R p r) - sqrt((1-P)
+    (1-R) (1-p) (1-r))``: it rises with each of them, and all four are claimed together.
+
+    Examples
+    --------
+    >>> round(matthews_corrcoef().value([0, 0, 1, 1], [0, 1, 1, 1]), 6)
+    0.57735
+    """
+
+    def combine(values: Sequence[float]) -> float:
+        away = math.prod(1.0 - value for value in values)
+        return 0.5 * (1.0 + math.sqrt(math.prod(values)) - math.sqrt(away))
+
+    def parts(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
+        return tuple(
+            _ratio(terms, label, missing)
+            for label in binary_labels(labels, None)
+            for terms, missing in ((_precision, "predicted {label}"), (_recall, "of the class {label}"))
+        )
+
+    return Statistic(
+        name="matthews_corrcoef",
+        responses=_SAID,
+        parts=parts,
+        bounds=(-1.0, 1.0),
+        greater_is_better=True,
+        target="Matthews' correlation of the expected numbers of true and false positives and negatives",
+        combine=combine,
+    )
+
+
+def balanced_accuracy() -> Statistic:
+    """Mean over the classes of the share of their records that is predicted rightly.
+
+    Notes
+    -----
+    Given the labels a weighted mean: records of class c have the weight 1/(C n_c). The classes are those of the
+    training part and the estimator.
+
+    Examples
+    --------
+    >>> balanced_accuracy().value([0, 0, 0, 1], [0, 0, 1, 1])
+    0.8333333333333333
+    """
+
+    def terms(judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        labels = _several(judged.labels)
+        weights = np.zeros(judged.y.size)
+        for label in labels:
+            of_class = judged.y == label
+            count = int(np.count_nonzero(of_class))
+            if not count:
+                raise InputError("y", f"no records of the class {shown(label)}", "records of all classes")
+            weights[of_class] = judged.y.size / (count * labels.size)
+        return weights * (predictions(judged.output, judged.y) == judged.y), weights
+
+    return Statistic(
+        name="balanced_accuracy",
+        responses=_SAID,
+        parts=lambda labels: (Ratio(terms, "records", one_law=True),),
+        bounds=(0.0, 1.0),
+        greater_is_better=True,
+        target="the mean over the classes of the probability that a record of the class is predicted rightly; "
+        "unless records are independent with one law, that of the holdout's records, given their labels",
+    )
+
+
+def _averaged(
+    name: str,
+    terms: _Terms,
+    missing: str,
+    positive: Any | None,
+    average: Average,
+    weight: float = 1.0,
+) -> Statistic:
+    if average not in ("binary", "macro"):
+        seen = f"average={average!r}"
+        raise InputError("average", seen, "'binary' or 'macro'; 'micro' is the metric 'accuracy' for single labels")
+    if average == "macro":
+        if positive is not None:
+            raise InputError("positive", shown(positive), "no positive class beside average='macro'")
+
+        def parts(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
+            return tuple(_ratio(terms, label, missing, weight) for label in _several(labels))
+
+        return Statistic(
+            name=f"{name}_macro",
+            responses=_SAID,
+            parts=parts,
+            bounds=(0.0, 1.0),
+            greater_is_better=True,
+            target=f"the mean over the classes of the {name} of the expected counts",
+            combine=lambda values: math.fsum(values) / len(values),
+        )
+
+    def part(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
+        return (_ratio(terms, _positive(labels, positive), missing, weight),)
+
+    return Statistic(
+        name=name if positive is None else f"{name}(positive={shown(positive)})",
+        responses=_SAID,
+        parts=part,
+        bounds=(0.0, 1.0),
+        greater_is_better=True,
+        target=f"the {name} of the expected counts: expected wins over the expected number of records that count",
+    )
+
+
+def _ratio(terms: _Terms, label: Any, missing: str, weight: float = 1.0) -> Ratio:
+    what = missing.format(label=shown(label))
+    return Ratio(lambda judged: terms(judged, label), f"records {what}", weight)
+
+
+def _positive(labels: NDArray[Any] | None, positive: Any | None) -> Any:
+    return binary_labels(labels, None)[1] if positive is None else positive
+
+
+def _several(labels: NDArray[Any] | None) -> NDArray[Any]:
+    if labels is None or labels.size < 2:
+        raise InputError("y", "labels of one class", "records of two classes")
+    return labels
+
+
+def _both(judged: Judged, label: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    return judged.y == label, predictions(judged.output, judged.y) == label
+
+
+def _precision(judged: Judged, label: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    truth, said = _both(judged, label)
+    return truth & said, said
+
+
+def _recall(judged: Judged, label: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    truth, said = _both(judged, label)
+    return truth & said, truth
+
+
+def _jaccard(judged: Judged, label: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    truth, said = _both(judged, label)
+    return truth & said, truth | said
+
+
+def _f1(judged: Judged, label: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    truth, said = _both(judged, label)
+    return 2.0 * (truth & said), truth.astype(np.float64) + said

@@ -1,29 +1,57 @@
-"""What a statistic is, and how far its value can be from the truth."""
+"""What a statistic is: parts, and what is made of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.mechanisms.claims.evidence import Evidence
+from thresholdout.mechanisms.claims.statistic import Combination, Layout, Part
+from thresholdout.statistics.parts import Judged, PartEstimate, StatisticPart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
 
-__all__ = ["Statistic"]
+__all__ = ["Estimate", "Statistic"]
 
-_ENLARGED = 1.0 + 2.0**-30  # covers the rounding errors of a statistic's value and of its spread
+_STEP = 1e-6
+
+
+class Estimate(float):
+    """A statistic's value, with what its parts are and how they vary.
+
+    Attributes
+    ----------
+    parts : tuple of PartEstimate
+        As long as the statistic has parts.
+
+    Examples
+    --------
+    >>> from thresholdout.statistics import f1
+    >>> found = f1().of_output([0, 0, 1, 1], [0, 1, 1, 1])
+    >>> found, len(found.parts)
+    (0.8, 1)
+    """
+
+    parts: tuple[PartEstimate, ...]
+
+    def __new__(cls, value: float, parts: tuple[PartEstimate, ...] = ()) -> Estimate:
+        """Make a float that remembers its parts."""
+        made = super().__new__(cls, value)
+        made.parts = parts
+        return made
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A statistic of labels and predictions, with a proved bound on how far it is from what is expected of it.
+    """A statistic of labels and predictions that is no mean over records.
 
     Attributes
     ----------
@@ -31,43 +59,29 @@ class Statistic:
         What it is called.
     responses : tuple of str
         Methods of an estimator whose output it takes; the first that there is.
-    unit_value : callable
-        ``unit_value(y, output, classes)``: its value mapped to [0, 1], from the true labels, the estimator's output
-        and its ``classes_`` (``None`` where there are none).
+    parts : callable
+        From the classes of the training part and of the estimator (``None`` for numbers) to the parts.
     bounds : tuple of float
-        Its range: the value is ``lower + (upper - lower) * unit_value``.
+        Its range.
     greater_is_better : bool
         Whether a search should maximise it.
     target : str
-        The truth that a certificate is about, in words.
-    counts : callable
-        ``counts(y)``: what its half-widths may show of the labels, the number of records of each class, shape (C,);
-        all n in one class where classes do not matter.
-    differences : callable
-        ``differences(counts)``: by how much one record of each class can move the unit value, shape (C,).
-    proxy : callable
-        ``proxy(counts, sizes)``: V with ``P(|f - target| >= t) <= 2 exp(-2 t^2 / V)`` in units of the range, for
-        independent groups of these sizes, however the labels are distributed among them.
-    for_means : bool
-        Whether a variance inflation that holds for means only serves.
-    needs_labels : bool
-        Whether the truth is conditional on the labels.
+        The truth that an interval is about, in words.
+    combine : callable or None
+        From values of the parts, in [0, 1], to the position in the range; it rises with each of them. ``None`` where
+        there is one part, whose value is that position.
+    classifies : bool
+        Whether it takes classes or their probabilities.
     """
-
-    routes: ClassVar[tuple[str, ...]] = ("transcript",)
-    """Certificates that say something about such statistics."""
 
     name: str
     responses: tuple[str, ...]
-    unit_value: Callable[[NDArray[Any], NDArray[Any], NDArray[Any] | None], float]
+    parts: Callable[[NDArray[Any] | None], tuple[StatisticPart, ...]]
     bounds: tuple[float, float]
     greater_is_better: bool
     target: str
-    counts: Callable[[NDArray[Any]], NDArray[np.int64]]
-    differences: Callable[[NDArray[np.int64]], NDArray[np.float64]]
-    proxy: Callable[[NDArray[np.int64], NDArray[np.int64]], float]
-    for_means: bool = True
-    needs_labels: bool = True
+    combine: Combination | None = None
+    classifies: bool = True
 
     def value(self, y: Any, output: Any, classes: Any | None = None) -> float:
         """Return the statistic, in its range.
@@ -92,11 +106,13 @@ class Statistic:
         >>> roc_auc().value([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
         0.875
         """
-        lower, upper = self.bounds
-        known = None if classes is None else np.asarray(classes)
-        return lower + (upper - lower) * self.unit_value(np.asarray(y), np.asarray(output), known)
+        return float(self.of_output(y, output, classes))
 
-    def of(self, estimator: Any, X: Any, y: Any) -> float:
+    def of_output(self, y: Any, output: Any, classes: Any | None = None, X: Any = None) -> Estimate:
+        """Return the statistic with what its parts are; parameters as in `value`, and the features."""
+        return self._estimate(self._judged(y, output, classes, X))
+
+    def of(self, estimator: Any, X: Any, y: Any) -> Estimate:
         """Return the statistic of a fitted estimator on records ``X`` with labels ``y``.
 
         Raises
@@ -104,9 +120,10 @@ class Statistic:
         InputTypeError
             When the estimator has none of the methods that the statistic can use.
         """
-        return self.value(y, getattr(estimator, self._response(estimator))(X), getattr(estimator, "classes_", None))
+        output = getattr(estimator, self._response(estimator))(X)
+        return self._estimate(self._judged(y, output, getattr(estimator, "classes_", None), X))
 
-    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> float:
+    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> Estimate:
         """Return the statistic of predictions by an estimator's clones, each for the records it was not fitted to.
 
         Parameters
@@ -126,63 +143,90 @@ class Statistic:
         from sklearn.model_selection import cross_val_predict
 
         output = cross_val_predict(clone(estimator), X, y, cv=cv, method=self._response(estimator))
-        return self.value(y, output, np.unique(np.asarray(y)) if is_classifier(estimator) else None)
+        return self._estimate(
+            self._judged(y, output, np.unique(np.asarray(y)) if is_classifier(estimator) else None, X)
+        )
 
-    def spread(self, y: Any, model: DependenceModel, *, given_labels: bool = False) -> float:
-        """Return by how much the radius of a mean is to be multiplied for this statistic.
+    def evidence(
+        self, estimator: Any, X: Any, y: Any, train_y: Any, model: DependenceModel, one_law: bool
+    ) -> tuple[Evidence, ...]:
+        """Return what the holdout says of each part. Secret.
 
         Parameters
         ----------
-        y : array-like of shape (n,)
-            Labels of the holdout.
+        estimator : estimator
+            Fitted.
+        X, y : array-like
+            The holdout.
+        train_y : array-like
+            Labels of the training part: they decide which classes there are.
         model : graphs.DependenceModel
-            How its records depend on each other.
-        given_labels : bool, default=False
-            Say that the model describes the records given their labels. Independent records and groups stay
-            independent given the labels, so it makes no difference to them; a chain or a field need not stay what it
-            is.
+            How the holdout's records depend on each other.
+        one_law : bool
+            Whether they have one law.
+        """
+        classes = getattr(estimator, "classes_", None)
+        output = getattr(estimator, self._response(estimator))(X)
+        known = _labels(np.asarray(train_y), classes) if self._labelled() else None
+        judged = Judged(_column(y), np.asarray(output), known, None if classes is None else np.asarray(classes), X)
+        return tuple(part.evidence(judged, model, one_law) for part in self.parts(known))
 
-        Returns
-        -------
-        float
-            kappa with ``P(|f - target| >= t) <= 2 exp(-2 n (t/kappa)^2 / Lambda)`` in units of the range, Lambda the
-            ``variance_inflation()`` of the model, rounded up; ``inf`` where nothing is known. The right argument of
-            ``Certificate.half_width(..., spread=...)``. It is a function of the model and of the numbers of records of
-            each class, the same for every labelling with these numbers: half-widths are public.
+    def layout(self, found: Estimate, train_y: Any, classes: Any, model: DependenceModel, one_law: bool) -> Layout:
+        """Return what is public: the parts on the training part, and what is expected of the evidence.
 
         Raises
         ------
         InputError
-            When there are not as many labels as records, or the statistic does not exist for these labels.
-
-        Examples
-        --------
-        >>> from graphs import Groups, Independent
-        >>> from thresholdout.statistics import balanced_accuracy, roc_auc
-        >>> labels = [0, 0, 1, 1]
-        >>> round(balanced_accuracy().spread(labels, Independent(4)), 6)
-        1.0
-        >>> round(roc_auc().spread(labels, Independent(4)), 6)
-        1.414214
-        >>> model = Groups([1, 1, 2, 2])
-        >>> roc_auc().spread(labels, model) == roc_auc().spread([0, 1, 0, 1], model)
-        True
+            When nothing is proved for this dependence model.
         """
-        labels = np.asarray(y)
-        n = model.n
-        if labels.shape != (n,):
-            raise InputError("y", f"labels of shape {labels.shape}", f"shape ({n},), one label for each record")
-        counts, sizes = self.counts(labels), model.independent_groups()
-        if int(counts.sum()) != n:
-            raise InputError("counts", f"numbers with the sum {int(counts.sum())}", f"{n}, the number of all records")
-        bounds = [math.inf]
-        if sizes is not None:
-            bounds.append(self.proxy(counts, sizes))
-        if given_labels or not self.needs_labels:
-            inflation = model.variance_inflation(bounded_differences=not self.for_means)
-            if inflation < n or n == 1:
-                bounds.append(n * float(self.differences(counts).max()) ** 2 * inflation)
-        return math.sqrt(min(bounds) * n / model.variance_inflation()) * _ENLARGED
+        known = _labels(np.asarray(train_y), classes) if self._labelled() else None
+        parts = self.parts(known)
+        for part in parts:
+            needed = part.refusal(model)
+            if needed is not None:
+                seen = f"{self.name!r}, whose truth is given the labels, of {model.describe()}"
+                raise InputError("metric", seen, f"{needed}; or a metric that is a mean over records")
+        made = []
+        for part, estimate in zip(parts, found.parts, strict=True):
+            expected = part.expected(estimate, model, one_law)
+            deviation = math.sqrt(max(estimate.variance, 1e-12) / model.n)
+            made.append(Part(estimate.value, deviation, expected, expected.mirrored()))
+        sizes = model.independent_groups()
+        same = one_law and sizes is not None and int(sizes.max()) == 1  # in groups labels tell about other records
+        given = any(part.given or (part.one_law and not same) for part in parts)
+        return Layout(tuple(made), self.combine, self._variance(found.parts), given)
+
+    def unit(self, value: float) -> float:
+        """Return the position of a value in the range, in [0, 1]."""
+        lower, upper = self.bounds
+        return min(1.0, max(0.0, (value - lower) / (upper - lower)))
+
+    def _variance(self, found: tuple[PartEstimate, ...]) -> float:
+        """Return the variance of the statistic, were the parts' deviations all in one direction."""
+        if self.combine is None:
+            return max(found[0].variance, 1e-12)
+        values = [min(1.0 - _STEP, max(_STEP, part.value)) for part in found]
+        total = 0.0
+        for k, part in enumerate(found):
+            up, down = list(values), list(values)
+            up[k], down[k] = values[k] + _STEP, values[k] - _STEP
+            total += (self.combine(up) - self.combine(down)) / (2.0 * _STEP) * math.sqrt(part.variance)
+        return max(total * total, 1e-12)
+
+    def _labelled(self) -> bool:
+        return self.classifies or "decision_function" in self.responses
+
+    def _judged(self, y: Any, output: Any, classes: Any | None, X: Any) -> Judged:
+        labels = _column(y)
+        known = None if classes is None else np.asarray(classes)
+        return Judged(labels, np.asarray(output), _labels(labels, known) if self._labelled() else None, known, X)
+
+    def _estimate(self, judged: Judged) -> Estimate:
+        lower, upper = self.bounds
+        found = tuple(part.estimate(judged) for part in self.parts(judged.labels))
+        values = [part.value for part in found]
+        unit = values[0] if self.combine is None else min(1.0, max(0.0, self.combine(values)))
+        return Estimate(lower + (upper - lower) * unit, found)
 
     def _response(self, estimator: Any) -> str:
         for response in self.responses:
@@ -190,3 +234,17 @@ class Statistic:
                 return response
         expected = " or ".join(self.responses)
         raise InputTypeError("estimator", f"{type(estimator).__name__} without {expected}", expected)
+
+
+def _column(y: Any) -> NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.ndim != 1 or not labels.size:
+        raise InputError("y", f"labels of shape {labels.shape}", "one label, or number, for each record")
+    return labels
+
+
+def _labels(y: NDArray[Any], classes: Any | None) -> NDArray[Any]:
+    """Return the classes of labels, and those that an estimator knows."""
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise InputError("y", "labels that are missing or infinite", "a class for each record")
+    return np.unique(y) if classes is None else np.union1d(y, np.asarray(classes))

@@ -174,7 +174,9 @@ def test_metrics_that_are_none(metric: Any, kind: type[InputError], message: str
 def test_a_statistic_needs_a_mechanism_that_answers_it() -> None:
     with pytest.raises(InputError, match="asked of gaussian"):
         make(mechanism="gaussian", budget=None, threshold=None, noise_scale=None).scorer("balanced_accuracy")
-    guard = make()
+    with pytest.raises(InputError, match=r"mechanism='thresholdout', and no threshold= or noise_scale="):
+        make().scorer("balanced_accuracy")
+    guard = make(threshold=None, noise_scale=None)
     search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer("balanced_accuracy"), cv=guard.split()).fit(*TRAIN)
     assert list(search.cv_results_["mean_test_score"]) == list(guard.history["value"])
 

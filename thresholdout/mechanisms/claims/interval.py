@@ -46,6 +46,7 @@ __all__ = [
     "better",
     "entropy",
     "hoeffding",
+    "mirror",
     "ones",
 ]
 
@@ -148,7 +149,7 @@ class MeanTest(Claim):
         """Return the limits of both edges."""
         low = 0.0 if lo <= 0 else self._lower(lo, log_level, scales)
         high = 0.0 if hi >= self.steps else self._lower(self.steps - hi, log_level, scales)
-        return low, _mirror(high)
+        return low, mirror(high)
 
     def stated(self, log_level: float) -> tuple[int, int, tuple[float, float]]:
         """Return K twice, and the limits from it."""
@@ -204,7 +205,7 @@ class BetTest(TwoEnds):
     def interval(self, lo: int, hi: int, log_level: float, scales: Scales) -> tuple[float, float]:
         """Return the edges, less and plus what a good bet needs."""
         low = self._place(lo / self.steps, log_level, scales)[0]
-        return low, _mirror(self._place(hi / self.steps, log_level, scales, upper=True)[0])
+        return low, mirror(self._place(hi / self.steps, log_level, scales, upper=True)[0])
 
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
         """Return the limits of two bets, rounded outwards to the grid."""
@@ -285,6 +286,6 @@ def hoeffding(steps: int, records: float) -> Limit:
     )
 
 
-def _mirror(low: float) -> float:
+def mirror(low: float) -> float:
     """Return ``1 - low``, rounded up."""
     return 1.0 if low <= 0.0 else min(1.0, 1.0 - low + 2.0**-53)

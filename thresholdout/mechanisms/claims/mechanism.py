@@ -25,6 +25,7 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval, reserving_window
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import (
@@ -45,6 +46,7 @@ from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import COARSE, FINE, Reading, grid_steps, read_values, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_window, lowered, search
 from thresholdout.mechanisms.claims.state import ClaimsState
+from thresholdout.mechanisms.claims.statistic import StatisticTest
 from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise import NoiseSource
@@ -59,8 +61,6 @@ _NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
 _COMMON: Final = 1e-4  # least distance of the most frequent value from the ends of the range
 _LEAST: Final = 1e-290  # of which the price of a look can be computed
-_GIVEN: Final = 1
-_COUNTS: Final = 2
 _COARSEST: Final = -1
 _FINEST: Final = -30  # exponents of noise scales, in the range
 
@@ -148,9 +148,9 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """Check per-record values and reduce them to a count or an exact mean."""
         return read_values(values, n, bounds, argument, known)
 
-    def statistic(self, value: float, known: Known) -> Reading:
-        """Return a reading of a statistic; its claims are tested like those about a mean with a larger inflation."""
-        return Reading(value, known)
+    def statistic(self, evidence: Sequence[Evidence], known: Known) -> Reading:
+        """Return a reading of a statistic; see `thresholdout.mechanisms.claims.statistic`."""
+        return Reading(tuple(evidence), known)
 
     def duel(self, counts: Duel, known: Known) -> Reading:
         """Return a reading of a share of wins."""
@@ -165,7 +165,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
-        state = _disclosed(state, holdout.known)
+        state = _given(state, holdout.known)
         made, variance = self._forecast(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
         window = self._window(state, made, claim)
@@ -241,7 +241,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         if refusal is not None:
             raise refusal
         for _, reading in asked:
-            state = _disclosed(state, reading.known)
+            state = _given(state, reading.known)
         level = list_level(state.log_risk, len(asked), keep)
         told, memory = [], state.memory
         for train, reading in asked:
@@ -282,7 +282,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         if refusal is not None:
             raise refusal
         for _, reading in asked:
-            state = _disclosed(state, reading.known)
+            state = _given(state, reading.known)
         level = list_level(state.log_risk, len(asked), keep)
         found = []
         for train, reading in asked:
@@ -335,13 +335,16 @@ class Claims(Mechanism[ClaimsState, Reading]):
         refusal = self.refuses_final(state)
         if refusal is not None:
             raise refusal
-        state = _disclosed(state, holdout.known)
+        state = _given(state, holdout.known)
         made, variance = self._forecast(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
         low, high = _rounded(*final_interval(claim, state.log_risk, made.mean), self._n)
-        value = (
-            holdout.records.exact_mean().mean() if isinstance(claim, TwoEnds) else claim.stated(0.0)[0] / claim.steps
-        )
+        if isinstance(claim, StatisticTest):
+            value = claim.value
+        elif isinstance(claim, TwoEnds):
+            value = holdout.records.exact_mean().mean()
+        else:
+            value = claim.stated(0.0)[0] / claim.steps
         asked, hits, letters = state.asked + 1, state.hits + 1, state.letters + 1
         after = replace(state, log_risk=NOTHING, asked=asked, hits=hits, letters=letters)
         value = min(max(value, low), high)
@@ -403,12 +406,12 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """Return why this query is not allowed: also one whose first claim would be wider than declared.
 
         Public numbers decide, before the holdout is looked at: a refusal for nothing must not depend on whether a
-        question fails there. The first statistic whose width shows labels is not refused for it, as that is not paid.
+        question fails there.
         """
         most, refusal = self.parameters.at_most, self.refusal(state)
-        if refusal is not None or most is None or (known.shown > 0.0 and state.shown < _COUNTS):
+        if refusal is not None or most is None:
             return refusal
-        state = _disclosed(state, known)
+        state = _given(state, known)
         first = self.first_claim(state, train, known)
         made, (low, high) = first.made, first.interval
         value = min(max(made.mean, low), high)
@@ -457,7 +460,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
     def _independent(self, known: Known) -> bool:
         """Whether the question is about a mean of independent records."""
         part = known.part
-        return known.mean and (self.parameters.independent if part is None else part.effective is None)
+        return self.parameters.independent if part is None else part.effective is None
 
     def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Forecast, float]:
         """Forecast the holdout value of a question with this training value."""
@@ -465,7 +468,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             return forecast_wins(known.duel, self._n)[0], known.duel.share * (1.0 - known.duel.share)
         _, effective, training = self._sizes(known)
         inside = (train * training + 1.0) / (training + 2.0)
-        variance = variance_of(inside, known, effective)
+        variance = known.layout.variance if known.layout is not None else variance_of(inside, known, effective)
         memory = Memory() if known.difference else state.memory
         return forecast(memory, train, variance, effective, training), variance
 
@@ -485,6 +488,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
         known = holdout.known
         if known.duel is not None:
             return self._test(made, variance, known, fine, duel=holdout.duel)
+        if known.layout is not None:
+            return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
         if not self._independent(known):
             return self._test(made, variance, known, fine, value=holdout.on_grid(grid_steps(made.deviation, fine)))
         if known.binary:
@@ -506,14 +511,16 @@ class Claims(Mechanism[ClaimsState, Reading]):
         steps = grid_steps(made.deviation, fine)
         if known.duel is not None:
             return WinsTest(steps, duel or Duel(0, 0, self._n), forecast_wins(known.duel, self._n)[2])
+        if known.layout is not None:
+            return StatisticTest(steps, known.layout, ())
         records, effective, _ = self._sizes(known)
         if self._independent(known):
             if known.binary:
                 return MeanTest(records, value, ones(records))
             common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
             return BetTest(steps, np.zeros(records) if values is None else values, variance, common)
-        limit = hoeffding(steps, (self._hoeffding if known.part is None else effective) / known.spread**2)
-        if known.mean and (known.part or self.parameters.effective is not None):
+        limit = hoeffding(steps, self._hoeffding if known.part is None else effective)
+        if known.part or self.parameters.effective is not None:
             limit = better(entropy(steps, effective), limit)
         return MeanTest(steps, value, limit)
 
@@ -553,14 +560,11 @@ class Claims(Mechanism[ClaimsState, Reading]):
         return noise.laplace(scale), noise.laplace(scale)
 
 
-def _disclosed(state: ClaimsState, known: Known) -> ClaimsState:
-    """Pay, once each, for truths that are given the labels, and for what widths show of them (PROOFS.md, B9)."""
-    shown = 0 if known.mean else _COUNTS if known.shown > 0.0 else _GIVEN
-    if shown <= state.shown:
+def _given(state: ClaimsState, known: Known) -> ClaimsState:
+    """Pay, once, for truths that are given the labels (PROOFS.md, B9)."""
+    if known.layout is None or not known.layout.given or state.given:
         return state
-    given = math.log(2.0) if state.shown == 0 else 0.0
-    cost = given + (known.shown if shown == _COUNTS else 0.0)
-    return replace(state, log_risk=lowered(state.log_risk - cost * (1.0 + 1e-12)), shown=shown)
+    return replace(state, log_risk=lowered(state.log_risk - math.log(2.0) * (1.0 + 1e-12)), given=True)
 
 
 def _rounded(low: float, high: float, n: int) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.noise import NoiseSource
 from thresholdout.queries import ExactMean, UnitRecords, unit_records
 
@@ -26,13 +27,13 @@ class Reading:
 
     Attributes
     ----------
-    values : UnitRecords, float or Duel
-        The values, on a grid; a number for a statistic that is no mean; counts for a share of wins.
+    values : UnitRecords, Duel or tuple of Evidence
+        The values, on a grid; counts for a share of wins; of a statistic that is no mean, what speaks for it.
     known : Known
         What was known of them.
     """
 
-    values: UnitRecords | float | Duel = field(repr=False)
+    values: UnitRecords | Duel | tuple[Evidence, ...] = field(repr=False)
     known: Known
 
     @property
@@ -42,11 +43,14 @@ class Reading:
         return self.values
 
     def on_grid(self, steps: int) -> int:
-        """Return the mean, or the statistic, in steps of a grid: the nearest, upwards from the middle."""
-        if isinstance(self.values, UnitRecords):
-            return grid_value(self.values.exact_mean(), steps)
-        assert isinstance(self.values, float)
-        return math.floor(self.values * steps + 0.5)
+        """Return the mean in steps of a grid: the nearest, upwards from the middle."""
+        return grid_value(self.records.exact_mean(), steps)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What speaks for a statistic that is no mean."""
+        assert isinstance(self.values, tuple)
+        return self.values
 
     @property
     def duel(self) -> Duel:

@@ -37,9 +37,8 @@ class ClaimsState:
         The edges' noise, in units of ``2**-40`` of the range.
     memory : Memory
         What the answers say about the next question.
-    shown : int
-        What was paid for statistics that are no means: 0 nothing, 1 that their truths are given the labels, 2 also that
-        their widths show the number of records of each class.
+    given : bool
+        Whether it was paid that truths of statistics are given the labels.
     looks : int
         Other private looks at the holdout among the questions.
     free : int
@@ -63,7 +62,7 @@ class ClaimsState:
     exponent: int
     edge: int = field(repr=False)
     memory: Memory
-    shown: int = 0
+    given: bool = False
     looks: int = 0
     free: int = 0
     climbs: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
@@ -80,7 +79,7 @@ class ClaimsState:
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""
         numbers = " ".join(value.hex() for value in (self.log_risk, *astuple(self.memory)))
-        counts = (self.asked, self.hits, self.letters, self.exponent, self.edge, self.shown, self.looks, self.free)
+        counts = (self.asked, self.hits, self.letters, self.exponent, self.edge, int(self.given), self.looks, self.free)
         climbs = "".join(f" {name} {' '.join(map(float.hex, climb))}" for name, climb in self.climbs.items())
         return f"{_FORMAT} {' '.join(map(str, counts))} {numbers}{climbs}"
 
@@ -95,7 +94,7 @@ class ClaimsState:
         """
         try:
             tag, *words = text.split(" ")
-            asked, hits, letters, exponent, edge, shown, looks, free = map(int, words[:8])
+            asked, hits, letters, exponent, edge, given, looks, free = map(int, words[:8])
             log_risk, *memory = map(float.fromhex, words[8:16])
             known = Memory(*memory)
             climbs = {
@@ -106,11 +105,11 @@ class ClaimsState:
             finite = all(map(math.isfinite, numbers)) and (len(words) - 16) % (1 + _CLIMB) == 0
             if (
                 tag != _FORMAT
-                or shown not in (0, 1, 2)
+                or given not in (0, 1)
                 or not (looks >= 0 and free >= 0 and looks + free <= asked)
                 or not (0 <= hits <= asked and hits <= letters and log_risk < 0.0 and finite)
             ):
                 raise ValueError
         except (ValueError, TypeError, OverflowError):
             raise InputError("state", "a text of another form", f"what a {_FORMAT} state wrote") from None
-        return cls(log_risk, asked, hits, letters, exponent, edge, known, shown, looks, free, climbs)
+        return cls(log_risk, asked, hits, letters, exponent, edge, known, bool(given), looks, free, climbs)

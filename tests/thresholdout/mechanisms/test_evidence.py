@@ -1,0 +1,276 @@
+"""Evidence about statistics that are no means: levels by exact sums over small models, and twins that exceed them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from thresholdout.limits.entropy import coin_divergence
+from thresholdout.mechanisms.claims.areas import AreaEvidence, ExpectedArea
+from thresholdout.mechanisms.claims.evidence import (
+    Bets,
+    Counts,
+    Dependent,
+    Entropy,
+    Evidence,
+    Expected,
+    ExpectedBets,
+    ExpectedCounts,
+    ExpectedDependent,
+    ExpectedEntropy,
+    ExpectedHoeffding,
+    Hoeffding,
+    of_share,
+    to_share,
+)
+
+Floats = NDArray[np.float64]
+ABOVE = 1 + 1e-9
+
+
+def tables(laws: tuple[tuple[float, float], ...]) -> Iterator[tuple[NDArray[np.int64], float]]:
+    """All outcomes of independent records (1 wins, -1 loses, 0 does not count), with their probabilities."""
+    for outcome in itertools.product((1, -1, 0), repeat=len(laws)):
+        chances = [{1: win, -1: lose, 0: 1 - win - lose}[o] for o, (win, lose) in zip(outcome, laws, strict=True)]
+        yield np.array(outcome), math.prod(chances)
+
+
+def worst(said: list[tuple[float, float]]) -> float:
+    """Largest ``e^x P(s >= x)`` over all x > 0, from evidence and its probabilities: at most 1."""
+    ordered = sorted((found, p) for found, p in said if found > 0.0)[::-1]
+    chances = np.cumsum([p for _, p in ordered])
+    found = [math.exp(x) * chance for (x, _), chance in zip(ordered, chances, strict=True)]
+    return max(found, default=0.0)
+
+
+def excess(
+    laws: tuple[tuple[float, float], ...], make: Callable[[NDArray[np.int64]], Evidence], end: float, bet: float
+) -> float:
+    return worst([(make(outcome).against(end, bet), p) for outcome, p in tables(laws) if outcome.any()])
+
+
+def terms(outcome: NDArray[np.int64], weight: float) -> Bets:
+    wins, losses = (outcome > 0).astype(np.float64), (outcome < 0).astype(np.float64)
+    return Bets(weight * wins, weight * wins + losses)
+
+
+def ratio(laws: tuple[tuple[float, float], ...], weight: float) -> float:
+    wins, losses = (sum(law[k] for law in laws) for k in (0, 1))
+    return weight * wins / (weight * wins + losses)
+
+
+ONE_LAW = (((0.1, 0.2),) * 4, ((0.02, 0.01),) * 4, ((0.6, 0.4),) * 4, ((0.45, 0.05),) * 4)
+LAWS = (*ONE_LAW[:2], ((0.9, 0.1), (0.0, 0.5), (0.3, 0.0), (0.1, 0.1)), ((0.5, 0.0), (0.0, 0.5), (0.2, 0.2)))
+
+
+def counted(outcome: NDArray[np.int64], weight: float = 1.0) -> Counts:
+    return Counts(int((outcome > 0).sum()), int((outcome < 0).sum()), weight)
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+@pytest.mark.parametrize("laws", ONE_LAW)
+def test_counts_of_one_law_keep_the_level_whatever_is_known_of_their_number(
+    laws: tuple[tuple[float, float], ...], weight: float
+) -> None:
+    truth = ratio(laws, weight)
+    for end in (truth, min(1.0, truth + 0.1), 0.99):
+        assert excess(laws, lambda o: counted(o, weight), end, 0.0) <= ABOVE
+    for end in (1 - truth, min(1.0, 1.1 - truth)):
+        assert excess(laws, lambda o: counted(o, weight).mirrored(), end, 0.0) <= ABOVE
+
+
+def test_counts_of_different_laws_exceed_the_level() -> None:
+    """The twin: at least one win of two with the same expected share, where one of them has all of it."""
+    laws = ((0.4, 0.6), (0.0, 1.0))
+    assert ratio(laws, 1.0) == pytest.approx(0.2)
+    assert excess(laws, counted, 0.2, 0.0) == pytest.approx(0.4 / (1 - 0.8**2), rel=1e-6)
+    assert excess(laws, lambda o: terms(o, 1.0), 0.2, 0.5) <= ABOVE
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+@pytest.mark.parametrize("laws", LAWS)
+def test_bets_keep_the_level_for_any_laws(laws: tuple[tuple[float, float], ...], weight: float) -> None:
+    truth = ratio(laws, weight)
+    for bet in (0.3, 0.9):
+        assert excess(laws, lambda o: terms(o, weight), truth, bet / truth / max(1.0, weight)) <= ABOVE
+        assert excess(laws, lambda o: terms(o, weight), 0.5 * (1 + truth), 0.5 * bet) <= ABOVE
+        assert excess(laws, lambda o: terms(o, weight).mirrored(), 1 - truth, 0.5 * bet / (1 - truth)) <= ABOVE
+
+
+@pytest.mark.parametrize("laws", LAWS)
+def test_means_of_what_is_left_keep_the_level_for_any_laws(laws: tuple[tuple[float, float], ...]) -> None:
+    """Independent records are a special case of dependent ones."""
+    n, truth = len(laws), ratio(laws, 1.0)
+
+    def made(outcome: NDArray[np.int64]) -> Evidence:
+        return Dependent(float((outcome > 0).mean()), float((outcome != 0).mean()), float(n), float(n))
+
+    for end in (truth, 0.5 * (1 + truth)):
+        assert excess(laws, made, end, 0.0) <= ABOVE
+        assert excess(laws, lambda o: made(o).mirrored(), 1 - truth, 0.0) <= ABOVE
+
+
+def test_bets_on_groups_keep_the_level() -> None:
+    """Copies of a record, three and one of them: bets on sums; on records the level is exceeded."""
+    laws, copies = ((0.3, 0.3), (0.2, 0.2)), np.array([3.0, 1.0])
+    for bet in (0.3, 0.6):
+        assert excess(laws, lambda o: Bets(copies * (o > 0), copies * (o != 0)), 0.5, bet) <= ABOVE
+    assert excess(laws, lambda o: terms(np.repeat(o, [3, 1]), 1.0), 0.5, 1.7) > 1.2
+
+
+def scores_of_two_classes(
+    ahead: tuple[tuple[float, ...], ...], behind: tuple[tuple[float, ...], ...]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], float]]:
+    """All scores 0, 1, 2 of independent records of two classes, each with a law of its own."""
+    for one in itertools.product(range(3), repeat=len(ahead)):
+        for other in itertools.product(range(3), repeat=len(behind)):
+            chance = math.prod(law[s] for law, s in zip(ahead, one, strict=True))
+            yield one, other, chance * math.prod(law[s] for law, s in zip(behind, other, strict=True))
+
+
+def placements(one: Any, other: Any) -> Floats:
+    pairs = np.subtract.outer(one, other)
+    return np.asarray(((pairs > 0) + 0.5 * (pairs == 0)).mean(axis=1), dtype=np.float64)
+
+
+UP, DOWN, SPREAD, SURE = (0.1, 0.3, 0.6), (0.6, 0.3, 0.1), (0.4, 0.2, 0.4), (0.0, 1.0, 0.0)
+AREAS = [
+    ((UP, UP), (DOWN, DOWN, DOWN)),
+    ((UP, SPREAD), (DOWN, SURE, SPREAD)),
+    ((SPREAD, SPREAD), (SURE,) * 3),
+    ((SURE, SURE), (SPREAD,) * 3),
+    ((UP,), (SPREAD, DOWN, SURE)),
+]
+
+
+@pytest.mark.parametrize(("ahead", "behind"), AREAS)
+def test_areas_keep_the_level_for_any_laws_within_the_classes(
+    ahead: tuple[tuple[float, ...], ...], behind: tuple[tuple[float, ...], ...]
+) -> None:
+    """By relative entropy and by bets, on both sides, for truths at the end and below."""
+    said = [
+        (AreaEvidence(placements(one, other), len(behind), float(min(len(ahead), len(behind)))), p)
+        for one, other, p in scores_of_two_classes(ahead, behind)
+    ]
+    truth = sum(p * found.value for found, p in said)
+    for bet in (0.0, 0.3, 0.95):
+        for end in (truth, 0.5 * (1 + truth)):
+            assert worst([(found.against(end, bet / end), p) for found, p in said]) <= ABOVE
+        assert worst([(found.mirrored().against(1 - truth, bet / (1 - truth)), p) for found, p in said]) <= ABOVE
+
+
+def test_bets_on_placements_that_forget_the_other_class_exceed_the_level() -> None:
+    """The twin: one other record decides about all placements at once."""
+    outcomes = scores_of_two_classes((SURE,) * 4, (SPREAD,))
+    forgetful = [(float(np.log1p(0.9 * (placements(*scores) - 0.5)).sum()), p) for *scores, p in outcomes]
+    assert worst(forgetful) > 1.5
+
+
+def test_the_number_of_all_pairs_is_too_much_for_relative_entropy() -> None:
+    """The twin: as if every pair were a record of its own."""
+    outcomes = scores_of_two_classes((SPREAD, SPREAD), (SURE,) * 3)
+    pairs = [(Entropy(float(placements(*scores).mean()), 6.0).against(0.5, 0.0), p) for *scores, p in outcomes]
+    assert worst(pairs) > 2.0
+
+
+EXPECTED: list[tuple[Expected, Callable[[float], Evidence]]] = [
+    (ExpectedCounts(100.0, 1.0, True), lambda v: Counts(round(100 * v), 100 - round(100 * v))),
+    (
+        ExpectedCounts(100.0, 1.0, False),
+        lambda v: terms(
+            np.sign(np.where(np.arange(200) < 100, 100 * v - 0.5 - np.arange(200), 0)).astype(np.int64), 1.0
+        ),
+    ),
+    (ExpectedEntropy(100.0), lambda v: Entropy(v, 100.0)),
+    (ExpectedHoeffding(100.0), lambda v: Hoeffding(v, 100.0)),
+    (ExpectedDependent(0.5, 100.0, 50.0), lambda v: Dependent(0.5 * v, 0.5, 100.0, 50.0)),
+    (ExpectedDependent(0.5, None, 50.0), lambda v: Dependent(0.5 * v, 0.5, None, 50.0)),
+]
+
+
+@pytest.mark.parametrize(("expected", "make"), EXPECTED)
+@pytest.mark.parametrize("nats", [1.0, 4.0, 12.0])
+def test_ends_are_as_far_as_what_is_expected_reaches(
+    expected: Expected, make: Callable[[float], Evidence], nats: float
+) -> None:
+    """The evidence of a value at the edge is what is needed; with more of it the end is farther than needed."""
+    for edge in (0.5, 0.8, 0.95):
+        end, bet = expected.end(edge, -nats)
+        assert 0.0 <= end < edge
+        if end > 0.0:
+            assert make(edge).against(end, bet) >= nats * (1 - 1e-6)
+            assert make(edge).against(min(edge, end + 0.02), bet) < nats * (1 + 1e-6)
+        assert expected.wider().end(edge, -nats)[0] <= end
+        mirrored, bet = expected.mirrored().end(1 - edge, -nats)
+        if mirrored > 0.0:
+            assert make(edge).mirrored().against(mirrored, bet) >= nats * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("weight", [2.0, 0.5])
+def test_ends_of_weighted_wins_are_those_of_their_shares(weight: float) -> None:
+    """A score with 60 true positives and 40 errors, both sides, by counts and by bets."""
+    value = of_share(0.6, weight)
+    assert to_share(value, weight) == pytest.approx(0.6)
+    evidence = terms(np.repeat([1, -1], [60, 40]), weight)
+    assert evidence.value == pytest.approx(value)
+    for exact, said in ((True, Counts(60, 40, weight)), (False, evidence)):
+        expected = ExpectedCounts(100.0, weight, exact)
+        plain = ExpectedCounts(100.0, 1.0, exact)
+        end, bet = expected.end(value, -6.0)
+        assert end == pytest.approx(of_share(plain.end(0.6, -6.0)[0], weight), rel=1e-9)
+        assert said.against(end, bet) == pytest.approx(6.0, rel=1e-3)
+        upper, bet = expected.mirrored().end(1 - value, -6.0)
+        assert said.mirrored().against(upper, bet) == pytest.approx(6.0, rel=1e-3)
+
+
+def test_cautious_bets_win_what_they_are_expected_to() -> None:
+    """Values with the expected squares and the largest loss: the worst law that the bet is made for."""
+    expected = ExpectedBets(1000, 1.0, 0.02, 0.0, 1.0)
+    for edge in (0.9, 0.95):
+        end, bet = expected.end(edge, -6.0)
+        rng = np.random.default_rng(0)
+        values = np.clip(edge + math.sqrt(0.02) * np.where(rng.random(1000) < 0.5, 1, -1), 0, 1)
+        values += edge - values.mean()
+        assert Bets(values, np.ones(1000)).against(end, bet) >= 6.0
+    area = ExpectedArea(100.0, 1900.0, 0.004, 0.0)
+    end, bet = area.end(0.95, -6.0)
+    assert bet > 0.0
+    placed = np.repeat([0.95 - 0.0632, 0.95 + 0.05], [50, 50])
+    placed += 0.95 - placed.mean()
+    assert AreaEvidence(placed, 1900, 100.0).against(end, bet) >= 6.0
+
+
+def test_what_is_secret_is_not_shown() -> None:
+    for evidence in (
+        Counts(17, 23),
+        Bets(np.array([17.0]), np.array([23.0])),
+        Entropy(0.17, 23.0),
+        Dependent(0.17, 0.23, 23.0, 5.0),
+        Hoeffding(0.17, 5.0),
+        AreaEvidence(np.array([0.17]), 23, 23.0),
+    ):
+        assert "17" not in repr(evidence)
+        assert "23" not in repr(evidence).replace("effective=23.0, records=5.0", "")
+
+
+def test_exact_tails_are_binomial_and_divergences_are_entropy() -> None:
+    assert Counts(7, 3).against(0.4, 0.0) == pytest.approx(-math.log(binom.sf(6, 10, 0.4)), rel=1e-9)
+    assert Entropy(0.8, 30.0).against(0.6, 0.0) == pytest.approx(30 * coin_divergence(0.8, 0.6), rel=1e-6)
+    assert Counts(0, 5).against(0.3, 0.0) == 0.0
+    assert Entropy(0.3, 30.0).against(0.3, 0.0) == 0.0
+
+
+def test_questions_that_are_chosen_by_a_count_exceed_the_level() -> None:
+    """The twin: of eight fair coins it is shown how many came up, and one of two false claims is chosen by it."""
+    chances, nats = binom.pmf(np.arange(9), 8, 0.5), -math.log(0.15)
+    more = np.array([Counts(k, 8 - k).against(0.5, 0.0) >= nats for k in range(9)])
+    less = np.array([Counts(k, 8 - k).mirrored().against(0.5, 0.0) >= nats for k in range(9)])
+    assert chances[more].sum() == chances[less].sum() == pytest.approx(37 / 256)
+    assert chances[more | less].sum() == pytest.approx(74 / 256)

@@ -1,0 +1,543 @@
+r"""How strongly a holdout speaks against a number, for statistics that are no means; and what is expected of it.
+
+A claim about a truth r is an interval. Against its lower end L speaks a number s(L) >= 0 of nats with
+
+    P(s(L) >= x) <= exp(-x)    for every x, under every declared law with r <= L,
+
+and against its upper end the same of 1 - r. So a claim with both ends at ``s >= ln(1/w)`` is a test at level w for each
+side. Denominators (how many records are positive, or were predicted so) stay in `Evidence`, which is secret: nobody is
+shown them, and the ends are placed by `Expected`, which is public. PROOFS.md, "Statistics that are not means", S1 to
+S5, has the proofs.
+
+*Counts.* Independent records of one law, each of which does not count, wins or loses: given their number K the wins
+are binomial. *Bets.* Independent records (or groups) of any laws: ``sum ln(1 + l (a_i - L b_i))`` for the ratio of the
+expected sums of a_i and b_i, with l fixed by the history. *Entropy.* ``N kl(f, L)`` for an area under the curve, with
+the matchings' N. *Dependent records.* A ratio is at most L where the mean of ``a - L b + L`` is expected to be.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from thresholdout.limits.entropy import coin_divergence, entropy_lower
+from thresholdout.limits.one_law import log_one_law_tail
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "LUCK",
+    "Bets",
+    "Counts",
+    "Dependent",
+    "Entropy",
+    "Evidence",
+    "Expected",
+    "ExpectedBets",
+    "ExpectedCounts",
+    "ExpectedDependent",
+    "ExpectedEntropy",
+    "ExpectedHoeffding",
+    "Hoeffding",
+    "cautious_bet",
+    "of_share",
+    "to_share",
+]
+
+_UP: Final = 1.0 + 1e-12
+_LESS: Final = 1.0 - 1e-9  # of the nats: more than arithmetic can be off
+_SLACK: Final = 1e-9
+_SMALLEST: Final = -690.0  # logarithm of the smallest level that the incomplete beta function is inverted at
+_BOLD: Final = 0.9  # of the largest bet
+_FEWER: Final = 0.7  # of the expected number, after a claim that was too narrow
+_MORE: Final = 1.5  # of the expected squares, then
+LUCK: Final = 2.0
+"""Standard deviations by which mean squares may be larger than expected."""
+_ROUNDS: Final = 4
+_HALVINGS: Final = 50
+_GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
+
+
+def to_share(ratio: float, weight: float) -> float:
+    """Return the share of wins J of a ratio ``w J / (1 + (w - 1) J)``, in which a win has the weight w.
+
+    Examples
+    --------
+    >>> round(to_share(2 / 3, 2.0), 9)  # an F1 score of 2/3: as many true positives as errors
+    0.5
+    """
+    return ratio / (weight - (weight - 1.0) * ratio)
+
+
+def of_share(share: float, weight: float) -> float:
+    """Return the ratio of a share of wins, the inverse of `to_share`.
+
+    Examples
+    --------
+    >>> of_share(0.25, 2.0)
+    0.4
+    """
+    return weight * share / (1.0 + (weight - 1.0) * share)
+
+
+class Evidence(ABC):
+    """What the holdout says of one statistic. Secret.
+
+    Attributes
+    ----------
+    value : float
+        The statistic, in [0, 1].
+    """
+
+    value: float
+
+    @abstractmethod
+    def against(self, end: float, bet: float) -> float:
+        """Return the nats that speak against truths of at most `end`, rounded down; at most 0 where none do."""
+
+    @abstractmethod
+    def mirrored(self) -> Evidence:
+        """Return what is said of one minus the statistic."""
+
+
+@dataclass(frozen=True)
+class Counts(Evidence):
+    """Wins and losses among the records that count: independent, of one law.
+
+    Examples
+    --------
+    >>> round(Counts(8, 0).against(0.5, 0.0), 6) == round(8 * math.log(2), 6)
+    True
+    >>> Counts(3, 1, weight=2.0).value  # F1 with three true positives and one error
+    0.8571428571428571
+    """
+
+    wins: int = field(repr=False)
+    losses: int = field(repr=False)
+    weight: float = 1.0
+
+    @property
+    def value(self) -> float:  # type: ignore[override]
+        """The ratio."""
+        return self.weight * self.wins / (self.weight * self.wins + self.losses)
+
+    def against(self, end: float, bet: float) -> float:
+        """Return minus the logarithm of the binomial tail."""
+        share = min(1.0, to_share(end, self.weight) * _UP)
+        return -log_one_law_tail(self.wins, self.wins + self.losses, share)
+
+    def mirrored(self) -> Counts:
+        """Return losses as wins."""
+        return Counts(self.losses, self.wins, 1.0 / self.weight)
+
+
+@dataclass(frozen=True)
+class Bets(Evidence):
+    """Numerators and denominators of independent records or groups, of any laws; ``0 <= a <= b``.
+
+    Examples
+    --------
+    >>> evidence = Bets(np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]))
+    >>> round(evidence.against(0.5, 1.0), 6) == round(2 * math.log(1.5), 6)
+    True
+    """
+
+    numerators: NDArray[np.float64] = field(repr=False)
+    denominators: NDArray[np.float64] = field(repr=False)
+
+    @property
+    def value(self) -> float:  # type: ignore[override]
+        """The ratio."""
+        return min(1.0, float(np.sum(self.numerators)) / float(np.sum(self.denominators)))
+
+    def against(self, end: float, bet: float) -> float:
+        """Return the logarithm of the wealth."""
+        gains = bet * (self.numerators - end * self.denominators)
+        if float(gains.min()) <= -1.0 + 1e-6:
+            return -math.inf
+        terms = np.log1p(gains)
+        return float(np.sum(terms)) - _SLACK - 2.0**-50 * gains.size * float(np.max(np.abs(terms)))
+
+    def mirrored(self) -> Bets:
+        """Return the ratio of the rest."""
+        return Bets(self.denominators - self.numerators, self.denominators)
+
+
+@dataclass(frozen=True)
+class Entropy(Evidence):
+    """A statistic with N effective records, such as an area under the curve.
+
+    Examples
+    --------
+    >>> Entropy(0.5, 10.0).against(0.5, 0.0), Entropy(1.0, 10.0).against(0.5, 0.0) > 6.9
+    (0.0, True)
+    """
+
+    value: float = field(repr=False)
+    effective: float = field(repr=False)
+
+    def against(self, end: float, bet: float) -> float:
+        """Return N times the divergence."""
+        if self.value <= end * _UP:
+            return 0.0
+        divergence = coin_divergence(self.value, min(1.0, end * _UP))
+        return self.effective * divergence * _LESS if divergence < math.inf else math.inf
+
+    def mirrored(self) -> Entropy:
+        """Return it for one minus the value."""
+        return Entropy(1.0 - self.value, self.effective)
+
+
+@dataclass(frozen=True)
+class Hoeffding(Evidence):
+    """A statistic f with ``P(|f - truth| >= t) <= 2 exp(-2 N t^2)``."""
+
+    value: float = field(repr=False)
+    records: float
+
+    def against(self, end: float, bet: float) -> float:
+        """Return the exponent, less ln 2."""
+        away = self.value - end - 1e-15
+        return 2.0 * self.records * away * away * _LESS - math.log(2.0) if away > 0.0 else 0.0
+
+    def mirrored(self) -> Hoeffding:
+        """Return it for one minus the value."""
+        return Hoeffding(1.0 - self.value, self.records)
+
+
+@dataclass(frozen=True)
+class Dependent(Evidence):
+    """Mean numerator and mean denominator of records that depend on each other; ``0 <= a <= b <= 1``.
+
+    Parameters
+    ----------
+    numerator, denominator : float
+        Means. Secret.
+    effective : float or None
+        N of the entropy limits for means, if the model has one.
+    records : float
+        N of Hoeffding's.
+
+    Examples
+    --------
+    >>> evidence = Dependent(0.4, 0.5, 100.0, 100.0)
+    >>> evidence.value, round(evidence.against(0.5, 0.0), 3) == round(100 * coin_divergence(0.65, 0.5), 3)
+    (0.8, True)
+    """
+
+    numerator: float = field(repr=False)
+    denominator: float = field(repr=False)
+    effective: float | None
+    records: float
+
+    @property
+    def value(self) -> float:  # type: ignore[override]
+        """The ratio."""
+        return min(1.0, self.numerator / self.denominator)
+
+    def against(self, end: float, bet: float) -> float:
+        """Return what speaks against a mean of ``a - L b + L`` of at most L."""
+        mean = min(1.0, self.numerator - end * self.denominator + end - 1e-12)
+        if self.effective is None:
+            return Hoeffding(mean, self.records).against(end, bet)
+        return Entropy(mean, self.effective).against(end, bet)
+
+    def mirrored(self) -> Dependent:
+        """Return the ratio of the rest."""
+        return replace(self, numerator=max(0.0, self.denominator - self.numerator))
+
+
+class Expected(ABC):
+    """What is expected of the evidence against one side: public numbers, from the training part."""
+
+    @abstractmethod
+    def end(self, edge: float, log_level: float) -> tuple[float, float]:
+        """Return the lower end of a claim, and the bet against it; 0 where nothing is claimed.
+
+        Parameters
+        ----------
+        edge : float
+            The smallest value of the statistic with which the claim is to be confirmed, in [0, 1].
+        log_level : float
+            Minus the nats that are needed.
+        """
+
+    @abstractmethod
+    def mirrored(self) -> Expected:
+        """Return what is expected for one minus the statistic."""
+
+    @abstractmethod
+    def wider(self) -> Self:
+        """Return what is expected after a claim that was too narrow."""
+
+
+@dataclass(frozen=True)
+class ExpectedCounts(Expected):
+    """A number of records that count.
+
+    Parameters
+    ----------
+    number : float
+        Of records that win or lose.
+    weight : float
+        Of a win.
+    exact : bool
+        Whether the evidence is `Counts`, and not `Bets`.
+    unit : float
+        Denominator of a loss, in `Bets`.
+
+    Examples
+    --------
+    >>> ExpectedCounts(8.0, 1.0, True).end(1.0, -8 * math.log(2))
+    (0.5, 0.0)
+    >>> end, bet = ExpectedCounts(8.0, 1.0, False).end(1.0, -8 * math.log(2))
+    >>> round(end, 2), round(end * bet, 2)
+    (0.47, 0.9)
+    """
+
+    number: float
+    weight: float
+    exact: bool
+    unit: float = 1.0
+
+    def end(self, edge: float, log_level: float) -> tuple[float, float]:
+        """Return the limit that the expected number gives, from the binomial tail or from the best bet."""
+        share = to_share(min(1.0, edge), self.weight)
+        if share <= 0.0:
+            return 0.0, 0.0
+        if self.exact:
+            return self._exact(share, log_level)
+        low, high = 0.0, share
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            if middle > 0.0 and self._wins(share, middle) >= -log_level:
+                low = middle
+            else:
+                high = middle
+        if low <= 0.0:
+            return 0.0, 0.0
+        scale = (1.0 + (self.weight - 1.0) * low) / (self.weight * self.unit)
+        return of_share(low, self.weight), _best(share, low) * scale
+
+    def _exact(self, share: float, log_level: float) -> tuple[float, float]:
+        from scipy.special import betaincinv
+
+        if log_level < _SMALLEST:
+            return of_share(entropy_lower(share, self.number, log_level), self.weight), 0.0
+        wins = self.number * share
+        found = float(betaincinv(wins, self.number - wins + 1.0, math.exp(log_level)))
+        return (of_share(found, self.weight), 0.0) if 0.0 < found < 1.0 else (0.0, 0.0)
+
+    def _wins(self, share: float, end: float) -> float:
+        bet = _best(share, end)
+        won = share * math.log1p(bet * (1.0 - end)) if share > 0.0 else 0.0
+        return self.number * (won + ((1.0 - share) * math.log1p(-bet * end) if share < 1.0 else 0.0))
+
+    def mirrored(self) -> ExpectedCounts:
+        """Return it for losses."""
+        return replace(self, weight=1.0 / self.weight, unit=self.unit * self.weight)
+
+    def wider(self) -> ExpectedCounts:
+        """Expect fewer records."""
+        return replace(self, number=max(1.0, _FEWER * self.number))
+
+
+def _best(share: float, end: float) -> float:
+    """Return the bet against shares of at most `end` that wins most with this share."""
+    return min((share - end) / (end * (1.0 - end)), _BOLD / end)
+
+
+@dataclass(frozen=True)
+class ExpectedBets(Expected):
+    """Ratios of sums of bounded values of independent records, or groups.
+
+    Parameters
+    ----------
+    units : int
+        Records, or groups.
+    share : float
+        Mean denominator of a unit.
+    squares, wild : float
+        Mean of ``(a - r b)^2`` of a unit, r the ratio, and its standard deviation.
+    most : float
+        Largest denominator of a unit, about.
+    margin : float
+        By how much a claim is wider than a good bet is expected to need.
+
+    Notes
+    -----
+    ``ln(1 + l z) >= l z - l^2 z^2 psi(l m)`` for ``z >= -m``, ``psi(u) = (-ln(1-u) - u)/u^2``, since the quotient
+    increases; so with a mean z of at least ``t/l + l s psi(l m)``, s the mean square and t the nats for each unit, the
+    bet l is expected to win what is needed. The end is where this is so for the best l.
+
+    Examples
+    --------
+    >>> end, bet = ExpectedBets(1000, 1.0, 0.01, 0.02, 1.0).end(0.9, -4.0)
+    >>> round(end, 3), round(bet, 2)
+    (0.888, 0.55)
+    """
+
+    units: int
+    share: float
+    squares: float
+    wild: float
+    most: float
+    margin: float = 1.0
+
+    def end(self, edge: float, log_level: float) -> tuple[float, float]:
+        """Return the edge, less what a good bet needs."""
+        needed = -log_level / self.units
+        padded = self.squares + LUCK * self.wild / math.sqrt(self.units)
+        end, bet = min(1.0, edge), 0.0
+        for _ in range(_ROUNDS):
+            if end <= _SLACK:
+                return 0.0, 0.0
+            bet, radius = cautious_bet(needed, padded, end * self.most)
+            end = edge - self.margin * radius / self.share
+        return (end, bet) if end > _SLACK and bet * end * self.most < 1.0 - 1e-6 else (0.0, 0.0)
+
+    def mirrored(self) -> ExpectedBets:
+        """Return the same: squares and denominators are those of the rest, too."""
+        return self
+
+    def wider(self) -> ExpectedBets:
+        """Expect larger squares, and less luck."""
+        return replace(self, squares=_MORE * self.squares, most=_MORE * self.most, margin=1.1 * self.margin)
+
+
+def cautious_bet(
+    needed: float, squares: float, loss: float, more: Callable[[float], float] = lambda bet: 0.0
+) -> tuple[float, float]:
+    """Return a bet and the mean gain with which it wins: golden sections of the logarithm of the bet.
+
+    Parameters
+    ----------
+    needed : float
+        Nats for each unit.
+    squares : float
+        Mean square of a gain.
+    loss : float
+        Largest loss.
+    more : callable
+        What is needed besides, for a bet.
+    """
+
+    def gain(bet: float) -> float:
+        u = bet * loss
+        psi = (-math.log1p(-u) - u) / (u * u) if u > 1e-4 else 0.5 + u / 3.0
+        return needed / bet + bet * squares * psi + more(bet)
+
+    top = math.log(_BOLD / loss)
+    middle = min(0.5 * math.log(2.0 * needed / squares), top)
+    low, high = middle - 2.0, min(middle + 0.5, top)
+    while high - low > 1e-4:
+        inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        if gain(math.exp(inner)) <= gain(math.exp(outer)):
+            high = outer
+        else:
+            low = inner
+    bet = math.exp(0.5 * (low + high))
+    return bet, gain(bet)
+
+
+@dataclass(frozen=True)
+class ExpectedEntropy(Expected):
+    """N effective records.
+
+    Examples
+    --------
+    >>> round(ExpectedEntropy(1000.0).end(0.95, math.log(0.025))[0], 5)
+    0.92904
+    """
+
+    number: float
+
+    def end(self, edge: float, log_level: float) -> tuple[float, float]:
+        """Return the limit that the expected number gives."""
+        return entropy_lower(min(1.0, edge), self.number, log_level), 0.0
+
+    def mirrored(self) -> ExpectedEntropy:
+        """Return the same."""
+        return self
+
+    def wider(self) -> ExpectedEntropy:
+        """Expect fewer records."""
+        return ExpectedEntropy(max(1.0, _FEWER * self.number))
+
+
+@dataclass(frozen=True)
+class ExpectedHoeffding(Expected):
+    """N records in the sense of Hoeffding's inequality; they are known.
+
+    Examples
+    --------
+    >>> round(ExpectedHoeffding(1000.0).end(0.95, math.log(0.05))[0], 5)  # 0.95 - sqrt(ln(40)/2000)
+    0.90705
+    """
+
+    records: float
+
+    def end(self, edge: float, log_level: float) -> tuple[float, float]:
+        """Return the limit."""
+        needed = (math.log(2.0) - log_level) / _LESS / (2.0 * self.records)
+        return max(0.0, edge - math.sqrt(needed) - 1e-12), 0.0
+
+    def mirrored(self) -> ExpectedHoeffding:
+        """Return the same."""
+        return self
+
+    def wider(self) -> ExpectedHoeffding:
+        """Return the same: nothing is guessed."""
+        return self
+
+
+@dataclass(frozen=True)
+class ExpectedDependent(Expected):
+    """A mean denominator, for records that depend on each other.
+
+    Examples
+    --------
+    >>> end, _ = ExpectedDependent(0.5, 100.0, 100.0).end(0.8, -100 * coin_divergence(0.65, 0.5))
+    >>> round(end, 6)
+    0.5
+    """
+
+    share: float
+    effective: float | None
+    records: float
+
+    def end(self, edge: float, log_level: float) -> tuple[float, float]:
+        """Return the limit that the expected denominator gives."""
+        needed = -log_level
+
+        def refuted(end: float) -> bool:
+            return Dependent(edge * self.share, self.share, self.effective, self.records).against(end, 0.0) >= needed
+
+        low = _largest(refuted, min(1.0, edge))
+        return low, 0.0
+
+    def mirrored(self) -> ExpectedDependent:
+        """Return the same."""
+        return self
+
+    def wider(self) -> ExpectedDependent:
+        """Expect fewer records."""
+        return replace(self, share=_FEWER * self.share)
+
+
+def _largest(refuted: Callable[[float], bool], top: float) -> float:
+    """Return the largest end that is refuted, near enough; 0 where there is none."""
+    low, high = 0.0, top
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if middle > 0.0 and refuted(middle):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,366 @@
+"""Parts of statistics: ratios of sums over records, areas under the curve, and values that no record moves far.
+
+A part has a value in [0, 1], a truth that is fixed by the law of the records (or by it and their labels), and evidence
+against claims about it; see `thresholdout.mechanisms.claims.evidence`. What is public of it, comes from the training
+part.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.claims.areas import AreaEvidence, ExpectedArea
+from thresholdout.mechanisms.claims.evidence import (
+    Bets,
+    Counts,
+    Dependent,
+    Evidence,
+    Expected,
+    ExpectedBets,
+    ExpectedCounts,
+    ExpectedDependent,
+    ExpectedEntropy,
+    ExpectedHoeffding,
+    Hoeffding,
+    to_share,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from graphs import DependenceModel
+
+__all__ = ["Area", "Concentrated", "Judged", "PartEstimate", "Ratio", "StatisticPart", "matching_constant"]
+
+_FEWER: Final = 1.5  # standard deviations by which a number of records is expected to be smaller
+_ALIKE: Final = 0.5  # correlation that is expected inside of groups
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Records with labels and what an estimator says of them.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n,)
+        True labels.
+    output : ndarray
+        Predictions, scores or probabilities.
+    labels : ndarray or None
+        Classes of the training part and of the estimator, in order; ``None`` for numbers.
+    classes : ndarray or None
+        The estimator's ``classes_``: columns of probabilities.
+    X : object
+        The records' features, for slices.
+    """
+
+    y: NDArray[Any]
+    output: NDArray[Any]
+    labels: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None
+    X: Any = None
+
+
+@dataclass(frozen=True)
+class PartEstimate:
+    """What the training part says of a part.
+
+    Attributes
+    ----------
+    value : float
+        In [0, 1].
+    variance : float
+        Of the value on n records, times n.
+    share : float
+        Mean denominator; of an area, the share of the records that are of the rarer class.
+    counted : float
+        Share of the records that count.
+    squares : float
+        Mean of ``(numerator - value * denominator)^2``.
+    wild : float
+        Standard deviation of these squares; for areas both are of the placements of the rarer class.
+    most : float
+        Largest denominator.
+    records : int
+        Number of training records.
+    """
+
+    value: float
+    variance: float
+    share: float = 1.0
+    counted: float = 1.0
+    squares: float = 0.0
+    wild: float = 0.0
+    most: float = 1.0
+    records: int = 1
+
+
+class StatisticPart(ABC):
+    """One part of a statistic.
+
+    Attributes
+    ----------
+    one_law : bool
+        Whether its truth is given the labels of the holdout unless records are independent and have one law.
+    given : bool
+        Whether its truth is given the labels in any case.
+    """
+
+    one_law: bool = False
+    given: bool = False
+
+    @abstractmethod
+    def estimate(self, judged: Judged) -> PartEstimate:
+        """Return its value on some records, and how it varies."""
+
+    @abstractmethod
+    def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
+        """Return what the holdout says of it. Secret."""
+
+    @abstractmethod
+    def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
+        """Return what the training part says about the evidence."""
+
+    def refusal(self, model: DependenceModel) -> str | None:
+        """Return for which models something is proved, where it is not for this one."""
+        return None
+
+
+@dataclass(frozen=True)
+class Ratio(StatisticPart):
+    """A ratio of sums over the records: of numerators a_i to denominators b_i, ``0 <= a_i <= b_i``.
+
+    Its truth is the ratio of the expected sums, ``sum E a_i / sum E b_i``; for records of one law ``E a / E b``.
+
+    Attributes
+    ----------
+    terms : callable
+        From `Judged` to numerators and denominators, shape (n,).
+    missing : str
+        What there is none of where all denominators are 0.
+    weight : float or None
+        If a record either does not count (0, 0), or wins (weight, weight), or loses (0, 1): the weight of a win.
+    one_law, given : bool
+        Where the terms of a record depend on the labels of others; see `StatisticPart`.
+    """
+
+    terms: Callable[[Judged], tuple[NDArray[Any], NDArray[Any]]]
+    missing: str
+    weight: float | None = None
+    one_law: bool = False
+    given: bool = False
+
+    def estimate(self, judged: Judged) -> PartEstimate:
+        """Return the ratio, and the variance that its linear part has."""
+        a, b = self._terms(judged)
+        n, total = a.size, float(b.sum())
+        value, most = min(1.0, float(a.sum()) / total), float(b.max())
+        share = total / n
+        squares, wild = _moments(a - value * b)
+        if self.weight is None:
+            squares = max(squares, most * most / (2.0 * n))
+            return PartEstimate(value, squares / share**2, share, 1.0, squares, wild, most, n)
+        counted = int(np.count_nonzero(b))
+        wins = (to_share(value, self.weight) * counted + 1.0) / (counted + 2.0)
+        counts = (counted + 1.0) / (n + 2.0)
+        slope = self.weight / (1.0 + (self.weight - 1.0) * wins) ** 2
+        variance = slope * slope * wins * (1.0 - wins) / counts
+        return PartEstimate(value, variance, share, counts, max(squares, variance * share**2), wild, most, n)
+
+    def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
+        """Count wins and losses, or keep the terms, of records or of groups."""
+        a, b = self._terms(judged)
+        groups = _groups(model)
+        if groups is None:
+            most = self.weight or 1.0
+            means = float(np.mean(a)) / most, float(np.mean(b)) / most
+            return Dependent(*means, model.effective_records(), model.n / model.variance_inflation())
+        if groups.size and int(groups.max()) + 1 < groups.size:
+            of_a, of_b = (np.bincount(groups, weights=terms).astype(np.float64) for terms in (a, b))
+            return Bets(of_a, of_b)
+        if self.weight is None or not one_law:
+            return Bets(a, b)
+        wins = int(np.count_nonzero(a))
+        return Counts(wins, int(np.count_nonzero(b)) - wins, self.weight)
+
+    def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
+        """Return how many records will count, or how much their terms will vary."""
+        groups, n = _groups(model), model.n
+        if groups is None:
+            most = self.weight or 1.0
+            inflation = model.variance_inflation()
+            return ExpectedDependent(0.9 * found.share / most, model.effective_records(), n / inflation)
+        sizes = np.bincount(groups)
+        if sizes.size == n and self.weight is not None:
+            return ExpectedCounts(_fewer(found.counted, n, found.records), self.weight, one_law)
+        together = _ALIKE * float(np.sum(np.square(sizes, dtype=np.float64))) + (1.0 - _ALIKE) * n
+        units, largest = sizes.size, int(sizes.max())
+        times = together / units
+        return ExpectedBets(
+            units, found.share * n / units, found.squares * times, found.wild * times, found.most * largest
+        )
+
+    def refusal(self, model: DependenceModel) -> str | None:
+        """Terms that depend on other records' labels are independent given the labels for groups only."""
+        return "independent records or Groups" if (self.one_law or self.given) and _groups(model) is None else None
+
+    def _terms(self, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        a, b = (np.asarray(terms, dtype=np.float64) for terms in self.terms(judged))
+        if not float(b.sum()) > 0.0:
+            raise InputError("y", f"no {self.missing}", "at least one, so that the ratio exists")
+        return a, b
+
+
+@dataclass(frozen=True)
+class Area(StatisticPart):
+    """How often a record of one class scores above a record of another; ties count half.
+
+    Its truth is the mean over all pairs of the probability of this, given the labels; for independent records of one
+    law the population's.
+
+    Attributes
+    ----------
+    scores : callable
+        From `Judged` to the scores, and to which records are positive and which negative.
+    """
+
+    scores: Callable[[Judged], tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]]
+    one_law: bool = True
+
+    def estimate(self, judged: Judged) -> PartEstimate:
+        """Return the area, and its variance by the two classes' placements [DeLong et al. 1988]."""
+        ahead, behind = self._scores(judged)
+        n, few = judged.y.size, min(ahead.size, behind.size)
+        of_ahead, of_behind = _placements(ahead, behind), 1.0 - _placements(behind, ahead)
+        variance = float(np.var(of_ahead)) * n / ahead.size + float(np.var(of_behind)) * n / behind.size
+        floor = n / few**2 * (1.0 - 1.0 / (few + 1.0))
+        counted = (ahead.size + behind.size) / n
+        value = float(np.mean(of_ahead))
+        squares, wild = _moments((of_ahead if ahead.size <= behind.size else of_behind) - value)
+        squares = max(squares, 1.0 / few**2)
+        return PartEstimate(value, max(variance, floor), few / n, counted, squares, wild, records=n)
+
+    def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
+        """Return the area, and how many pairs at once are independent."""
+        _, positive, negative = self.scores(judged)
+        ahead, behind = self._scores(judged)
+        groups = _groups(model)
+        if groups is None:
+            sizes = model.independent_groups()
+            assert sizes is not None  # others are refused
+            constant = matching_constant(ahead.size, behind.size, sizes)
+        else:
+            p, q = (np.bincount(groups, weights=side) / side.sum() for side in (positive, negative))
+            constant = _constant(float((p + q).max()), bool(((p > 0) & (q > 0)).any()))
+        rare = ahead.size <= behind.size
+        placed = _placements(ahead, behind) if rare else 1.0 - _placements(behind, ahead)
+        return AreaEvidence(placed, max(ahead.size, behind.size), max(1.0, 1.0 / constant))
+
+    def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
+        """Return how many pairs at once will be independent."""
+        sizes = model.independent_groups()
+        assert sizes is not None
+        few = _fewer(found.share, model.n, found.records)
+        many = max(1, round(found.counted * model.n - few))
+        if int(sizes.max()) == 1:
+            return ExpectedArea(few, many, found.squares, found.wild)
+        return ExpectedEntropy(max(1.0, 1.0 / matching_constant(max(1, round(few)), many, sizes)))
+
+    def refusal(self, model: DependenceModel) -> str | None:
+        """Nothing is proved for records without independent groups."""
+        return None if model.independent_groups() is not None else "independent records or independent groups"
+
+    def _scores(self, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        scores, positive, negative = self.scores(judged)
+        if not positive.any() or not negative.any():
+            raise InputError("y", "labels of one class", "records of both classes")
+        return scores[positive], scores[negative]
+
+
+@dataclass(frozen=True)
+class Concentrated(StatisticPart):
+    """A value with ``P(|value - truth| >= t) <= 2 exp(-2 n t^2 / (spread^2 Lambda))`` for every dependence model.
+
+    Attributes
+    ----------
+    unit_value : callable
+        From `Judged` to the value, in [0, 1].
+    spread : float
+        1 for a mean of values in [0, 1].
+    """
+
+    unit_value: Callable[[Judged], float]
+    spread: float
+
+    def estimate(self, judged: Judged) -> PartEstimate:
+        """Return the value; it is expected to vary as a coin with this mean."""
+        value, n = self.unit_value(judged), judged.y.size
+        inside = (value * n + 1.0) / (n + 2.0)
+        return PartEstimate(value, inside * (1.0 - inside), records=n)
+
+    def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
+        """Return the value."""
+        return Hoeffding(self.unit_value(judged), self._records(model))
+
+    def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
+        """Return what is known."""
+        return ExpectedHoeffding(self._records(model))
+
+    def _records(self, model: DependenceModel) -> float:
+        return model.n / model.variance_inflation(bounded_differences=True) / self.spread**2
+
+
+def matching_constant(positive: int, negative: int, sizes: NDArray[np.int64]) -> float:
+    """Return c of PROOFS.md, S4, for the worst labelling of independent groups of these sizes.
+
+    Examples
+    --------
+    >>> matching_constant(3, 5, np.ones(8, dtype=np.int64)) == 1 / 3
+    True
+    """
+    few, many, largest = min(positive, negative), max(positive, negative), int(sizes.max())
+    if largest == 1:
+        return 1.0 / few
+    return _constant(min(largest, few) / few + max(largest - few, 0) / many, True)
+
+
+def _constant(share: float, mixed: bool) -> float:
+    """Return c for the largest share of a group, and whether groups may have both classes."""
+    if not mixed:
+        return share
+    return share / (1.0 - share / 2.0) if share < 2.0 else math.inf
+
+
+def _moments(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return mean and standard deviation of the squares."""
+    squares = values * values
+    return float(np.mean(squares)), float(np.std(squares))
+
+
+def _placements(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for each score of one class the share of the other's that is below it, ties half."""
+    ordered = np.sort(other)
+    twice = ordered.searchsorted(one, "left") + ordered.searchsorted(one, "right")
+    return twice / (2.0 * other.size)
+
+
+def _groups(model: DependenceModel) -> NDArray[np.int64] | None:
+    """Return the group of each record, for independent records and groups; ``None`` for other models."""
+    from graphs import Groups, Independent
+
+    if isinstance(model, Independent):
+        return np.arange(model.n)
+    return np.unique(model.groups, return_inverse=True)[1] if isinstance(model, Groups) else None
+
+
+def _fewer(share: float, n: int, records: int) -> float:
+    """Return how many of n records a share is, less what it may be by chance."""
+    number = n * share
+    return max(1.0, number - _FEWER * math.sqrt(number * (1.0 + n / records)))

@@ -1,0 +1,91 @@
+"""A metric on some of the records: those of a slice, of which nobody is told how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.metrics import Metric, get_metric
+from thresholdout.statistics.parts import Judged, Ratio
+from thresholdout.statistics.statistic import Statistic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Where", "sliced"]
+
+Where: TypeAlias = "Callable[[Any], Any] | tuple[Any, Any]"
+"""Which records: a function from features to booleans, or a column and its value."""
+
+
+def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
+    """Return a metric that is a mean over records, as a mean over the records of a slice.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        Of `thresholdout.metrics`.
+    where : callable or tuple
+        A function from the features X to one boolean for each record, a function of each record by itself; or a pair
+        (column, value): a name of a data frame's column, or a number of an array's.
+    name : str, optional
+        What the slice is called, needed for a function.
+
+    Notes
+    -----
+    The truth is the expected sum over the slice divided by the expected number of its records; for records of one law
+    the mean of the slice in the population. For a class of labels see `recall`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from thresholdout import Thresholdout
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]))
+    >>> small = sliced("accuracy", lambda X: X[:, 0] < 13.0, "small")
+    >>> answer = guard.score(GaussianNB().fit(X[300:], y[300:]), small)
+    >>> answer.name, answer.half_width < 0.15
+    ('accuracy where small', True)
+    """
+    inside = get_metric(metric)
+    lower, upper = inside.bounds
+    if not callable(where) and not (isinstance(where, tuple) and len(where) == 2):
+        raise InputTypeError("where", f"a {type(where).__name__}", "a function of the features, or (column, value)")
+    if callable(where) and not name:
+        raise InputError("name", "no name of a slice that is a function", "a name, which the history shows")
+    called = name or "{} = {!r}".format(*cast("tuple[Any, Any]", where))
+    outcome = inside.name in ("accuracy", "zero_one_loss") or inside.name.startswith("top_")
+
+    def terms(judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        mask = _mask(where, judged.X, judged.y.size)
+        values = np.asarray(inside.values(judged.y, judged.output, judged.classes), dtype=np.float64)
+        worst = lower if inside.greater_is_better else upper
+        unit = (np.clip(np.nan_to_num(values, nan=worst), lower, upper) - lower) / (upper - lower)
+        return np.where(mask, unit, 0.0), mask.astype(np.float64)
+
+    return Statistic(
+        name=f"{inside.name} where {called}",
+        responses=(inside.response,),
+        parts=lambda _: (Ratio(terms, "records of the slice", 1.0 if outcome else None),),
+        bounds=inside.bounds,
+        greater_is_better=inside.greater_is_better,
+        target=f"the expected sum of {inside.name} over the records where {called}, divided by their expected number",
+        classifies=False,
+    )
+
+
+def _mask(where: Where, X: Any, n: int) -> NDArray[np.bool_]:
+    if X is None:
+        raise InputError("X", "no features", "records with features: guard.score(model, sliced(...))")
+    if callable(where):
+        mask = np.asarray(where(X))
+    else:
+        column, value = where
+        mask = np.asarray((X[column] if hasattr(X, "columns") else X[:, column]) == value)
+    if mask.shape != (n,) or mask.dtype != np.bool_:
+        raise InputError("where", f"{mask.dtype} of shape {mask.shape}", f"one boolean for each of {n} records")
+    return mask
