@@ -263,12 +263,12 @@ class KFoldGuard(Shared):
 
     @property
     def risk_left(self) -> float | None:
-        """What is left of the probability of error; ``None`` for the Ladder."""
+        """What is left of the probability of error."""
         return self._guard.risk_left
 
     @property
     def told(self) -> float | None:
-        """What the answers so far can have told, in nats; ``None`` for the Ladder."""
+        """What the answers so far can have told, in nats."""
         return self._guard.told
 
     @property

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
 from thresholdout.certificates.gaussian_route import certify_gaussian
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
+from thresholdout.certificates.session import guard_width
 from thresholdout.certificates.setting import check_confidence
 from thresholdout.certificates.splitting import splitting_intervals, splitting_routes
 from thresholdout.certificates.truth import truth_of
@@ -34,6 +36,9 @@ _FOLDED = (
     "folds formed without looking at records, independent groups in one fold each; the analyst is a function of the "
     "answers and his own coins"
 )
+
+_USUAL = 100
+"""Questions of which the half-width of claims is expected, when their number is not declared."""
 
 _STATED = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
 
@@ -130,7 +135,10 @@ def _with_intervals(
 ) -> Certificate:
     """Return the certificate of a mechanism whose answers come with their own intervals, or why it does not apply."""
     source = f"PROOFS.md, {section!r}"
-    route = Route(name, 1.0, True, assumes, source, widths=ConstantWidth(1.0))
+    widths: ConstantWidth = ConstantWidth(1.0)
+    if isinstance(parameters, ClaimsParameters):
+        widths = StatedWidth(1.0, partial(guard_width, parameters, model.n, parameters.queries or _USUAL))
+    route = Route(name, 1.0, True, assumes, source, widths=widths)
     if why:
         route = Route.missing(name, why, sound=True, assumes=assumes, source=source)
     compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))

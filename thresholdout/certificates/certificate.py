@@ -284,8 +284,11 @@ class Certificate:
         Returns
         -------
         float
-            The larger side of the widest interval if every answer had this value; at most `tolerance`, which it is
-            where the route does not look at values.
+            At most `tolerance`. *Gaussian answers, Algorithm 1, splitting, the Ladder*: the larger side of the widest
+            interval if every answer had this value (of values that are 0 or 1, where that matters). *Claims*: half the
+            length of an interval, on the average over the declared questions, or 100, that go as they are expected to;
+            `thresholdout.plan` compares this with other ways of asking. The tolerance itself where a route does not
+            look at values.
 
         Raises
         ------
@@ -300,6 +303,14 @@ class Certificate:
         >>> certificate = certify_gaussian(Independent(10_000), GaussianParameters(0.01, queries=50))
         >>> round(certificate.tolerance, 3), round(certificate.expected_half_width(0.97), 3)
         (0.069, 0.05)
+
+        Of a guard it is ``guard.certificate.expected_half_width(0.95)``:
+
+        >>> import numpy as np
+        >>> from thresholdout import Thresholdout
+        >>> guard = Thresholdout(np.arange(2000), train=np.arange(5000) + 2000, queries=50)
+        >>> round(guard.certificate.expected_half_width(0.95), 3)
+        0.024
         """
         if not 0.0 <= expected <= 1.0:
             raise InputError("expected", expected, "a number in [0, 1], in units of the range")

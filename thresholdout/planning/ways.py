@@ -6,12 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.session import guard_width, list_width
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import SplittingParameters
 from thresholdout.planning.gaussian import gaussian_half_width
 from thresholdout.planning.posterior import algorithm_1, is_unlimited
 from thresholdout.planning.result import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
-from thresholdout.planning.session import guard_width, list_width
 
 if TYPE_CHECKING:
     from thresholdout.mechanisms.catalogue import Parameters

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graphs import Groups, Independent, MarkovChain
+from thresholdout import Thresholdout
 from thresholdout.certificates import Certificate, certify_gaussian
 from thresholdout.certificates.gaussian import GaussianWidths
 from thresholdout.certificates.gaussian_expected import scheduled_for, tightest_for
@@ -17,6 +18,7 @@ from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
+from thresholdout.noise import SeededNoise
 from thresholdout.planning.gaussian import gaussian_parameters
 
 
@@ -190,3 +192,18 @@ def test_a_likely_score_is_kept_in_a_ledger() -> None:
     for wrong in ("0.9", True, [0.9, 0.8]):
         with pytest.raises(InputTypeError, match=r"^expected: .*; expected: a number in \[0, 1\]"):
             GaussianParameters(0.02, expected=wrong)  # type: ignore[arg-type]
+
+
+def test_what_to_expect_of_claims_is_what_a_session_has() -> None:
+    """Models that agree as models of a search do (correlation 1/2): intervals of fifty answers, on the average."""
+    rng = np.random.default_rng(0)
+    common = rng.random(7000) < 0.95
+    guard = Thresholdout(np.arange(2000), train=np.arange(5000) + 2000, queries=50, noise=SeededNoise(0))
+    lengths = []
+    for _ in range(50):
+        right = np.where(rng.random(7000) < 0.5, common, rng.random(7000) < 0.95)
+        low, high = guard.ask(float(right[2000:].mean()), right[:2000], binary=True).interval
+        lengths.append((high - low) / 2)
+    assert guard.certificate.expected_half_width(0.95) == pytest.approx(np.mean(lengths), rel=0.15)
+    assert guard.certificate.tolerance == 1.0
+    assert guard.certificate.expected_half_width(1.0) < guard.certificate.expected_half_width(0.5) < 0.1

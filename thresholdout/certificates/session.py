@@ -42,7 +42,7 @@ def guard_width(parameters: ClaimsParameters, n: int, questions: int, score: flo
     questions : int
         How many are asked, one after another.
     score : float
-        The likely score, in (0, 1), of values that are 0 or 1.
+        The likely score, in [0, 1], of values that are 0 or 1.
 
     Examples
     --------
