@@ -16,6 +16,7 @@ from thresholdout.fingerprint import handed_out
 from thresholdout.given import Given, described, outputs, part_of
 from thresholdout.mechanisms import Claims, Known
 from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.metrics import Metric
 from thresholdout.queries import clipped
 from thresholdout.question import Question
@@ -199,6 +200,8 @@ class ComparesModels:
         if not isinstance(self._mechanism, Claims):
             seen = f"a comparison, asked of {self._mechanism.name}"
             raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'")
+        if self._mechanism.parameters.private is not None:
+            raise refuse_private("a comparison of models")
         if about == "wins" and not self._one_law:
             seen = "'wins' of records that are not declared to have one law"
             raise InputError("about", seen, f"{_INSTEAD}; or a guard with identically_distributed=True, if they have")

@@ -72,9 +72,9 @@ class BudgetExhausted(ThresholdoutError):
 
     Parameters
     ----------
-    what : {"budget", "queries", "risk", "width"}
-        Which limit was reached: answers from the holdout, questions in all, the risk that was left, or the declared
-        half-width (`at_most`) by this question, while others may still be answered.
+    what : {"budget", "queries", "risk", "private", "width"}
+        Which limit was reached: answers from the holdout, questions in all, the risk that was left, the declared
+        epsilon, or the declared half-width (`at_most`) by this question, while others may still be answered.
     spent, limit : int
         How many were used, and how many there were; questions so far, twice, where risk or half-width is the limit.
     """
@@ -86,6 +86,8 @@ class BudgetExhausted(ThresholdoutError):
         used = f"all {limit} {'answers from the holdout' if what == 'budget' else 'questions'} of this guard are used"
         if what == "risk":
             used = f"after {spent} questions and what else was told nothing is left of this guard's risk"
+        if what == "private":
+            used = f"after {spent} questions nothing is left of the epsilon of this guard's answers"
         then = "; earlier answers stay valid, new questions need a new holdout"
         if what == "width":
             used = f"after {spent} questions this one would have a half-width above at_most"

@@ -21,6 +21,7 @@ from thresholdout.fingerprint import handed_out
 from thresholdout.ledger.checks import check_short_texts, fresh_key
 from thresholdout.mechanisms import Claims
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
+from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.precision import check_number
 from thresholdout.queries import clipped, unit_records
 from thresholdout.question import Question
@@ -545,6 +546,8 @@ class MakesGates:
             seen = f"a gate, asked of {self._mechanism.name}"
             expected = "a guard with mechanism='thresholdout'; or score(candidate) here, and its interval"
             raise InputError("mechanism", seen, expected)
+        if self._mechanism.parameters.private is not None:
+            raise refuse_private("a gate")
         if certify not in get_args(Certify):
             raise InputError("certify", repr(certify), "'each' or 'milestones'")
         self._records.labelled()

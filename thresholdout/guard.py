@@ -99,6 +99,11 @@ class Thresholdout(
     final_check : bool, default=False
         Keep most of the risk for a last question about the model that is chosen, see `final_check`: at least 0.7 of it
         while every claim is confirmed. Other answers are 15 to 28 % wider, since claims reach so far out that few fail.
+    private : float, optional
+        Epsilon: noise in all claims, such that all answers of the guard together are differentially private under
+        replacing one record. It is shared among twice `budget` claims that fail, or 10 of them, and the guard answers
+        no more after these. Only means over records are answered, one question after another. Intervals are much wider:
+        the noise moves the edges by tens of records.
     mechanism : {"thresholdout", "guess-and-check", "gaussian", "ladder", "splitting"} or parameters, optional
         How questions are answered. "thresholdout", the default, makes claims, with a little Laplace noise in their
         edges; "guess-and-check" is the same without noise. "gaussian" answers everything from the holdout, with
@@ -174,8 +179,8 @@ class Thresholdout(
     served: ClassVar[frozenset[str]] = frozenset(
         {
             "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "ask_all", "certificate", "certificate_with",
-            "compare", "compare_all", "dependence", "exhausted", "final_check", "final_half_width", "gate", "given",
-            "history", "looks", "n", "parameters", "record_look", "remaining", "report", "risk_left", "score",
+            "compare", "compare_all", "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate",
+            "given", "history", "looks", "n", "parameters", "record_look", "remaining", "report", "risk_left", "score",
             "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
@@ -193,6 +198,7 @@ class Thresholdout(
         at_most: float | None = None,
         confidence: float = 0.95,
         final_check: bool = False,
+        private: float | None = None,
         mechanism: MechanismName | Parameters | None = None,
         threshold: float | None = None,
         noise_scale: float | None = None,
@@ -215,7 +221,9 @@ class Thresholdout(
             "queries": None if queries is None else check_count("queries", queries),
             "budget": check_budget(budget),
             "confidence": check_confidence(confidence),
-            **optional_numbers(at_most=at_most, threshold=threshold, noise_scale=noise_scale, grid=grid),
+            **optional_numbers(
+                at_most=at_most, private=private, threshold=threshold, noise_scale=noise_scale, grid=grid
+            ),
             "mechanism": check_choice(mechanism),
             "identically_distributed": check_declaration(identically_distributed),
             "given": check_given(given, self.dependence, identically_distributed, len(self._records.holdout)),
@@ -579,6 +587,6 @@ class Thresholdout(
         if retired is not None:
             return f"<Thresholdout: {mechanism} for {self.dependence.describe()}; retired: {retired}>"
         left = "any number of" if self.remaining is None else self.remaining
-        return (
-            f"<Thresholdout: {mechanism} for {self.dependence.describe()}; {left} answers from the holdout left{noise}>"
-        )
+        private = "" if self.epsilon is None else f"; epsilon {self.epsilon:.3g} for all answers"
+        described = self.dependence.describe()
+        return f"<Thresholdout: {mechanism} for {described}; {left} answers from the holdout left{private}{noise}>"

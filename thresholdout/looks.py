@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import secrets
@@ -47,11 +48,25 @@ class LooksRecorded:
         """What the answers are worth from now on, and by which route."""
         names = self._look_names()
         if not names:
-            return self._alone
+            return self._stated(self._alone)
         if self._seen is None or self._seen[0] != names:
             later, first = self._read_looks(names, first=False), self._read_looks(names, first=True)
             self._seen = names, with_looks(self._alone, self.dependence, self._parameters, later, first)
-        return self._seen[1]
+        return self._stated(self._seen[1])
+
+    @property
+    def epsilon(self) -> float | None:
+        """Privacy loss of all answers of this guard together, under replacing one record; ``None`` if none is declared.
+
+        Infinite after a question has failed on the holdout: whether one fails is told without noise.
+        """
+        return self.certificate.epsilon
+
+    def _stated(self, certificate: Certificate) -> Certificate:
+        """Return a certificate as it stands after failures."""
+        if certificate.epsilon is None or not self._steps.failures():
+            return certificate
+        return dataclasses.replace(certificate, epsilon=math.inf)
 
     @property
     def looks(self) -> Composed:

@@ -126,6 +126,11 @@ class RemoteGuard(Elsewhere, Thresholdout):
         options["key"] = options.get("key") or fresh_key()
         return cast("Answer", self._handle.call("final_check", estimator, metric, **options))
 
+    @property
+    def epsilon(self) -> float | None:
+        """Privacy loss of all answers together; see `Thresholdout.epsilon`."""
+        return cast(float | None, self._handle.call("epsilon"))
+
     def final_half_width(self, expected: float) -> float:
         """Return how wide a final check would be now; see `Thresholdout.final_half_width`."""
         return cast(float, self._handle.call("final_half_width", expected))

@@ -21,6 +21,7 @@ from thresholdout.ledger.checks import check_repeat
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Move, advanced, remembered_by
+from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.question import Question
 from thresholdout.silence import silence
 from thresholdout.standing import joined_state, parted_state, past_of
@@ -439,6 +440,8 @@ class Steps:
         if not isinstance(self._mechanism, Claims):
             seen = f"{what}, asked of {self._mechanism.name}"
             raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'; or ask one after another")
+        if self._mechanism.parameters.private is not None:
+            raise refuse_private(what)
         return self._mechanism
 
     def _read_all(

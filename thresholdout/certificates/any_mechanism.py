@@ -14,6 +14,7 @@ from thresholdout.certificates.setting import check_confidence
 from thresholdout.certificates.splitting import splitting_intervals, splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
+    Claims,
     ClaimsParameters,
     FinalCheck,
     FoldClaimsParameters,
@@ -143,10 +144,11 @@ def _with_intervals(
         route = Route.missing(name, why, sound=True, assumes=assumes, source=source)
     compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
     chosen = route if route.eligible else None
-    final = None
-    if isinstance(parameters, ClaimsParameters) and parameters.final_check and chosen is not None:
-        final = FinalCheck(parameters, model.n)
-    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters), final)
+    final, epsilon = None, None
+    if isinstance(parameters, ClaimsParameters) and chosen is not None:
+        final = FinalCheck(parameters, model.n) if parameters.final_check else None
+        epsilon = None if parameters.private is None else Claims(parameters, model.n).epsilon(model.n)
+    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters), final, epsilon)
 
 
 def _splitting(model: DependenceModel, parameters: SplittingParameters, confidence: float) -> Certificate:

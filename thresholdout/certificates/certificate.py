@@ -50,6 +50,9 @@ class Certificate:
     final : FinalCheck or None
         What the final check of a guard with ``final_check=True`` will be worth, if every claim before it is confirmed:
         ``certificate.final.half_width(expected)``.
+    epsilon : float or None
+        Privacy loss of all answers together under replacing one record, where it was declared (``private=``); infinite
+        after a failure.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class Certificate:
     records: str
     truth: Truth
     final: FinalCheck | None = None
+    epsilon: float | None = None
 
     @property
     def about(self) -> str:
@@ -134,10 +138,21 @@ class Certificate:
                 f"; if every claim is confirmed, {self.final.share:.2g} of the risk is left for a final check, which "
                 f"then has a half-width of {width:.2g} at a score of 0.9 (after other answers, guard.final_half_width)"
             )
-        return (
+        return self._privacy + (
             f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "
             f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}. What "
             f"enforces each hypothesis: docs/hypotheses.md, row {self.row}."
+        )
+
+    @property
+    def _privacy(self) -> str:
+        if self.epsilon is None:
+            return ""
+        if self.epsilon == math.inf:
+            return "The answers are not private any more: a question has failed on the holdout. "
+        return (
+            f"All answers together are differentially private under replacing one record, with epsilon "
+            f"{self.epsilon:.3g} (PROOFS.md, 'Privacy of the interaction', P6; docs/hypotheses.md, row claims). "
         )
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:

@@ -61,7 +61,7 @@ _STATES: dict[type[Parameters], Any] = {
 }
 
 
-_LATER = frozenset({"expected", "final_check", "shares"})
+_LATER = frozenset({"expected", "final_check", "private", "shares"})
 """What guards were made without; left out where it is not given, so that they are opened as they were declared."""
 
 

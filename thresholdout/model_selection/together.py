@@ -118,13 +118,14 @@ def checked_tell(tell: Tell | None, guard: Any) -> Tell:
         raise InputError("tell", repr(tell), "'all' or 'best'")
     if tell == "best" and not lists:
         seen = "'best' beside a guard that answers one question after another"
-        raise InputError("tell", seen, "tell='all', or a guard with mechanism='thresholdout'")
+        raise InputError("tell", seen, "tell='all', or a guard with mechanism='thresholdout' without private=")
     return tell
 
 
 def takes_lists(guard: Any) -> bool:
     """Whether a guard answers lists of questions that were fixed together."""
-    return isinstance(getattr(guard, "parameters", None), ClaimsParameters)
+    parameters = getattr(guard, "parameters", None)
+    return isinstance(parameters, ClaimsParameters) and parameters.private is None
 
 
 def ask_together(

@@ -117,6 +117,10 @@ def choose_parameters(
     if final and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
         expected = "False beside it, or mechanism='thresholdout'; ClaimsParameters(final_check=True) by hand"
         raise InputError("final_check", "True for another mechanism", expected)
+    private = declared.get("private")
+    if private is not None and (hand or final or declared.get("given") or chosen not in (None, "thresholdout")):
+        seen = f"{private:g} beside final_check=, given=, or another mechanism"
+        raise InputError("private", seen, "private= alone, with mechanism='thresholdout'")
     if isinstance(chosen, dict):
         return _suited(parameters_from_json(chosen), model, declared)
     if chosen == "ladder":
@@ -135,6 +139,9 @@ def choose_parameters(
         if final:
             seen = f"True for {model.describe()}, of which no deviation of a mean can be bounded"
             raise InputError("final_check", seen, "False; the width is the same for all answers")
+        if private is not None:
+            seen = f"{private:g} for {model.describe()}, of which no deviation of a mean can be bounded"
+            raise InputError("private", seen, "None; Algorithm 1, which answers here, is private by its own noise")
         return _by_posterior(model, declared)
     plain = ClaimsParameters(
         queries=queries,
@@ -143,6 +150,7 @@ def choose_parameters(
         noise=0.0 if chosen == "guess-and-check" else QUIET,
         train_records=train_records,
         final_check=final,
+        private=private,
     )
     return claims(plain, model, declared["confidence"])
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -25,11 +24,11 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.edges import EdgeNoise, check_covered, private_noise
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval, reserving_window
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
 from thresholdout.mechanisms.claims.interval import (
-    UNITS,
     BetTest,
     Claim,
     Letter,
@@ -44,7 +43,7 @@ from thresholdout.mechanisms.claims.interval import (
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import COARSE, FINE, Reading, grid_steps, read_values, variance_of
-from thresholdout.mechanisms.claims.score import RAISED, Found, Window, first_window, lowered, search
+from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, Window, first_window, lowered, search
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic import StatisticTest
 from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
@@ -57,12 +56,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Claims", "FirstClaim"]
 
-_NO_NOISE: Final = 1 << 20  # exponent of a state without noise
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
 _COMMON: Final = 1e-4  # least distance of the most frequent value from the ends of the range
 _LEAST: Final = 1e-290  # of which the price of a look can be computed
-_COARSEST: Final = -1
-_FINEST: Final = -30  # exponents of noise scales, in the range
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +131,14 @@ class Claims(Mechanism[ClaimsState, Reading]):
         self._training = parameters.train_records or self._effective
         self._queries = math.inf if parameters.queries is None else parameters.queries
         self._budget = math.inf if parameters.budget is None else parameters.budget
+        self._private = private_noise(parameters, self._n)
+        self._edges = EdgeNoise(parameters, self._private)
 
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
         log_risk = lowered(math.log1p(-self.parameters.confidence))
         exponent = self._exponent(_TYPICAL, UNKNOWN)
-        return ClaimsState(log_risk, 0, 0, 0, exponent, _edge(exponent, noise), Memory())
+        return ClaimsState(log_risk, 0, 0, 0, exponent, self._edges.edge(exponent, noise), Memory())
 
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
@@ -165,22 +163,24 @@ class Claims(Mechanism[ClaimsState, Reading]):
             raise refusal
         if not 0.0 <= train <= 1.0:
             raise InputError("train", train, "a number in [0, 1]")
+        self.check_covered(holdout.known)
         state = _given(state, holdout.known)
         made, variance = self._forecast(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
         window = self._window(state, made, claim)
         state = self._quieter(state, variance, holdout.known, noise)
-        scales = () if holdout.known.duel else self._scales(state.exponent)
+        scales = () if holdout.known.duel else self._edges.scales(state.exponent)
         edge = state.edge
 
         def ask(lo: int, hi: int, log_level: float) -> Letter:
             nonlocal claim, edge
-            letter = claim.letter(lo, hi, log_level, scales, (edge, *self._tests(state.exponent, noise)))
+            letter = claim.letter(lo, hi, log_level, scales, (edge, *self._edges.tests(state.exponent, noise)))
             if letter != "confirmed":
-                edge, claim = _edge(state.exponent, noise), claim.wider() if letter == "wide" else claim
+                edge, claim = self._edges.edge(state.exponent, noise), claim.wider() if letter == "wide" else claim
             return letter
 
-        found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales), claim.others)
+        most = MOST_LETTERS if self._private is None else self._private.letters - state.letters
+        found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales), claim.others, most)
         low, high = _rounded(*claim.interval(found.lo, found.hi, found.log_level, scales), self._n)
         after = replace(
             state,
@@ -189,7 +189,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             hits=state.hits + (found.letters > 0),
             letters=state.letters + found.letters,
             edge=edge,
-            memory=state.memory if holdout.known.difference else _learned(state.memory, made, found, claim.steps),
+            memory=state.memory if holdout.known.difference else self._learned(state, made, found, claim.steps),
         )
         return after, Outcome(
             value=_told(made, found, low, high, claim.steps),
@@ -211,7 +211,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
             asked=state.asked + 1,
             hits=state.hits + 1,
             letters=state.letters + 1,
-            edge=_edge(state.exponent, noise),
+            edge=self._edges.edge(state.exponent, noise),
         )
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=after.log_risk)
 
@@ -396,6 +396,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """Return why no further query, or list of them, is allowed, or ``None``."""
         if state.log_risk <= NOTHING:
             return BudgetExhausted("risk", state.questions, state.questions)
+        if self._private is not None and state.letters >= self._private.letters:
+            return BudgetExhausted("private", state.questions, state.questions)
         if state.hits + more > self._budget:
             return BudgetExhausted("budget", state.hits, int(self._budget))
         if state.questions + more > self._queries:
@@ -408,6 +410,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         Public numbers decide, before the holdout is looked at: a refusal for nothing must not depend on whether a
         question fails there.
         """
+        self.check_covered(known)
         most, refusal = self.parameters.at_most, self.refusal(state)
         if refusal is not None or most is None:
             return refusal
@@ -435,7 +438,16 @@ class Claims(Mechanism[ClaimsState, Reading]):
         window = self._window(state, made, claim)
         level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * RAISED))
         exponent = min(state.exponent, self._exponent(variance, known))
-        return FirstClaim(claim, made, window, level, exponent, () if known.duel else self._scales(exponent))
+        return FirstClaim(claim, made, window, level, exponent, () if known.duel else self._edges.scales(exponent))
+
+    def check_covered(self, known: Known) -> None:
+        """Refuse a question that a declared epsilon does not cover; see `thresholdout.mechanisms.claims.edges`."""
+        if self._private is not None:
+            check_covered(known)
+
+    def epsilon(self, n: int) -> float:
+        """Bound the privacy loss of all answers together; see `Mechanism.epsilon`."""
+        return math.inf if self._private is None else self._private.epsilon
 
     def restore(self, text: str) -> ClaimsState:
         """Return the state that `ClaimsState.to_text` wrote."""
@@ -490,8 +502,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
             return self._test(made, variance, known, fine, duel=holdout.duel)
         if known.layout is not None:
             return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
-        if not self._independent(known):
-            return self._test(made, variance, known, fine, value=holdout.on_grid(grid_steps(made.deviation, fine)))
+        if not self._independent(known) or (self._private is not None and not known.binary):
+            return self._test(made, variance, known, fine, value=holdout.on_grid(self._steps(made, fine)))
         if known.binary:
             return self._test(made, variance, known, fine, value=holdout.count(noise))
         return self._test(made, variance, known, fine, values=holdout.records.unit())
@@ -508,43 +520,42 @@ class Claims(Mechanism[ClaimsState, Reading]):
         duel: Duel | None = None,
     ) -> MeanTest | TwoEnds:
         """Return how claims about a question are tested, and what they say; without its value, for the latter only."""
-        steps = grid_steps(made.deviation, fine)
+        steps = self._steps(made, fine)
         if known.duel is not None:
             return WinsTest(steps, duel or Duel(0, 0, self._n), forecast_wins(known.duel, self._n)[2])
         if known.layout is not None:
             return StatisticTest(steps, known.layout, ())
         records, effective, _ = self._sizes(known)
-        if self._independent(known):
-            if known.binary:
-                return MeanTest(records, value, ones(records))
+        if self._independent(known) and known.binary:
+            return MeanTest(records, value, ones(records))
+        if self._independent(known) and self._private is None:
             common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
             return BetTest(steps, np.zeros(records) if values is None else values, variance, common)
         limit = hoeffding(steps, self._hoeffding if known.part is None else effective)
-        if known.part or self.parameters.effective is not None:
+        if known.part or self.parameters.effective is not None or self._independent(known):
             limit = better(entropy(steps, effective), limit)
         return MeanTest(steps, value, limit)
+
+    def _steps(self, made: Forecast, fine: int) -> int:
+        steps = grid_steps(made.deviation, fine)
+        return steps if self._private is None else self._private.steps(steps, self._n)
 
     def _window(self, state: ClaimsState, made: Forecast, claim: Claim) -> Window:
         steps = claim.steps
         place = reserving_window if self.parameters.final_check else first_window
-        deviation = made.deviation * steps * claim.reach
+        deviation = math.hypot(made.deviation * claim.reach, self._edges.deviation()) * steps
         return place(made.mean * steps, deviation, steps, state.questions, self.parameters.queries)
 
     def _exponent(self, variance: float, known: Known) -> int:
         """Return the exponent of the edges' noise for values of this variance."""
-        scale = self.parameters.noise * math.sqrt(variance / self._sizes(known)[1])
-        return min(max(math.floor(math.log2(scale)), _FINEST), _COARSEST) if scale > 0.0 else _NO_NOISE
+        return self._edges.exponent(math.sqrt(variance / self._sizes(known)[1]))
 
     def _quieter(self, state: ClaimsState, variance: float, known: Known, noise: NoiseSource) -> ClaimsState:
         """Draw the edges' noise anew where it is too loud for this question; the question decides, not the records."""
         exponent = self._exponent(variance, known)
         if exponent >= state.exponent:
             return state
-        return replace(state, exponent=exponent, edge=_edge(exponent, noise))
-
-    def _scales(self, exponent: int) -> Scales:
-        """Return the scales of the noises in an edge of a test, in units of the range."""
-        return () if exponent == _NO_NOISE else (math.ldexp(1.0, exponent), math.ldexp(1.0, exponent + 1))
+        return replace(state, exponent=exponent, edge=self._edges.edge(exponent, noise))
 
     def _pad(self, claim: Claim, scales: Scales) -> int | None:
         """Return how far beyond an edge the value may be after all, in steps."""
@@ -552,12 +563,10 @@ class Claims(Mechanism[ClaimsState, Reading]):
             return None
         return math.ceil(3.0 * sum(scales) * claim.steps) + 1
 
-    def _tests(self, exponent: int, noise: NoiseSource) -> tuple[int, int]:
-        """Draw the noise of both halves of a test."""
-        if exponent == _NO_NOISE:
-            return 0, 0
-        scale = _scale(exponent + 1)
-        return noise.laplace(scale), noise.laplace(scale)
+    def _learned(self, state: ClaimsState, made: Forecast, found: Found, steps: int) -> Memory:
+        """Remember what was found, as far as noise in the edges lets it be known."""
+        doubt = self._edges.deviation()
+        return learn(state.memory, made, (found.lo - 0.5) / steps - doubt, (found.hi + 0.5) / steps + doubt)
 
 
 def _given(state: ClaimsState, known: Known) -> ClaimsState:
@@ -571,18 +580,6 @@ def _rounded(low: float, high: float, n: int) -> tuple[float, float]:
     """Return an interval for the values as they were given, from one for values that were rounded to a grid."""
     rounding = record_rounding(n)
     return max(0.0, low - rounding), min(1.0, high + rounding)
-
-
-def _scale(exponent: int) -> Fraction:
-    return Fraction(UNITS) * Fraction(2) ** exponent
-
-
-def _edge(exponent: int, noise: NoiseSource) -> int:
-    return 0 if exponent == _NO_NOISE else noise.laplace(_scale(exponent))
-
-
-def _learned(memory: Memory, made: Forecast, found: Found, steps: int) -> Memory:
-    return learn(memory, made, (found.lo - 0.5) / steps, (found.hi + 0.5) / steps)
 
 
 def _told(made: Forecast, found: Found, low: float, high: float, steps: int) -> float:

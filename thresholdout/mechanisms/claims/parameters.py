@@ -38,6 +38,9 @@ class ClaimsParameters:
         as many as there are in the holdout.
     final_check : bool
         Whether claims are placed so that most of the risk is left for a final check.
+    private : float or None
+        Epsilon of all answers together, under replacing one record; `noise` does not count then. ``None`` for noise
+        that is not meant to protect records.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class ClaimsParameters:
     inflation: float = 1.0
     train_records: float | None = None
     final_check: bool = False
+    private: float | None = None
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -72,6 +76,8 @@ class ClaimsParameters:
             value = getattr(self, name)
             if value is not None:
                 fix(name, check_number(name, value, 0.0, 1e15, "a positive number of records"))
+        if self.private is not None:
+            fix("private", check_number("private", self.private, 0.0, 1e6, "a positive number"))
         least = math.nextafter(1.0, 0.0)
         fix("inflation", check_number("inflation", self.inflation, least, 1e15, "a number of at least 1"))
 

@@ -20,13 +20,14 @@ from typing import Final
 
 from thresholdout.mechanisms.claims.interval import Letter
 
-__all__ = ["RAISED", "Found", "Window", "first_window", "lowered", "search"]
+__all__ = ["MOST_LETTERS", "RAISED", "Found", "Window", "first_window", "lowered", "search"]
 
 RAISED: Final = 2.0**-20
 """Share of the risk that is kept for a question that fails on the holdout, and as much for one that is interrupted."""
 
 _AGAIN: Final = 0.15  # share of the risk for directions after the first
-_MOST_LETTERS: Final = 48
+MOST_LETTERS: Final = 48
+"""Letters other than *confirmed* after which a question is answered by all that is possible."""
 _STEP: Final = 3.0  # deviations by which the first claim after a direction reaches beyond it
 _WIDE: Final = 3.0  # deviations to both sides of the middle, from where on a cell is cut into thirds
 
@@ -127,6 +128,7 @@ def search(
     ask: Callable[[int, int, float], Letter],
     pad: int | None,
     others: int = 2,
+    most: int = MOST_LETTERS,
 ) -> Found:
     """Make claims until one is confirmed.
 
@@ -145,11 +147,13 @@ def search(
     others : int
         Letters besides *confirmed* and *raised*: 2, or 3 where a test can say *wide*, that the value is inside and the
         claim too narrow for its other values; the same claim is then made again.
+    most : int
+        Letters other than *confirmed* that there may be.
 
     Returns
     -------
     Found
-        After `_MOST_LETTERS` directions: the range in which the value is known to be, which with noise is all of it.
+        After so many directions: the range in which the value is known to be, which with noise is all of it.
     """
     bottom, top = 0, steps
     lo, hi, share = window.lo, window.hi, window.share
@@ -158,7 +162,7 @@ def search(
     risk, letters, exact, cutting = log_risk, 0, pad is None, False
     while True:
         covers = lo <= bottom and hi >= top
-        if letters >= _MOST_LETTERS:
+        if letters >= most:
             lo, hi, covers = (bottom, top, True) if exact else (0, steps, True)
         if covers and (exact or (lo <= 0 and hi >= steps)):
             level = lowered(risk + math.log1p(-2.0 * RAISED))
