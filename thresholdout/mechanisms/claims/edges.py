@@ -22,6 +22,7 @@ _COARSEST: Final = -1
 _FINEST: Final = -30  # exponents of noise scales, in the range
 
 _LETTERS: Final = 10  # that the declared epsilon is shared among, where no budget is declared
+_EACH: Final = 4
 _FOR_EACH: Final = 2  # letters for each answer from the holdout
 _FINE: Final = 64  # grid steps for each record, so that rounding adds little to what one record moves
 _INSTEAD: Final = "guard.ask or guard.score about means over records, one after another; or a guard without private="
@@ -51,6 +52,10 @@ class Private:
         exact = Fraction(2 * self.moved * self.letters, self.scale)
         found = float(exact)
         return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
+
+    def most(self, letters: int) -> int:
+        """Return how many letters one question may have after so many: few, so that a misleading one does not take all."""
+        return min(_EACH, self.letters - letters)
 
     def steps(self, steps: int, n: int) -> int:
         """Return a power of two of grid steps that is fine enough for D."""

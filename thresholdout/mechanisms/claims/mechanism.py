@@ -179,7 +179,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
                 edge, claim = self._edges.edge(state.exponent, noise), claim.wider() if letter == "wide" else claim
             return letter
 
-        most = MOST_LETTERS if self._private is None else self._private.letters - state.letters
+        most = MOST_LETTERS if self._private is None else self._private.most(state.letters)
         found = search(window, claim.steps, state.log_risk, ask, self._pad(claim, scales), claim.others, most)
         low, high = _rounded(*claim.interval(found.lo, found.hi, found.log_level, scales), self._n)
         after = replace(
