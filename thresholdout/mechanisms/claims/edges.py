@@ -54,7 +54,7 @@ class Private:
         return found if Fraction(found) >= exact else math.nextafter(found, math.inf)
 
     def most(self, letters: int) -> int:
-        """Return how many letters one question may have after so many: few, so that a misleading one does not take all."""
+        """Return how many letters one question may have after so many, so that a misleading one leaves some."""
         return min(_EACH, self.letters - letters)
 
     def steps(self, steps: int, n: int) -> int:
