@@ -105,11 +105,16 @@ def _in_words(chosen: Plan) -> str:
     lines = [chosen.recommendation, *chosen.warnings, f"Ask: {recommended.call}", ""]
     for way in chosen.ways:
         mark = "*" if way is recommended else " "
-        takes = [f"{way.records:,} records" if way.records is not None else ""]
-        takes.append(f"{way.queries:,} questions" if way.queries is not None else "")
-        reached = f" (± {chosen.width:g}: {' or '.join(filter(None, takes))})" if any(takes) else ""
+        takes = [
+            _counted(number, noun) for number, noun in ((way.records, "record"), (way.queries, "question")) if number
+        ]
+        reached = f" (± {chosen.width:g}: {' or '.join(takes)})" if takes else ""
         lines.append(f"{mark} ± {way.half_width:<8.2g} {way.name}{reached}; needs {way.needs}")
     return "\n".join(lines)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @click.command()
