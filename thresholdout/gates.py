@@ -178,7 +178,7 @@ class Gate(Shared):
         self._sign = 1.0 if metric.greater_is_better else -1.0
         self._lock = threading.RLock()
         self._first = incumbent
-        self._incumbent = self._certified = _Model(incumbent, self._checked(metric.of(incumbent, *guard.train)), None)
+        self._incumbent = self._certified = _Model(incumbent, self._training_values(incumbent, None), None)
         self._decided: dict[tuple[str, str | None], tuple[Decision, float]] = {}
 
     @property
@@ -379,14 +379,10 @@ class Gate(Shared):
         return lambda noise: rules.holdout(first, second, noise)
 
     def _training_values(self, model: Any, cv: object | None) -> NDArray[np.float64]:
+        """Return a model's training values in units of the metric's range."""
         X, y = self.guard.train
         values = self.metric.of(model, X, y) if cv is None else self.metric.cross_validated(model, X, y, cv)
-        return self._checked(values)
-
-    def _checked(self, values: object) -> NDArray[np.float64]:
-        """Return training values in units of the metric's range."""
-        size = len(self.guard.train[0])
-        return unit_records(values, size, self.metric.bounds, "candidate").unit()
+        return unit_records(values, len(y), self.metric.bounds, "candidate").unit()
 
     def _like(self, model: _Model, cv: object | None) -> _Model:
         """Return a model with training values by the same cross-validation as a candidate's."""
