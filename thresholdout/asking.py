@@ -259,7 +259,8 @@ class AsksAboutEstimators:
             X, y = train
             values = chosen.of(estimator, X, y) if cv is None else chosen.cross_validated(estimator, X, y, cv)
         if isinstance(chosen, Statistic):
-            assert isinstance(values, Estimate)
+            if not isinstance(values, Estimate):  # a search's own cross-validated score
+                values = chosen.estimate_at(float(values), estimator, *train)
             question, evidence = statistic_question(
                 chosen, self._records, self.dependence, estimator, values, key, self._one_law
             )

@@ -32,6 +32,7 @@ from thresholdout.remote import known
 from thresholdout.rows import row_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
+from thresholdout.statistics.scorers import is_scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -416,7 +417,7 @@ def _metrics(metric: object) -> dict[str, Metric | Statistic]:
         if not names or len(set(names)) < len(names):
             raise InputError("metric", f"metrics {names}", "at least one metric, and each once")
         return dict(zip(names, chosen, strict=True))
-    if not isinstance(metric, str) and not hasattr(metric, "greater_is_better"):
+    if not isinstance(metric, str) and not hasattr(metric, "greater_is_better") and not is_scorer(metric):
         raise InputTypeError("metric", f"a {type(metric).__name__}", "a name, a Metric, or a list or mapping of them")
     return {_ONE: get_score(cast("str | Metric | Statistic", metric))}
 

@@ -10,6 +10,7 @@ import numpy as np
 from thresholdout.errors import InputError
 from thresholdout.metrics import Metric
 from thresholdout.statistics import Statistic, get_score
+from thresholdout.statistics.scorers import BY_NAME, from_scorer, is_scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,7 @@ TRAINING_COLUMN = "guarded_training_value"
 """What scores of the guard's own metric are called inside a search."""
 
 # Scores of scikit-learn that are in the units of the guard's score of the same name.
-_SAME_UNITS = ("accuracy", "balanced_accuracy", "f1", "r2", "roc_auc")
+_SAME_UNITS = ("accuracy", *BY_NAME)
 
 # Losses that scikit-learn negates; the guard's are clipped or in other units, so they are computed anew.
 _LOSSES = {"neg_log_loss": "log_loss", "neg_brier_score": "brier_score"}
@@ -70,7 +71,9 @@ class Scoring:
         self.name, single = ("score", scoring) if not self.several else self._named(search, scoring)
         kind = self._kind(search.estimator, single)
         self.direct = kind in _SAME_UNITS
-        if metric is None:
+        if metric is None and is_scorer(single):
+            metric = from_scorer(single)
+        elif metric is None:
             metric = str(kind) if self.direct else self._by_default(single)
         elif self.direct:
             self.direct = get_score(metric).name == get_score(str(kind)).name

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Area", "Concentrated", "Judged", "PartEstimate", "Ratio", "StatisticPart", "matching_constant"]
 
 _FEWER: Final = 1.5  # standard deviations by which a number of records is expected to be smaller
+_USUAL: Final = 0.5  # of a coin's variance
 _ALIKE: Final = 0.5  # correlation that is expected inside of groups
 
 
@@ -128,6 +129,10 @@ class StatisticPart(ABC):
     def expected(self, found: PartEstimate, model: DependenceModel, one_law: bool) -> Expected:
         """Return what the training part says about the evidence."""
 
+    def moved(self, found: PartEstimate, value: float) -> PartEstimate:
+        """Return an estimate with another value, and no less variation than is usual there."""
+        return replace(found, value=value, variance=max(found.variance, _USUAL * value * (1.0 - value) / found.share))
+
     def refusal(self, model: DependenceModel) -> str | None:
         """Return for which models something is proved, where it is not for this one."""
         return None
@@ -173,6 +178,19 @@ class Ratio(StatisticPart):
         slope = self.weight / (1.0 + (self.weight - 1.0) * wins) ** 2
         variance = slope * slope * wins * (1.0 - wins) / counts
         return PartEstimate(value, variance, share, counts, max(squares, variance * share**2), wild, most, n)
+
+    def moved(self, found: PartEstimate, value: float) -> PartEstimate:
+        """Return an estimate with another value: of shares their own variance there, of others at least half of it."""
+        coin = value * (1.0 - value)
+        if self.weight is None:
+            squares = max(found.squares, _USUAL * coin * found.share**2)
+            variance = squares / found.share**2
+        else:
+            wins = to_share(value, self.weight)
+            slope = self.weight / (1.0 + (self.weight - 1.0) * wins) ** 2
+            variance = max(found.variance, slope * slope * wins * (1.0 - wins) / found.counted)
+            squares = max(found.squares, variance * found.share**2)
+        return replace(found, value=value, variance=variance, squares=squares, wild=max(found.wild, squares))
 
     def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
         """Count wins and losses, or keep the terms, of records or of groups."""
@@ -246,6 +264,12 @@ class Area(StatisticPart):
         squares, wild = _moments((of_ahead if ahead.size <= behind.size else of_behind) - value)
         squares = max(squares, 1.0 / few**2)
         return PartEstimate(value, max(variance, floor), few / n, counted, squares, wild, records=n)
+
+    def moved(self, found: PartEstimate, value: float) -> PartEstimate:
+        """Return an estimate with another value, and placements that vary at least as is usual there."""
+        squares = max(found.squares, _USUAL**2 * value * (1.0 - value))
+        variance = max(found.variance, squares / found.share)
+        return replace(found, value=value, variance=variance, squares=squares, wild=max(found.wild, squares))
 
     def evidence(self, judged: Judged, model: DependenceModel, one_law: bool) -> Evidence:
         """Return the area, and how many pairs at once are independent."""

@@ -147,6 +147,27 @@ class Statistic:
             self._judged(y, output, np.unique(np.asarray(y)) if is_classifier(estimator) else None, X)
         )
 
+    def estimate_at(self, value: float, estimator: Any, X: Any, y: Any) -> Estimate:
+        """Return a training value that is known, with parts by what a fitted estimator says of its training records.
+
+        Parameters
+        ----------
+        value : float
+            Such as a search's cross-validated score.
+        estimator : estimator
+            Fitted to the records, perhaps closely; what varies is no less than is usual at this value.
+        X, y : array-like
+            The training part.
+        """
+        found = self.of(estimator, X, y).parts
+        known = _labels(np.asarray(y), getattr(estimator, "classes_", None)) if self._labelled() else None
+        pairs = zip(self.parts(known), found, strict=True)
+        if self.combine is None:
+            return Estimate(value, tuple(part.moved(one, self.unit(value)) for part, one in pairs))
+        drop = self.unit(value) - min(1.0, max(0.0, self.combine([one.value for one in found])))
+        parts = (part.moved(one, min(1.0, max(0.0, one.value + drop))) for part, one in pairs)
+        return Estimate(value, tuple(parts))
+
     def evidence(
         self, estimator: Any, X: Any, y: Any, train_y: Any, model: DependenceModel, one_law: bool
     ) -> tuple[Evidence, ...]:

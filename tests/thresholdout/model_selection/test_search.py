@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_diabetes, load_digits
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -240,6 +240,20 @@ def test_exhaustion(policy: Any) -> None:
         GuardedSearchCV(grid(scoring="balanced_accuracy"), guard, exhausted=policy).fit(*TRAIN)
 
 
+@pytest.mark.parametrize("scoring", ["f1_macro", "recall_macro", "balanced_accuracy", get_scorer("f1_macro")])
+def test_searches_by_statistics_and_by_scorer_objects(scoring: Any) -> None:
+    """A name is the training value that the search has; a scorer object is asked for its statistic."""
+    guard = make(budget=None)
+    guarded = GuardedSearchCV(grid(scoring=scoring), guard, tell="all").fit(*TRAIN)
+    name = scoring if isinstance(scoring, str) else "f1_macro"
+    assert set(guard.history["name"]) == {name}
+    folds = guarded.cv_results_["mean_test_score"]
+    assert sorted(guard.history["train"]) == pytest.approx(sorted(folds), abs=1e-12)
+    scorer = guard.scorer(scoring)
+    search = GridSearchCV(tree(), DEPTHS, scoring=scorer, cv=guard.split(), n_jobs=2).fit(*TRAIN)
+    assert sorted(search.cv_results_["mean_test_score"]) == sorted(guard.history["value"][3:])
+
+
 def test_by_default_a_search_ends_with_its_answers() -> None:
     guard = make(queries=2)
     guarded = GuardedSearchCV(grid(), guard)
@@ -311,8 +325,8 @@ def test_holdout_records_are_refused_before_anything_is_fitted() -> None:
         (grid(), {"candidates": 0}, InputError, "candidates"),
         (grid(), {"exhausted": "freeze"}, InputError, "exhausted"),
         (grid(), {"guard": "guard.db"}, InputTypeError, "guard: a str"),
-        (grid(scoring="f1_macro"), {}, InputError, "metric="),
-        (grid(scoring=get_scorer("accuracy")), {}, InputError, "metric="),
+        (grid(scoring="f1_weighted"), {}, InputError, "metric="),
+        (grid(scoring=make_scorer(lambda y, said: 0.5)), {}, InputError, "bounded_difference"),
         (grid(scoring="neg_median_absolute_error"), {}, InputError, "median_absolute_error"),
     ],
 )
