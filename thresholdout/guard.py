@@ -98,7 +98,7 @@ class Thresholdout(
         Probability with which all half-widths hold at once, in (0, 1).
     final_check : bool, default=False
         Keep most of the risk for a last question about the model that is chosen, see `final_check`: at least 0.7 of it
-        while every claim is confirmed. Other answers are 15 to 28 % wider, since claims reach so far out that few fail.
+        while every claim is confirmed. Other answers are 9 to 29 % wider, since claims reach so far out that few fail.
     private : float, optional
         Epsilon: noise in all claims, such that all answers of the guard together are differentially private under
         replacing one record. It is shared among twice `budget` claims that fail, or 10 of them, and the guard answers
