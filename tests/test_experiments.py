@@ -45,8 +45,12 @@ def test_feature_selection_keeps_its_promises() -> None:
     assert value("feature_selection.optimism_guard") <= 0.015
     assert abs(value("feature_selection.optimism_planned")) <= value("feature_selection.planned_width")
     assert value("feature_selection.reported_guard_signal") >= value("feature_selection.fresh_naive_signal") - 0.01
-    assert value("feature_selection.reported_planned_signal") >= value("feature_selection.fresh_naive_signal") - 0.01
-    assert value("feature_selection.seconds") <= 4.0
+    assert (
+        abs(value("feature_selection.optimism_planned_signal"))
+        <= 0.02
+        < value("feature_selection.optimism_naive_signal")
+    )
+    assert value("feature_selection.seconds") <= 8.0  # 2.7 of them for 10,051 claims
 
 
 @pytest.mark.parametrize("kind", ["groups", "chain", "social_tree"])
