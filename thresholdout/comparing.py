@@ -184,11 +184,18 @@ class ComparesModels:
         return [self._concluded(answer, chosen, about, name) for answer, name in zip(answers, names, strict=True)]
 
     def _decide(
-        self, metric: Metric, b: Side, a: Side, about: About = "difference", key: str | None = None, name: str = ""
+        self,
+        metric: Metric,
+        b: Side,
+        a: Side,
+        about: About = "difference",
+        key: str | None = None,
+        name: str = "",
+        argument: str = "b",
     ) -> Comparison:
-        """Compare two sides, as `compare` does two estimators."""
+        """Compare two sides, as `compare` does two estimators; `argument` is at fault when it fails on the holdout."""
         question, read = self._versus(metric, b, a, about, key, name)
-        return self._concluded(self._steps.look("b", question, read, self._worth), metric, about)
+        return self._concluded(self._steps.look(argument, question, read, self._worth), metric, about)
 
     def _compared(self, metric: str | Metric, about: About) -> Metric:
         """Refuse a comparison that this guard cannot be asked for."""
@@ -227,7 +234,7 @@ class ComparesModels:
         """Return the question about two sides, and what reads it on the holdout."""
         if about == "wins":
             return self._wins(metric, b, a, key)
-        title, most = f"{name or metric.name}, difference", metric.bounds[1] - metric.bounds[0]
+        title, most = name or f"{metric.name}, difference", metric.bounds[1] - metric.bounds[0]
         if b.said is None or a.said is None:
             mean, known = self._records.train_mean(b.train - a.train, (-most, most), binary=False)
             question = Question(mean, (-most, most), title, key, replace(known, difference=True))

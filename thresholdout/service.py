@@ -18,7 +18,11 @@ import numpy as np
 from thresholdout.answer import Answer
 from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
+from thresholdout.comparing import Side
+from thresholdout.comparison import Comparison
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
+from thresholdout.fingerprint import handed_out
+from thresholdout.given import Given
 from thresholdout.guard import Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
@@ -59,8 +63,8 @@ class PredictionGuard:
     ----------
     guard : Thresholdout
         The guard itself.
-    queries : int
-        Questions that were declared.
+    queries : int or None
+        Questions that were declared; ``None`` for any number.
 
     Examples
     --------
@@ -73,7 +77,7 @@ class PredictionGuard:
     1.0
     """
 
-    def __init__(self, guard: Thresholdout, document: dict[str, Any], queries: int) -> None:
+    def __init__(self, guard: Thresholdout, document: dict[str, Any], queries: int | None) -> None:
         self.guard = guard
         self.queries = queries
         self._document = document
@@ -92,10 +96,11 @@ class PredictionGuard:
         chain: str | None = None,
         transition: pd.DataFrame | None = None,
         edges: pd.DataFrame | None = None,
-        queries: int = 1000,
-        budget: int = 10,
+        queries: int | None = None,
+        budget: int | None = None,
         confidence: float = 0.95,
         mechanism: MechanismName | Parameters | None = None,
+        given: Given = None,
         allow_equal_rows: bool = False,
         owner: str = "",
     ) -> PredictionGuard:
@@ -128,7 +133,7 @@ class PredictionGuard:
             Pairs of ids, in the first two columns, of records that may depend on each other; records of the holdout
             that are connected within it form a group. Edges that touch training records are left out: the
             certificate is then about the holdout's expected values given the training records.
-        queries, budget, confidence, mechanism, allow_equal_rows, owner
+        queries, budget, confidence, mechanism, given, allow_equal_rows, owner
             As for `Thresholdout`. Mechanisms that answer from a part of the records are refused: a table of predictions
             by id is another function of every record.
 
@@ -168,6 +173,7 @@ class PredictionGuard:
             "budget": budget,
             "confidence": confidence,
             "mechanism": mechanism,
+            "given": given,
         }
         limits["owner"] = owner
         guard = _guard(document, path, documents={DOCUMENT: text}, **limits)
@@ -197,6 +203,7 @@ class PredictionGuard:
         document = _stored_document(ledger, identity)
         declared, _ = read_declaration(ledger, identity)
         settings = {key: declared[key] for key in ("queries", "budget", "confidence", "mechanism")}
+        settings["given"] = declared.get("given")
         if isinstance(settings["mechanism"], dict):
             settings["mechanism"] = parameters_from_json(settings["mechanism"])
         return cls(_guard(document, ledger, owner=ledger.owner(identity), **settings), document, settings["queries"])
@@ -263,16 +270,10 @@ class PredictionGuard:
         """
         chosen = get_metric(metric)
         self._check_metric(chosen)
-        table = self._in_order(predictions)
-        output, classes = self._output(table, chosen)
-        rehearsed = self._rehearsed(chosen, output, classes)
+        output, classes, rehearsed = self._read(predictions, chosen)
         title = f"{name} ({chosen.name})" if name else chosen.name
         if key is None:
-            digest = hashlib.sha256(f"{chosen.name}\n".encode())
-            digest.update(json.dumps(output.tolist()).encode())
-            key = digest.hexdigest()[:32]
-            stored = self.guard._ledger.find(self.guard._id, key)
-            title = title if stored is None else stored.name
+            key, title = self._known_by(chosen.name, [output], title)
         known, size = self._train_labels, len(self._train_labels)
 
         def question(ids: NDArray[Any], labels: NDArray[Any]) -> Any:
@@ -286,6 +287,94 @@ class PredictionGuard:
             if error.argument == "train_values":
                 raise InputError("metric", error.seen, error.expected) from None
             raise
+
+    def compare(
+        self,
+        b: pd.DataFrame,
+        a: pd.DataFrame,
+        metric: str | Metric = "accuracy",
+        *,
+        name: str = "",
+        key: str | None = None,
+    ) -> Comparison:
+        """Say whether one table of predictions is better than another, and by how much.
+
+        Parameters
+        ----------
+        b, a : DataFrame
+            As in `ask`; the question is whether `b` is better.
+        metric, name : optional
+            As in `ask`.
+        key : str, optional
+            As in `ask`; by default the content of both tables.
+
+        Returns
+        -------
+        Comparison
+            About the difference, see `Thresholdout.compare`. A share of wins is about records of one law, each of which
+            gets the same function of it, which predictions by id need not be.
+
+        Raises
+        ------
+        InputError
+            As `ask`; or when the mechanism answers no comparisons.
+
+        Examples
+        --------
+        >>> import pandas as pd, tempfile
+        >>> table = pd.DataFrame({"id": range(4000), "y": [0, 1] * 2000})
+        >>> path = Path(tempfile.mkdtemp()) / "guard.db"
+        >>> service = PredictionGuard.create(path, table[:2000], table[2000:], label="y", given="features")
+        >>> right = table.rename(columns={"y": "prediction"})
+        >>> service.compare(right, right.assign(prediction=0)).verdict
+        'better'
+        """
+        chosen = get_metric(metric)
+        self._check_metric(chosen)
+        chosen = self.guard._compared(chosen, "difference")
+        said = [
+            self._read(predictions, chosen, f"predictions of {which}") for which, predictions in (("b", b), ("a", a))
+        ]
+        title = f"{name} ({chosen.name}, difference)" if name else f"{chosen.name}, difference"
+        if key is None:
+            key, title = self._known_by(f"{chosen.name}, difference", [output for output, _, _ in said], title)
+        first, second = (self._side(chosen, *one) for one in said)
+        return self.guard._decide(chosen, first, second, key=key, name=title, argument="metric")
+
+    def _side(
+        self, metric: Metric, output: NDArray[Any], classes: NDArray[Any] | None, rehearsed: NDArray[Any]
+    ) -> Side:
+        """Return a table of predictions as comparisons see it."""
+        known = self._train_labels
+        size = len(known)
+
+        def on_holdout() -> NDArray[np.float64]:
+            _, labels = handed_out(self.guard._records.holdout)
+            return np.asarray(metric.values(np.concatenate([known, labels]), output, classes)[size:], dtype=np.float64)
+
+        said = None if self.guard.given is None else output[size:]
+        return Side(np.asarray(rehearsed[:size], dtype=np.float64), on_holdout, said)
+
+    def _read(
+        self, predictions: pd.DataFrame, metric: Metric, argument: str = "predictions"
+    ) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any]]:
+        """Return what a table says, its classes, and the metric's values with training labels."""
+        try:
+            output, classes = self._output(self._in_order(predictions), metric)
+            return output, classes, self._rehearsed(metric, output, classes)
+        except InputError as error:
+            if error.argument == "predictions" != argument:
+                raise type(error)(argument, error.seen, error.expected) from None
+            raise
+
+    def _known_by(self, asked: str, outputs: list[NDArray[Any]], title: str) -> tuple[str, str]:
+        """Return a key for these predictions, and the name under which they were asked before, or the title."""
+        digest = hashlib.sha256(f"{asked}\n".encode())
+        for output in outputs:
+            digest.update(json.dumps(output.tolist()).encode())
+        key = digest.hexdigest()[:32]
+        stored = self.guard._ledger.find(self.guard._id, key)
+        return key, title if stored is None else stored.name
 
     @property
     def _train_labels(self) -> NDArray[Any]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from thresholdout import InputError, SeededNoise, Thresholdout
+from graphs import Groups, MovingWindow
+from thresholdout import BudgetExhausted, InputError, LedgerMismatch, SeededNoise, Thresholdout, metrics
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
 
 N = 2000
@@ -25,14 +30,24 @@ class Told:
         return X[:, self.column].astype(int)
 
 
-def records(gain: float, seed: int = 0) -> Thresholdout:
+def records(gain: float, seed: int = 0, more: int = 1, **declared: Any) -> Thresholdout:
     """Return a guard of records with labels 1: two models that disagree on 8 %, the second better by `gain`."""
     rng = np.random.default_rng(seed)
-    u = rng.random(2 * N)
+    u = rng.random((1 + more) * N)
     first, second = u >= (0.08 + gain) / 2, u < 1.0 - (0.08 - gain) / 2
-    X = np.stack([first, second, np.arange(2 * N)], axis=1).astype(float)
-    y = np.ones(2 * N, dtype=int)
-    return Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), noise=SeededNoise(seed))
+    X = np.stack([first, second, np.arange(u.size)], axis=1).astype(float)
+    y = np.ones(u.size, dtype=int)
+    settings = {"noise": SeededNoise(seed), **declared}
+    return Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), **settings)
+
+
+class Fails(Told):
+    """It fails on the holdout."""
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        if len(X) == N:
+            raise ValueError("labels: 0 1 1 0")
+        return super().predict(X)
 
 
 def test_a_better_model_is_found_and_named() -> None:
@@ -79,6 +94,220 @@ def test_refuses_what_is_no_mean_and_other_mechanisms() -> None:
     gaussian = Thresholdout((X[:half], y[:half]), train=(X[half:], y[half:]), queries=5, mechanism="gaussian")
     with pytest.raises(InputError, match="a comparison, asked of gaussian"):
         gaussian.compare(Told(0), Told(0))
+
+
+class TestLists:
+    def test_all_are_compared_at_once_as_narrowly_as_a_list(self) -> None:
+        guard = records(0.05, more=2)
+        better, same = guard.compare_all({"second": Told(1), "first": Told(0)}, Told(0), keep=0)
+        assert (better.candidate, better.verdict, same.verdict) == ("second", "better", "not settled")
+        assert better.interval[0] <= 0.05 <= better.interval[1]
+        assert better.interval[1] - better.interval[0] < 2 * 0.03
+        assert guard.history[["name", "candidate", "list", "source"]].to_numpy().tolist() == [
+            ["accuracy, difference", "second", 1, "holdout"],
+            ["accuracy, difference", "first", 1, "holdout"],
+        ]
+        with pytest.raises(BudgetExhausted):
+            guard.compare(Told(1), Told(0))
+
+    def test_what_a_list_told_is_paid_with_less_than_nine_nats_each(self) -> None:
+        guard = records(0.05, more=2)
+        guard.compare_all([Told(1)] * 5, Told(0))
+        assert guard.told is not None
+        assert guard.told < math.log(5) + 5 * 9.0
+        assert guard.compare(Told(1), Told(0)).interval[0] < 0.05
+
+    def test_keys_bring_the_same_answers_for_nothing(self, tmp_path: Path) -> None:
+        guard = records(0.05, ledger=tmp_path / "guard.db")
+        first = guard.compare_all([Told(1), Told(0)], Told(0), keys=["1", "2"])
+        before = guard.risk_left
+        again = guard.compare_all([Told(1), Told(0)], Told(0), keys=["1", "2"])
+        assert [found.interval for found in again] == [found.interval for found in first]
+        assert [found.answer.repeated for found in again] == [True, True]
+        one = guard.compare(Told(1), Told(0), key="3")
+        other = guard.compare(Told(1), Told(0), key="3")
+        assert (one.value, one.interval, one.verdict, one.settling) == (
+            other.value,
+            other.interval,
+            other.verdict,
+            other.settling,
+        )
+        assert other.answer.repeated
+        assert guard.risk_left is not None
+        assert before is not None
+        assert guard.risk_left < before
+        assert len(guard.history) == 3
+
+    def test_a_failure_is_charged_once_and_shows_nothing(self) -> None:
+        guard = records(0.05, more=2)
+        with pytest.raises(InputError) as caught:
+            guard.compare_all([Told(1), Fails(1)], Told(0))
+        assert "labels" not in str(caught.value)
+        assert caught.value.__context__ is None
+        assert guard.history["source"].tolist() == ["failed"]
+        with pytest.raises(InputError, match="it failed on the holdout"):
+            guard.compare(Told(1), Fails(0))
+        assert len(guard.history) == 2
+
+    def test_refuses_what_is_no_list(self) -> None:
+        guard = records(0.05)
+        with pytest.raises(InputError, match="models"):
+            guard.compare_all(Told(1), Told(0))  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="an empty list"):
+            guard.compare_all([], Told(0))
+        with pytest.raises(InputError, match="keys: 1 of them"):
+            guard.compare_all([Told(1), Told(0)], Told(0), keys=["1"])
+        with pytest.raises(InputError, match="keep"):
+            guard.compare_all([Told(1)], Told(0), keep=1.0)
+        assert guard.told == pytest.approx(0.0, abs=1e-9)
+
+
+class TestWins:
+    def test_a_share_of_wins_settles_what_a_difference_does_not(self) -> None:
+        guard = records(0.03, identically_distributed=True)
+        found = guard.compare(Told(1), Told(0), about="wins")
+        share = (0.08 + 0.03) / 0.16
+        assert found.verdict == "better"
+        assert found.interval[0] <= share <= found.interval[1]
+        assert records(0.03).compare(Told(1), Told(0)).verdict == "not settled"
+        losses = records(0.03, identically_distributed=True).compare(Told(1), Told(0), "zero_one_loss", about="wins")
+        assert losses.interval == found.interval  # wins are those of the better loss
+        assert guard.compare(Told(0), Told(1), about="wins").verdict == "worse"
+        assert guard.history["name"].tolist()[0] == "accuracy, share of wins"
+
+    def test_a_list_of_shares_has_exact_limits(self) -> None:
+        guard = records(0.03, identically_distributed=True)
+        found, same = guard.compare_all([Told(1), Told(1)], Told(0), about="wins", keep=0)
+        holdout = guard._records.holdout[0]
+        wins = int(np.count_nonzero(holdout[:, 1] > holdout[:, 0]))
+        losses = int(np.count_nonzero(holdout[:, 1] < holdout[:, 0]))
+        low, high = beta.ppf(0.0125, wins, losses + 1), beta.ppf(1 - 0.0125, wins + 1, losses)
+        assert found.interval == same.interval
+        assert low - 1 / 64 < found.interval[0] <= low
+        assert high <= found.interval[1] < high + 1 / 64
+
+    def test_nothing_shows_how_many_records_differ(self) -> None:
+        """Holdouts with other numbers of such records, and the same letters: the same answer, state and history."""
+        shown = set()
+        for differ in (80, 90, 100):
+            X = np.zeros((3 * N, 3))
+            y = np.ones(3 * N, dtype=int)
+            X[:, 2] = np.arange(3 * N)
+            X[: differ * 6 // 10, 1] = 1.0
+            X[differ * 6 // 10 : differ, 0] = 1.0
+            X[N : N + 110, 1], X[N + 110 : N + 180, 0] = 1.0, 1.0
+            X[differ:N, :2] = X[N + 180 :, :2] = 1.0
+            guard = Thresholdout(
+                (X[:N], y[:N]),
+                train=(X[N:], y[N:]),
+                noise=SeededNoise(3),
+                identically_distributed=True,
+                mechanism="guess-and-check",
+            )
+            found = guard.compare(Told(1), Told(0), about="wins")
+            assert found.answer.source == "train"
+            shown.add((found.value, found.interval, found.settling, guard.told, guard._steps.state()))
+        assert len(shown) == 1
+
+    def test_refusals_name_the_call_that_works(self) -> None:
+        guard = records(0.03)
+        with pytest.raises(InputError, match=r"one law; expected: compare\(b, a\)") as caught:
+            guard.compare(Told(1), Told(0), about="wins")
+        assert "identically_distributed=True" in str(caught.value)
+        assert guard.compare(Told(1), Told(0)).about == "difference"
+        groups = records(0.03, identically_distributed=True, dependence=Groups(np.arange(N) // 2))
+        with pytest.raises(InputError, match=r"independent records; or compare\(b, a\)"):
+            groups.compare(Told(1), Told(0), about="wins")
+        assert groups.compare(Told(1), Told(0)).about == "difference"
+        one_law = records(0.03, identically_distributed=True)
+        with pytest.raises(InputError, match=r"neither 0 nor 1.*compare\(b, a\)"):
+            one_law.compare(Told(1), Told(0), halves(), about="wins")
+        assert one_law.compare(Told(1), Told(0), halves()).verdict
+        with pytest.raises(InputError, match="about: 'share'"):
+            one_law.compare(Told(1), Told(0), about="share")  # type: ignore[arg-type]
+        assert len(one_law.history) == 1
+
+    def test_values_that_are_neither_on_the_holdout_alone_are_charged(self) -> None:
+        guard = records(0.03, identically_distributed=True, more=2)
+        metric = halves(lambda output: len(output) == N)
+        with pytest.raises(InputError, match="it failed on the holdout"):
+            guard.compare(Told(1), Told(0), metric, about="wins")
+        assert guard.history["source"].tolist() == ["failed"]
+
+
+def halves(where: Any = lambda output: True) -> metrics.Metric:
+    """Return a metric whose values are a half or less."""
+    return metrics.Metric(
+        "halves", "predict", lambda y, output, _: (output == y) * (0.5 if where(output) else 1.0), (0.0, 1.0), True
+    )
+
+
+class TestGivenTheFeatures:
+    def test_a_session_is_declared_and_says_so(self, tmp_path: Path) -> None:
+        guard = records(0.03, given="features", ledger=tmp_path / "guard.db")
+        assert guard.given == "features"
+        assert "given the features of all of them" in guard.certificate.about
+        assert "given the features" not in records(0.03).certificate.about
+        found = guard.compare(Told(1), Told(0))
+        assert found.verdict == "better"
+        holdout = guard._records.holdout[0]
+        differ = float(np.mean(holdout[:, 0] != holdout[:, 1]))
+        assert (found.answer.lower, found.answer.upper) == (-differ, differ)  # the share may be shown
+        other = records(0.03).compare(Told(1), Told(0))
+        assert found.interval[1] - found.interval[0] < other.interval[1] - other.interval[0]
+        with pytest.raises(LedgerMismatch, match="given = 'features'"):
+            records(0.03, ledger=tmp_path / "guard.db")
+        assert (
+            records(0.03, given="features", ledger=tmp_path / "guard.db").certificate.about == guard.certificate.about
+        )
+
+    def test_models_that_agree_cost_nearly_nothing(self) -> None:
+        guard = records(0.03, given="features")
+        found = guard.compare(Told(1), Told(1))
+        assert found.verdict == "not settled"
+        assert max(map(abs, found.interval)) <= 1 / N + 1e-12
+        assert guard.told is not None
+        assert guard.told < 1e-5
+
+    @pytest.mark.parametrize("metric", ["accuracy", "zero_one_loss"])
+    def test_intervals_hold_and_lists_too(self, metric: str) -> None:
+        guard = records(0.03, given="features", more=2)
+        sign = 1 if metric == "accuracy" else -1
+        first, second = guard.compare_all([Told(1), Told(0)], Told(0), metric)
+        holdout = guard._records.holdout[0]
+        truth = sign * float(np.mean(holdout[:, 1] - holdout[:, 0]))  # labels are certain given the features
+        assert first.verdict == "better"
+        assert first.interval[0] <= truth <= first.interval[1]
+        assert second.verdict == "not settled"
+
+    def test_groups_count_as_often_as_they_differ(self) -> None:
+        whole = np.arange(N) // 2
+        found = records(0.03, given="features", dependence=Groups(whole)).compare(Told(1), Told(0))
+        plain = records(0.03, given="features").compare(Told(1), Told(0))
+        assert found.interval[1] - found.interval[0] > plain.interval[1] - plain.interval[0]
+
+    def test_what_needs_one_law_or_random_features_is_refused(self) -> None:
+        with pytest.raises(InputError, match="a law of its own; expected: identically_distributed=False") as caught:
+            records(0.03, given="features", identically_distributed=True)
+        assert caught.value.argument == "given"
+        for dependence in (MovingWindow(N, 3),):
+            with pytest.raises(InputError, match=r"dependence=Groups\(labels\) or independent records"):
+                records(0.03, given="features", dependence=dependence)
+        with pytest.raises(InputError, match="mechanism='thresholdout' or 'guess-and-check'"):
+            records(0.03, given="features", mechanism="gaussian", queries=5)
+        with pytest.raises(InputError, match=r"Thresholdout\(\(X, y\), ...\)"):
+            Thresholdout(np.arange(50.0), given="features")
+        for wrong in ("labels", 3):
+            with pytest.raises(InputError, match="given: "):
+                records(0.03, given=wrong)
+        guard = records(0.03, given="features", mechanism="guess-and-check")
+        with pytest.raises(InputError, match=r"a guard with given='features'; expected: .* such as 'accuracy'"):
+            guard.score(Told(1), "balanced_accuracy")
+        with pytest.raises(InputError, match=r"compare\(b, a\)"):
+            guard.compare(Told(1), Told(0), about="wins")
+        assert guard.history.empty
+        assert guard.score(Told(1), "accuracy").value > 0.9
+        assert guard.compare(Told(1), Told(0)).verdict == "better"
 
 
 @pytest.mark.statistical

@@ -6,7 +6,7 @@ import click
 
 from thresholdout.cli.accounting import account, calibrate
 from thresholdout.cli.arguments import Commands
-from thresholdout.cli.asking import ask, create, history, report, status
+from thresholdout.cli.asking import ask, compare, create, history, report, status
 from thresholdout.cli.keeping import export, import_, key, move, rekey, seal, verify
 from thresholdout.cli.planning import demo, plan
 
@@ -23,6 +23,7 @@ for _command in (
     plan,
     create,
     ask,
+    compare,
     status,
     history,
     report,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, cast, get_args
 import click
 
 from thresholdout.answer import Source
-from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, declared, entries_in_words, in_folder
+from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
+from thresholdout.given import Given
 from thresholdout.planning.choice import MechanismName
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Entry, Ledger
     from thresholdout.metrics import Metric
 
-__all__ = ["ask", "create", "history", "report", "status"]
+__all__ = ["ask", "compare", "create", "history", "report", "status"]
 
 
 @click.command()
@@ -45,7 +46,14 @@ __all__ = ["ask", "create", "history", "report", "status"]
     "predictions come in by id.",
 )
 @click.option("--allow-equal-rows", is_flag=True, help="Equal rows in both parts are different records.")
-@declared
+@click.option("--queries", type=int, help="Questions in all; left out, any number.")
+@click.option("--budget", type=int, help="Answers from the holdout; left out, any number.")
+@click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold.")
+@click.option(
+    "--given",
+    type=click.Choice(["features"]),
+    help="Everybody knows the features of the holdout: truths are given these, and comparisons are sharper.",
+)
 def create(
     ledger: str,
     train_path: Path,
@@ -59,9 +67,10 @@ def create(
     edges_path: Path | None,
     mechanism: str | None,
     allow_equal_rows: bool,
-    queries: int,
-    budget: int,
+    queries: int | None,
+    budget: int | None,
     confidence: float,
+    given: str | None,
 ) -> None:
     """Make a guard in LEDGER, and put the labels there.
 
@@ -86,6 +95,7 @@ def create(
         budget=budget,
         confidence=confidence,
         mechanism=cast(MechanismName | None, mechanism),
+        given=cast(Given, given),
         allow_equal_rows=allow_equal_rows,
     )
     with open_ledger(ledger, must_exist=True) as opened:
@@ -126,8 +136,62 @@ def ask(
     say(_in_words(answer))
 
 
+_CODES = {"better": 0, "not settled": 4, "worse": 5}
+
+
+@click.command()
+@LEDGER
+@click.argument("new", type=FILE)
+@click.argument("old", type=FILE)
+@click.option("--metric", default="accuracy", show_default=True, help="What to compare by.")
+@click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
+@click.option("--name", default="", help="What the history calls the question.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@GUARD
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    ledger: str,
+    new: Path,
+    old: Path,
+    metric: str,
+    clip: float | None,
+    name: str,
+    as_json: bool,
+    guard: str | None,
+) -> None:
+    """Say whether the predictions NEW are better than OLD, through the guard in LEDGER.
+
+    Both are CSV files with a row for each record of both parts. The same predictions again give the same answer, and
+    cost nothing.
+
+    The exit code is the verdict: 0 for better, 4 for not settled, 5 for worse. Errors have 1, wrong use of the command
+    2, and a guard that answers no more 3, as everywhere.
+    """
+    from thresholdout.ledger import open_ledger
+    from thresholdout.service import PredictionGuard, read_table
+
+    chosen = _metric(metric, clip)
+    with open_ledger(ledger, must_exist=True) as opened:
+        tables = read_table(new), read_table(old)
+        found = PredictionGuard.open(opened, guard).compare(*tables, chosen, name=name)
+    answer = found.answer
+    if as_json:
+        shown = {field: getattr(answer, field) for field in ("query", "name", "source", "remaining", "repeated")}
+        said = {"verdict": found.verdict, "value": found.value, "interval": found.interval, "settling": found.settling}
+        click.echo(json.dumps({**said, **shown}))
+    else:
+        low, high = found.interval
+        settling = "" if found.settling is None else f"; about {found.settling:,} holdout records would settle it"
+        say(
+            f"{printable(answer.name)}: {found.verdict}, {found.value:+.4f}  (truth in {low:+.4f} to {high:+.4f})"
+            f"{settling}\n{_asked(answer)}"
+        )
+    ctx.exit(_CODES[found.verdict])
+
+
 def _metric(name: str, clip: float | None) -> Metric:
-    """Return the metric that the options of `ask` name."""
+    """Return the metric that the options name."""
     from thresholdout import metrics
 
     plain = {f.__name__: f for f in (metrics.accuracy, metrics.zero_one_loss, metrics.brier_score)}
@@ -152,12 +216,15 @@ def _in_words(answer: Answer) -> str:
     lower, upper = answer.interval
     asked = printable(answer.name)
     name = f"best so far ({asked})" if answer.about == "best" else asked
+    return (
+        f"{name}: {answer.value:.4f} ± {answer.half_width:.4f}  (truth in {lower:.4f} to {upper:.4f})\n{_asked(answer)}"
+    )
+
+
+def _asked(answer: Answer) -> str:
     left = "" if answer.remaining is None else f"; {answer.remaining} answers from the holdout left"
     again = ", asked before: nothing spent" if answer.repeated else ""
-    return (
-        f"{name}: {answer.value:.4f} ± {answer.half_width:.4f}  (truth in {lower:.4f} to {upper:.4f})\n"
-        f"from the {answer.source} part; question {answer.query}{left}{again}"
-    )
+    return f"from the {answer.source} part; question {answer.query}{left}{again}"
 
 
 @click.command()
@@ -183,7 +250,8 @@ def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None
     if labelled:
         service = PredictionGuard.open(ledger, guard)
         say(f"{ledger.location}: {'' if alone else f'guard {guard[:12]}, '}{service.guard!r}")
-        say(f"{ledger.count(guard)} of {service.queries} questions asked")
+        asked, queries = ledger.count(guard), service.queries
+        say(f"{asked} {'questions' if queries is None else f'of {queries} questions'} asked")
         say(service.certificate.statement)
     else:
         say(f"{ledger.location}: guard {guard[:12]}, {entries_in_words(ledger.count(guard))}")

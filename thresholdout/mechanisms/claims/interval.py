@@ -65,7 +65,7 @@ Limit: TypeAlias = "Callable[[int, float, Scales], float]"
 """From a lower edge in steps, the logarithm of a level and the scales of the noise to a lower limit."""
 
 
-_LUCK: Final = 1.0  # standard deviations of the variance
+_LUCK: Final = 3.0  # standard deviations of the variance
 _WIDER: Final = 1.7  # times the variance
 _ROUNDS: Final = 3
 _NOTHING: Final = 1e-9  # ends below are 0
@@ -183,8 +183,9 @@ class BetTest(TwoEnds):
     Notes
     -----
     A claim that is not confirmed although the mean is inside, as far as its noise tells, is *wide*: the variance that
-    is seen can be larger than expected. So bets are placed for one that is a standard deviation larger, for values that
-    are common, but for a few that are 0 or 1, and reach a tenth farther: the deviation that is expected rests on it.
+    is seen can be larger than expected. So bets are placed for one that is three standard deviations larger, for values
+    that are common, but for a few that are 0 or 1, and claims reach a tenth farther: the deviation that is expected
+    rests on this variance. Bets that fail are dearer than wide intervals where few records differ.
     """
 
     reach: float = 1.1

@@ -1,0 +1,106 @@
+"""The command that compares: its words, its exit codes, and guards without declared limits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.thresholdout.cli.running import run
+from thresholdout.ledger import open_ledger
+from thresholdout.service import PredictionGuard
+
+TABLES = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y")
+
+
+@pytest.fixture
+def guard(folder: Path) -> Path:
+    """Make a guard that declares no limits, and tables that are right on 90, 80 and 80.1 % of the records."""
+    run("create", "guard.db", *TABLES)
+    right = pd.read_csv("right.csv")[["id", "prediction"]]
+    rng = np.random.default_rng(4)
+    u = rng.random(len(right))
+    for name, wrong in (("new", u < 0.1), ("old", (u < 0.05) | (u > 0.85)), ("like", (u < 0.052) | (u > 0.853))):
+        right.assign(prediction=(right["prediction"] != 0) ^ wrong).astype({"prediction": int}).to_csv(
+            f"{name}.csv", index=False
+        )
+    return folder
+
+
+def test_the_exit_code_is_the_verdict(guard: Path) -> None:
+    better = run("compare", "guard.db", "new.csv", "old.csv", "--name", "trees").output
+    assert better.startswith("trees (accuracy, difference): better, +0.1")
+    assert "(truth in +0.0" in better
+    assert "question 1" in better
+    worse = run("compare", "guard.db", "old.csv", "new.csv", code=5).output
+    assert ": worse, -0.1" in worse
+    equal = run("compare", "guard.db", "old.csv", "like.csv", code=4).output
+    assert ": not settled, " in equal
+    run("compare", "guard.db", "new.csv", "old.csv", "--metric", "zero_one_loss")
+    text = " ".join(run("compare", "--help").output.split())
+    assert "0 for better, 4 for not settled, 5 for worse" in text
+    assert "Errors have 1, wrong use of the command 2, and a guard that answers no more 3" in text
+
+
+def test_errors_have_codes_of_their_own(guard: Path) -> None:
+    run("compare", "guard.db", "new.csv", code=2)
+    missing = run("compare", "nowhere.db", "new.csv", "old.csv", code=1).output
+    assert "nowhere.db" in missing
+    pd.read_csv("new.csv")[:-1].to_csv("short.csv", index=False)
+    assert "predictions of a: 1 records missing" in run("compare", "guard.db", "new.csv", "short.csv", code=1).output
+    assert "predictions of b: 1 records missing" in run("compare", "guard.db", "short.csv", "new.csv", code=1).output
+    assert "no questions yet" in run("history", "guard.db").output
+    run("create", "once.db", *TABLES, "--queries", "1")
+    run("compare", "once.db", "new.csv", "old.csv")
+    run("compare", "once.db", "old.csv", "new.csv", code=3)
+
+
+def test_json_says_the_same_and_the_same_tables_cost_nothing(guard: Path) -> None:
+    first = json.loads(run("compare", "guard.db", "old.csv", "like.csv", "--json", "--name", "first", code=4).output)
+    again = json.loads(run("compare", "guard.db", "old.csv", "like.csv", "--json", code=4).output)
+    assert first["verdict"] == "not settled"
+    assert first["interval"][0] <= first["value"] <= first["interval"][1]
+    assert first.pop("repeated") is False
+    assert again.pop("repeated") is True
+    assert again == first
+    assert "asked before: nothing spent" in run("compare", "guard.db", "old.csv", "like.csv", code=4).output
+    asked = json.loads(run("ask", "guard.db", "old.csv", "--json").output)
+    assert asked["query"] == 2  # a score is another question than a comparison
+
+
+def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> None:
+    status = run("status", "guard.db").output
+    assert "any number of answers from the holdout left" in status
+    assert "0 questions asked" in status
+    assert "given the features" not in status
+    created = run("create", "given.db", *TABLES, "--given", "features", "--queries", "30", "--budget", "4").output
+    assert "given the features of all of them" in created
+    assert "0 of 30 questions asked" in run("status", "given.db").output
+    run("compare", "given.db", "new.csv", "old.csv")
+    narrow = json.loads(run("compare", "given.db", "new.csv", "old.csv", "--json").output)
+    wide = json.loads(run("compare", "guard.db", "new.csv", "old.csv", "--json").output)
+    assert np.diff(narrow["interval"]) < np.diff(wide["interval"])
+    run("create", "other.db", *TABLES, "--given", "labels", code=2)
+
+
+def test_what_fails_with_labels_of_the_holdout_is_charged_in_fixed_words(guard: Path) -> None:
+    with open_ledger("guard.db") as ledger:
+        service = PredictionGuard.open(ledger)
+        metric = service.guard._compared("accuracy", "difference")
+        secret = service.guard._records.holdout[1]
+
+        def values(y: np.ndarray, output: np.ndarray, classes: object) -> np.ndarray:
+            if np.array_equal(y[-len(secret) :], secret):
+                raise ValueError(f"labels: {y}")
+            right: np.ndarray = output == y
+            return right
+
+        broken = type(metric)("broken", "predict", values, (0.0, 1.0), True)
+        with pytest.raises(Exception, match="it failed on the holdout") as caught:
+            service.compare(pd.read_csv("new.csv"), pd.read_csv("old.csv"), broken)
+        assert "labels:" not in str(caught.value)
+        assert caught.value.argument == "metric"  # type: ignore[attr-defined]
+        assert service.guard.history["source"].tolist() == ["failed"]
