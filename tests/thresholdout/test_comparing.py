@@ -14,6 +14,8 @@ from scipy.stats import beta
 from graphs import Groups, MovingWindow
 from thresholdout import BudgetExhausted, InputError, LedgerMismatch, SeededNoise, Thresholdout, metrics
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
+from thresholdout.mechanisms.claims.guess import Forecast
+from thresholdout.mechanisms.claims.lists import cell_nats, ends_nats
 
 N = 2000
 
@@ -160,6 +162,22 @@ class TestLists:
         with pytest.raises(InputError, match="keep"):
             guard.compare_all([Told(1)], Told(0), keep=1.0)
         assert guard.told == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("steps", [1, 7, 40])
+@pytest.mark.parametrize("mean", [0.0, 0.3, 0.5, 0.97])
+def test_codes_of_both_ends_sum_to_at_most_one(steps: int, mean: float) -> None:
+    for deviation, reach, doubt in ((0.01, 0.02, 0.1), (0.3, 0.4, 2.0), (1e-6, 1.0, 1e-6)):
+        made = Forecast(mean, deviation, (0.0, 0.0), 1e-5, 1.0, mean)
+        expected = mean - reach, mean + reach
+        total = math.fsum(
+            math.exp(-ends_nats(low, high, made, steps, expected, doubt))
+            for low in range(steps + 1)
+            for high in range(low, steps + 1)
+        )
+        assert total <= 1.0
+        lower = math.fsum(math.exp(-cell_nats(value, made, steps)) for value in range(steps + 1))
+        assert 0.9 < lower <= 1.0
 
 
 class TestWins:
