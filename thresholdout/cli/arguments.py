@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -16,7 +15,7 @@ from thresholdout.errors import BudgetExhausted, LedgerPlaceWarning, Thresholdou
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
-__all__ = ["FILE", "GUARD", "LEDGER", "Commands", "choose", "declared", "entries_in_words", "in_folder"]
+__all__ = ["FILE", "GUARD", "LEDGER", "Commands", "choose", "entries_in_words", "in_folder"]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -51,17 +50,6 @@ class Commands(click.Group):
         except OSError as error:
             where = "" if error.filename is None else f"{error.filename}: "
             raise click.ClickException(printable(f"{where}{error.strerror or error}")) from None
-
-
-def declared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that declare how a guard will be used."""
-    for option in (
-        click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold."),
-        click.option("--budget", default=10, show_default=True, help="Questions that may disagree with train."),
-        click.option("--queries", default=1000, show_default=True, help="Questions in all."),
-    ):
-        command = option(command)
-    return command
 
 
 def in_folder(path: Path) -> Path:
