@@ -446,3 +446,41 @@ def test_the_matchings_constant_of_the_worst_labelling_is_no_smaller_than_that_o
                 share = max(share, float((p + q).max()))
             constant = share / (1 - share / 2) if share < 2 else math.inf
             assert matching_constant(positive, n - positive, np.array(sizes)) >= constant * (1 - 1e-12)
+
+
+def test_a_metric_that_is_called_accuracy_and_has_other_values_is_no_count_of_wins() -> None:
+    """It fails, on the training part for nothing: exact counts are of records that are right or wrong."""
+    half = metrics.Metric("accuracy", "predict", lambda y, said, classes: 0.5 * (y == said), (0.0, 1.0), True)
+    with pytest.raises(InputError, match="records that are right or wrong"):
+        guarded(np.arange(2 * N) % 2).score(
+            Given(np.arange(2 * N) % 2), statistics.sliced(half, lambda X: X[:, 0] % 3 == 0, "thirds")
+        )
+
+
+@pytest.mark.parametrize("name", ["f1", "roc_auc", "matthews_corrcoef"])
+def test_a_final_check_by_a_statistic_tells_the_value_of_the_holdout(name: str) -> None:
+    rng = np.random.default_rng(7)
+    y = (rng.random(2 * N) < 0.5).astype(np.int64)
+    model = Given(np.where(rng.random(2 * N) < 0.85, y, 1 - y))
+    guard = guarded(y, identically_distributed=True)
+    answer = guard.final_check(model, name)
+    low, high = answer.interval
+    assert answer.value == pytest.approx(statistics.get_statistic(name).value(y[:N], model.said[:N]), abs=1e-12)
+    assert low <= (0.7 if name == "matthews_corrcoef" else 0.85) <= high
+    assert high - low < (0.5 if name == "matthews_corrcoef" else 0.16)
+
+
+def test_a_score_of_a_search_comes_without_parts_and_varies_as_is_usual_there() -> None:
+    """The model is right on all training records; its cross-validated score of 0.8 says what to expect."""
+    rng = np.random.default_rng(8)
+    y = (rng.random(2 * N) < 0.5).astype(np.int64)
+    model = Given(np.concatenate([np.where(rng.random(N) < 0.8, y[:N], 1 - y[:N]), y[N:]]))
+    for name in ("f1", "roc_auc", "balanced_accuracy", "f1_macro"):
+        statistic = statistics.get_statistic(name)
+        found = statistic.estimate_at(0.8, model, ALL[N:], y[N:])
+        honest = statistic.of_output(y[:N], model.said[:N])
+        assert found == 0.8
+        for part, other in zip(found.parts, honest.parts, strict=True):
+            assert part.value == pytest.approx(0.8)
+            assert 0.4 < part.variance / other.variance < 4.0
+            assert part.squares > 0.4 * other.squares

@@ -231,6 +231,8 @@ class Ratio(StatisticPart):
 
     def _terms(self, judged: Judged) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         a, b = (np.asarray(terms, dtype=np.float64) for terms in self.terms(judged))
+        if self.weight is not None and not np.isin(a, (0.0, self.weight)).all():
+            raise InputError("metric", "values between 0 and 1", "records that are right or wrong")
         if not float(b.sum()) > 0.0:
             raise InputError("y", f"no {self.missing}", "at least one, so that the ratio exists")
         return a, b
