@@ -506,7 +506,8 @@ class MakesGates:
         Raises
         ------
         InputError
-            For a mechanism that makes no claims, a statistic that is no mean, or an incumbent that cannot be used.
+            For a mechanism that makes no claims, a guard whose answers are private, a statistic that is no mean, or an
+            incumbent that cannot be used.
 
         Notes
         -----

@@ -184,6 +184,8 @@ def test_values_that_should_be_0_or_1_are_coins() -> None:
         ({}, 0.0, "sign test"),
         ({}, 0.01, "bets"),
         ({"identically_distributed": False}, 0.0, "bets"),
+        ({"identically_distributed": False, "given": "features"}, 0.0, "bets"),
+        ({"final_check": True}, 0.0, "sign test"),
         ({"dependence": Groups([k // 2 for k in range(N)])}, 0.0, "relative entropy"),
         ({"dependence": MarkovChain([[0.6, 0.4], [0.4, 0.6]], N)}, 0.0, "Hoeffding's inequality"),
     ],
@@ -532,6 +534,18 @@ def test_other_mechanisms_refuse_and_what_they_name_works(settings: dict[str, An
     assert 0.0 <= low < high <= 1.0
     assert guarded(right, mechanism="thresholdout").gate(Told(0)).propose(Told(1))
     assert guarded(right, mechanism="guess-and-check").gate(Told(0)).propose(Told(1))
+
+
+def test_after_the_final_check_nothing_is_decided() -> None:
+    right = columns([0.06, 0.06])
+    guard = guarded(right, final_check=True)
+    gate = guard.gate(Told(0))
+    assert gate.propose(Told(1))
+    guard.final_check(gate.certified)
+    with pytest.raises(BudgetExhausted):
+        gate.propose(Told(2))
+    assert sources(guard)[0] == "keep"
+    assert len(guard.history) == 2
 
 
 def test_what_other_questions_pay_is_shared() -> None:
