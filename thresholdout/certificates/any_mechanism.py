@@ -155,7 +155,7 @@ def _splitting(model: DependenceModel, parameters: SplittingParameters, confiden
     """Certify parts of the holdout; the baseline is the guard itself here."""
     route, binary = splitting_routes(model, parameters.queries, 1.0 - confidence)
     widths = splitting_intervals(model, parameters.queries, 1.0 - confidence)
-    if widths is not None:
+    if route.applies and widths is not None:
         route = dataclasses.replace(route, tolerance=widths.width, guards=True, widths=widths)
     chosen = route if route.eligible else None
     return Certificate(confidence, (route, binary), chosen, model.describe(), truth_of(model, parameters))
