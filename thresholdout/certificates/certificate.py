@@ -14,7 +14,7 @@ from thresholdout.certificates.published import published
 from thresholdout.certificates.route import Counts, Earlier, Intervals, Recalls, Route
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
-from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, transcript
+from thresholdout.certificates.transcript import transcript
 from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.certificates.walk import walk
 from thresholdout.errors import InputError
@@ -155,7 +155,7 @@ class Certificate:
             f"{self.epsilon:.3g} (PROOFS.md, 'Privacy of the interaction', P6; docs/hypotheses.md, row claims). "
         )
 
-    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
         """Half-width of one answer, by the route on which the certificate rests.
 
         Parameters
@@ -166,9 +166,6 @@ class Certificate:
             Answers from the holdout before it.
         source : {"train", "holdout"}
             Where the answer comes from.
-        spread : float, default=1.0
-            Of a statistic that is not a mean, see `thresholdout.statistics.Statistic.spread`; only the transcript
-            route says something about these. Exactly 1 for a mean.
 
         Returns
         -------
@@ -178,18 +175,13 @@ class Certificate:
         Raises
         ------
         InputError
-            When no such round exists, or the spread is not positive.
+            When no such round exists.
         """
         if not 0 <= hits < query:
             raise InputError("hits", hits, f"a number from 0 to {query - 1}, below the number of the question")
-        if not spread > 0.0:
-            raise InputError("spread", spread, "a positive number")
         if self.chosen is None or self.chosen.widths is None:
             return math.inf
-        widths = self.chosen.widths
-        if isinstance(widths, (DeclaredWidths, AnytimeWidths)):
-            return min(1.0, widths.half_width(query, hits, source, spread))
-        return min(1.0, widths.half_width(query, hits, source)) if spread == 1.0 else math.inf
+        return min(1.0, self.chosen.widths.half_width(query, hits, source))
 
     def interval(
         self,
@@ -199,14 +191,13 @@ class Certificate:
         value: float,
         *,
         earlier: Earlier = None,
-        spread: float = 1.0,
         binary: bool = False,
     ) -> tuple[float, float]:
         """Truths that are possible given one answer, by the route on which the certificate rests.
 
         Parameters
         ----------
-        query, hits, source, spread
+        query, hits, source
             As for `half_width`.
         value : float
             The answer, in units of the range, in [0, 1].
@@ -241,11 +232,11 @@ class Certificate:
             raise InputError("value", value, "a number in [0, 1], in units of the range")
         if earlier is not None and len(earlier) != query - 1:
             raise InputError("earlier", f"{len(earlier)} answers", f"{query - 1}, one for each earlier question")
-        width = self.half_width(query, hits, source, spread)
+        width = self.half_width(query, hits, source)
         widths = None if self.chosen is None else self.chosen.widths
-        if spread == 1.0 and binary and isinstance(widths, Counts):
+        if binary and isinstance(widths, Counts):
             return _inside(widths.interval_of_ones(value))
-        if spread == 1.0 and isinstance(widths, Intervals):
+        if isinstance(widths, Intervals):
             return _inside(widths.interval(query, hits, source, value, earlier))
         return _inside((value - width, value + width))
 
@@ -257,14 +248,13 @@ class Certificate:
         value: float,
         past: str,
         *,
-        spread: float = 1.0,
         binary: bool = False,
     ) -> tuple[tuple[float, float], str]:
         """Interval of an answer, from what was kept of the answers before it; for guards.
 
         Parameters
         ----------
-        query, hits, source, value, spread, binary
+        query, hits, source, value, binary
             As for `interval`.
         past : str
             What this method returned for the question before; empty at the start, and where it is lost: intervals are
@@ -285,8 +275,8 @@ class Certificate:
         widths = None if self.chosen is None else self.chosen.widths
         if isinstance(widths, Recalls):
             interval, kept = widths.recalled(query, hits, source, value, past)
-            return (_inside(interval) if spread == 1.0 else (0.0, 1.0)), kept
-        return self.interval(query, hits, source, value, spread=spread, binary=binary), ""
+            return _inside(interval), kept
+        return self.interval(query, hits, source, value, binary=binary), ""
 
     def expected_half_width(self, expected: float) -> float:
         """Half-width to expect when answers are near a value; the certificate promises only the intervals.

@@ -111,9 +111,9 @@ class DeclaredWidths:
     train: float
     holdout: float
 
-    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:
-        """Return the noise of the source and ``spread`` times the radius of the round."""
-        return up((self.train if source == "train" else self.holdout) + spread * self.radius(query, hits))
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return the noise of the source and the radius of the round."""
+        return up((self.train if source == "train" else self.holdout) + self.radius(query, hits))
 
     def tolerance(self) -> float:
         """Return the largest half-width of any answer."""
@@ -154,8 +154,8 @@ class AnytimeWidths:
     ratios: NoiseRatios
     beta: float
 
-    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"], spread: float = 1.0) -> float:
-        """Return the bounds on the noises under this threshold and ``spread`` times the radius of the round."""
+    def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
+        """Return the bounds on the noises under this threshold and the radius of the round."""
         share = self.beta * math.exp(-log_inverse_hit_weight(hits, self.radius.budget))
         if share < _LEAST_SHARE:
             return math.inf
@@ -164,7 +164,7 @@ class AnytimeWidths:
             error = self.grid / 2 + self.noise_scale * law.answer_quantile(share)
         else:
             error = self.threshold + self.noise_scale * law.surprise_quantile(share)
-        return up(error + self.slack + spread * self.radius(query, hits))
+        return up(error + self.slack + self.radius(query, hits))
 
 
 def possible_queries(queries: int, hits: int, levels: int) -> int:
