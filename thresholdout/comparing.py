@@ -239,7 +239,7 @@ class ComparesModels:
             mean, known = self._records.train_mean(b.train - a.train, (-most, most), binary=False)
             question = Question(mean, (-most, most), title, key, replace(known, difference=True))
             return question, self._reading("b", question, lambda: self._both(b, a)[0], 0.0)
-        differ = part_of(b.said, a.said)
+        differ = part_of(b.said, a.said, self.n)
         share = float(differ.mean())
         z = np.clip((b.train - a.train) / most, -1.0, 1.0)
         # of the training records like these, were they as many among the others

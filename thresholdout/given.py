@@ -111,18 +111,19 @@ def outputs(estimator: Any, metric: Metric, X: Any) -> NDArray[Any]:
     return np.asarray(method(X))
 
 
-def part_of(b: NDArray[Any], a: NDArray[Any]) -> NDArray[np.bool_]:
+def part_of(b: NDArray[Any], a: NDArray[Any], n: int) -> NDArray[np.bool_]:
     """Return the records about which two models say something else; the first record where there is none.
 
     With a record that does not differ, the claim is that the difference is at most that of one record.
 
     Examples
     --------
-    >>> part_of(np.array([0, 1, 1]), np.array([0, 1, 0])), part_of(np.array([0, 1]), np.array([0, 1]))
+    >>> part_of(np.array([0, 1, 1]), np.array([0, 1, 0]), 3), part_of(np.array([0, 1]), np.array([0, 1]), 2)
     (array([False, False,  True]), array([ True, False]))
     """
-    if b.shape != a.shape:
-        raise InputError("b", f"outputs of shape {b.shape}", f"shape {a.shape}, as those of the other model")
+    if b.shape != a.shape or b.shape[:1] != (n,):
+        seen = f"outputs of shapes {b.shape} and {a.shape}"
+        raise InputError("b", seen, f"those of two models that say the same kind of thing about {n} records")
     differ: NDArray[np.bool_] = (b != a).reshape(len(b), -1).any(axis=1)
     if not differ.any():
         differ[0] = True

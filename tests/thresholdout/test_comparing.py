@@ -298,6 +298,17 @@ class TestGivenTheFeatures:
         assert first.interval[0] <= truth <= first.interval[1]
         assert second.verdict == "not settled"
 
+    def test_outputs_of_another_shape_are_refused_for_nothing(self) -> None:
+        class Short(Told):
+            def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+                return super().predict(X)[: N - 1] if len(X) == N else super().predict(X)
+
+        guard = records(0.03, given="features", more=2)
+        with pytest.raises(InputError, match=r"outputs of shapes \(1999,\) and \(2000,\)"):
+            guard.compare(Short(1), Told(0))
+        assert guard.history.empty
+        assert guard.compare(Told(1), Told(0)).verdict == "better"
+
     def test_groups_count_as_often_as_they_differ(self) -> None:
         whole = np.arange(N) // 2
         found = records(0.03, given="features", dependence=Groups(whole)).compare(Told(1), Told(0))
