@@ -7,7 +7,6 @@ from typing import Any, Final, Literal, cast, get_args
 
 from thresholdout.answer import Answer, Source
 from thresholdout.errors import InputError
-from thresholdout.intervals import interval_around
 from thresholdout.ledger import Entry
 from thresholdout.mechanisms import UNKNOWN, Known, Outcome
 
@@ -72,23 +71,19 @@ class Question:
         """Return the same question with a new key, which the ledger makes."""
         return Question(self.train, self.limits, self.name, None, self.known, self.truth)
 
-    def entry(self, outcome: Outcome, half_width: float, remaining: int | None) -> Entry:
-        """Return the line of the history, in the user's units; an outcome and its half-width are in units of the range.
+    def entry(self, outcome: Outcome, remaining: int | None) -> Entry:
+        """Return the line of the history, in the user's units, of an outcome with an interval.
 
-        The half-width is for outcomes without an interval. What is added to both in other units is for the rounding of
-        values on their way.
+        What is added to the interval in other units is for the rounding of values on their way.
         """
+        assert outcome.interval is not None
         lower, upper = self.limits
         width = upper - lower
         rounding = 0.0 if self.limits == _UNIT else 2.0 * math.ulp(max(abs(lower), abs(upper)))
-        if outcome.interval is not None:
-            value = self.shown if outcome.source == "failed" else lower + width * outcome.value
-            low = max(lower, lower + width * outcome.interval[0] - rounding)
-            high = min(upper, lower + width * outcome.interval[1] + rounding)
-            value = min(max(value, low), high)
-        else:
-            value = lower + width * outcome.value if outcome.source == "holdout" else self.shown
-            low, high = interval_around(value, width * min(half_width, 1.0) + rounding, lower, upper)
+        value = self.shown if outcome.source == "failed" else lower + width * outcome.value
+        low = max(lower, lower + width * outcome.interval[0] - rounding)
+        high = min(upper, lower + width * outcome.interval[1] + rounding)
+        value = min(max(value, low), high)
         return Entry(
             query=outcome.asked,
             key=self.key or "",

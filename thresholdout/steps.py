@@ -392,7 +392,7 @@ class Steps:
             state, outcomes = mechanism.step_all(mechanism.restore(inner), some, self._noise, keep)
             left = mechanism.remaining(state)
             entries = [
-                asked[k][0].entry(outcome, math.inf, None if left is None else left + len(positions) - 1 - place)
+                asked[k][0].entry(outcome, None if left is None else left + len(positions) - 1 - place)
                 for place, (k, outcome) in enumerate(zip(positions, outcomes, strict=True))
             ]
             return joined_state(failures, state.to_text()), entries
@@ -422,7 +422,7 @@ class Steps:
             failures, inner = parted_state(text)
             some = [(question.train, reading) for (question, _), reading in zip(asked, readings, strict=True)]
             state, outcome, place = mechanism.step_best(mechanism.restore(inner), some, self._noise, keep, greatest)
-            entry = whole.about(asked[place][0].candidate).entry(outcome, math.inf, mechanism.remaining(state))
+            entry = whole.about(asked[place][0].candidate).entry(outcome, mechanism.remaining(state))
             return joined_state(failures, state.to_text()), entry
 
         entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
@@ -494,7 +494,7 @@ class Steps:
             if state.log_risk < least:
                 seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
                 raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
-            entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, math.inf, mechanism.remaining(state))
+            entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
             return joined_state(failures, state.to_text()), entry
 
         self._ledger.ask(self._id, None, 0.0, name, compute)
@@ -520,10 +520,8 @@ class Steps:
             failures += failed
             if certificate.chosen is None and not isinstance(self._mechanism, Claims):
                 outcome = replace(outcome, interval=(0.0, 1.0))  # claims pay for looks; others know nothing of them
-            past, half_width = "", math.inf
-            if outcome.half_width is not None and certificate.chosen is not None and not failures:
-                half_width = outcome.half_width  # the mechanism states it, for its own beta
-            elif outcome.interval is None and outcome.half_width is None:
+            past = ""
+            if outcome.interval is None:
                 sure: Certificate | None = certificate
                 if failures:
                     asked = 1 << (outcome.asked - 1).bit_length()  # at least the questions so far; few different ones
@@ -531,7 +529,7 @@ class Steps:
                 kept = "" if failures else past_of(text)
                 interval, past = self._interval(sure, outcome, question.known, kept)
                 outcome = replace(outcome, interval=interval)
-            entry = question.entry(outcome, half_width, self._mechanism.remaining(state))
+            entry = question.entry(outcome, self._mechanism.remaining(state))
             return joined_state(failures, state.to_text(), "" if failures else past), entry
 
         return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)

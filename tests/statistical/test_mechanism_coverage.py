@@ -48,8 +48,8 @@ HalfWidth = Callable[[Outcome], float]
 
 
 def stated(outcome: Outcome) -> float:
-    assert outcome.half_width is not None
-    return outcome.half_width
+    assert outcome.interval is not None
+    return max(outcome.value - outcome.interval[0], outcome.interval[1] - outcome.value)
 
 
 GROUP = 20

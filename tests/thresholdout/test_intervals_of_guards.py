@@ -158,7 +158,9 @@ def test_elsewhere_and_behind_predictions(tmp_path: Path) -> None:
     assert answer.interval == guard.certificate.interval(3, 2, "holdout", answer.value, earlier=earlier)
 
     table = pd.DataFrame({"id": range(2 * N), "y": np.arange(2 * N) % 2})
-    service = PredictionGuard.create(tmp_path / "guard.db", table[:N], table[N:], label="y", mechanism="gaussian")
+    service = PredictionGuard.create(
+        tmp_path / "guard.db", table[:N], table[N:], label="y", queries=20, mechanism="gaussian"
+    )
     wrong = (np.arange(2 * N) % 50 == 0).astype(int)
     score = service.ask(pd.DataFrame({"id": table["id"], "prediction": (table["y"] + wrong) % 2}), "accuracy")
     assert score.interval == service.guard.certificate.interval(1, 0, "holdout", score.value, earlier=[])

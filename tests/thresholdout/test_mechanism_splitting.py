@@ -72,7 +72,7 @@ def test_every_question_has_its_own_part() -> None:
         values = mechanism.read(array, 10, (0.0, 1.0), "v")
         state, outcome = mechanism.step(state, 0.5, values, noise)
         assert outcome.value == 1 / 3
-        assert outcome.half_width is None
+        assert outcome.interval is None  # the certificate says it
     assert mechanism.remaining(state) == 0
     with pytest.raises(BudgetExhausted, match="all 3 questions"):
         mechanism.step(state, 0.5, values, noise)

@@ -79,7 +79,7 @@ def test_an_interaction(make: Callable[[], AnyMechanism], asked: list[tuple[floa
         assert outcome.asked == number
         assert 0 <= outcome.hits < number
         assert 0.0 <= outcome.value <= 1.0
-        assert outcome.half_width is None or 0.0 < outcome.half_width <= 1.0
+        assert outcome.interval is None or 0.0 <= outcome.interval[0] < outcome.interval[1] <= 1.0
         assert (outcome.about == "best") == isinstance(mechanism, Ladder)
         if outcome.source == "train" and outcome.interval is None:
             assert outcome.value == train

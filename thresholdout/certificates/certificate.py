@@ -18,6 +18,7 @@ from thresholdout.certificates.transcript import transcript
 from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.certificates.walk import walk
 from thresholdout.errors import InputError
+from thresholdout.intervals import interval_around
 from thresholdout.mechanisms import FinalCheck, NoiseRatios, ThresholdoutParameters
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class Certificate:
             return _inside(widths.interval_of_ones(value))
         if isinstance(widths, Intervals):
             return _inside(widths.interval(query, hits, source, value, earlier))
-        return _inside((value - width, value + width))
+        return interval_around(value, width, 0.0, 1.0)
 
     def recalled(
         self,

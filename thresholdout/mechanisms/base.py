@@ -140,14 +140,11 @@ class Outcome:
         Answers from the holdout *before* this round.
     asked : int
         Number of this round, from 1.
-    half_width : float or None
-        What the answer is worth, in units of the query's range, where the mechanism proves it itself from its own
-        confidence; ``None`` where a certificate says it.
     about : {"question", "best"}
-        What value and half-width are about: the question that was asked, or the best question so far.
+        What value and interval are about: the question that was asked, or the best question so far.
     interval : tuple of float or None
-        The certified interval, in units of the range, where the mechanism proves one; it then stands instead of a
-        half-width, also after failures.
+        The certified interval, in units of the range, where the mechanism proves one itself from its own confidence; it
+        stands also after failures. ``None`` where a certificate says it.
     risk : float or None
         Natural logarithm of the risk that is left, where the mechanism has such a number.
     """
@@ -156,7 +153,6 @@ class Outcome:
     source: Source
     hits: int
     asked: int
-    half_width: float | None = None
     about: Literal["question", "best"] = "question"
     interval: tuple[float, float] | None = None
     risk: float | None = None

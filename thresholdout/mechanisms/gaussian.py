@@ -387,7 +387,7 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
         if refusal is not None:
             raise refusal
         after = GaussianState(state.asked + 1, state.hits + 1)
-        return after, Outcome(train, "failed", state.hits, after.asked, 1.0)
+        return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0))
 
     def refusal(self, state: GaussianState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""

@@ -186,7 +186,7 @@ class Splitting(Mechanism[SplittingState, Reading]):
         if refusal is not None:
             raise refusal
         after = SplittingState(state.asked + 1)
-        return after, Outcome(train, "failed", state.asked, after.asked, 1.0)
+        return after, Outcome(train, "failed", state.asked, after.asked, interval=(0.0, 1.0))
 
     def refusal(self, state: SplittingState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""

@@ -284,7 +284,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
             raise refusal
         threshold = self._threshold + noise.laplace(self._threshold_scale)
         after = ThresholdoutState(threshold, state.hits + 1, state.asked + 1)
-        return after, Outcome(train, "failed", state.hits, after.asked, 1.0)
+        return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0))
 
     def refusal(self, state: ThresholdoutState) -> BudgetExhausted | None:
         """Return why no further query is allowed, or ``None``."""

@@ -184,12 +184,12 @@ class SimulatedGuard:
         self._mechanism = build_mechanism(parameters, model.n, record_groups(model))
         self._noise = noise
         self._state = self._mechanism.start(noise)
-        self._widths: dict[tuple[int, int, str], float] = {}
+        self._past = ""
 
     def renewed(self, noise: NoiseSource) -> SimulatedGuard:
         """Return a guard at the start of its life, with other noise; the certificate is not computed again."""
         other = object.__new__(SimulatedGuard)
-        other.__dict__.update(self.__dict__, _noise=noise, _state=self._mechanism.start(noise))
+        other.__dict__.update(self.__dict__, _noise=noise, _state=self._mechanism.start(noise), _past="")
         return other
 
     def ask(self, train_values: Any, holdout_values: Any) -> Reply:
@@ -212,18 +212,12 @@ class SimulatedGuard:
         source: Literal["train", "holdout"] = (
             "train" if outcome.source == "train" else "holdout"
         )  # nothing fails here, and nobody looks elsewhere
-        width = outcome.half_width
-        if outcome.interval is not None:
-            width = larger_side(outcome.value, *outcome.interval)
-        elif width is None:
-            width = self._width(outcome.asked, outcome.hits, source)
-        return Reply(outcome.value, width, source)
-
-    def _width(self, asked: int, hits: int, source: Literal["train", "holdout"]) -> float:
-        key = (asked, hits, source)
-        if key not in self._widths:  # shared by all renewed guards
-            self._widths[key] = self.certificate.half_width(asked, hits, source)
-        return self._widths[key]
+        interval = outcome.interval
+        if interval is None:
+            interval, self._past = self.certificate.recalled(
+                outcome.asked, outcome.hits, source, outcome.value, self._past, binary=known.binary
+            )
+        return Reply(outcome.value, larger_side(outcome.value, *interval), source)
 
 
 def _train_value(values: Any) -> tuple[float, Known]:
