@@ -9,7 +9,7 @@ Baselines: for F1 the exact (Clopper-Pearson) interval of the share of true posi
 positive or predicted so as are expected; for areas the one by relative entropy with min(n+, n-) records, and DeLong's
 asymptotic one. A truth outside of an interval counts as missed.
 
-Run: ``python -m benchmarks.statistics_price`` (about five minutes), or with ``--quick`` (about one).
+Run: ``python -m benchmarks.statistics_price`` (about ten minutes), or with ``--quick`` (less than one).
 """
 
 from __future__ import annotations
