@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import PlanError, certify, plan
-from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.published import theorem_2_tolerance
@@ -34,25 +33,24 @@ def shown(tolerance: float) -> str:
 
 def known_beforehand(
     model: DependenceModel, queries: int, budget: int, confidence: float
-) -> tuple[ThresholdoutParameters | GaussianParameters, Certificate] | None:
+) -> tuple[ThresholdoutParameters | GaussianParameters, float] | None:
     """Return what has the smallest half-width that is known beforehand: Algorithm 1, or Gaussian answers."""
-    found: list[tuple[ThresholdoutParameters | GaussianParameters, Certificate]] = []
-    for make in (
-        lambda: algorithm_1(model, queries=queries, budget=budget, confidence=confidence),
-        lambda: gaussian_parameters(model, queries, confidence),
-    ):
-        try:
-            parameters = make()
-        except PlanError:
-            continue
-        found.append((parameters, certify_parameters(model, parameters, confidence)))
-    best = min(found, key=lambda pair: pair[1].tolerance, default=None)
-    return None if best is None or best[1].tolerance >= 1.0 else best
+    found: list[tuple[ThresholdoutParameters | GaussianParameters, float]] = []
+    try:
+        private = algorithm_1(model, queries=queries, budget=budget, confidence=confidence)
+        found.append((private, posterior(Setting(model, private, confidence)).tolerance))
+    except PlanError:
+        pass
+    try:
+        noisy = gaussian_parameters(model, queries, confidence)
+        found.append((noisy, certify_parameters(model, noisy, confidence).tolerance))
+    except PlanError:
+        pass
+    best = min(found, key=lambda pair: pair[1], default=None)
+    return None if best is None or best[1] >= 1.0 else best
 
 
-def planned(
-    model: DependenceModel, budget: int
-) -> tuple[ThresholdoutParameters | GaussianParameters, Certificate] | None:
+def planned(model: DependenceModel, budget: int) -> tuple[ThresholdoutParameters | GaussianParameters, float] | None:
     """Return the best of both for the questions of the tables, if any."""
     return known_beforehand(model, QUERIES, budget, 1 - BETA)
 
@@ -63,7 +61,7 @@ def fewest(budget: int, tolerance: float) -> int:
     while high > 1.02 * low:
         middle = math.ceil(math.sqrt(low * high))
         best = planned(Independent(middle), budget)
-        low, high = (low, middle) if best is not None and best[1].tolerance <= tolerance else (middle, high)
+        low, high = (low, middle) if best is not None and best[1] <= tolerance else (middle, high)
     return high
 
 
@@ -103,8 +101,8 @@ def row(model: DependenceModel, budget: int) -> list[str]:
         by_walk(model, budget),
         noisy,
     ]
-    choice = "nothing below 1" if best is None else f"{best[1].tolerance:.4f} ({best[1].route})"
-    return [*map(shown, cells), choice]
+    name = "Algorithm 1" if best is not None and isinstance(best[0], ThresholdoutParameters) else "Gaussian"
+    return [*map(shown, cells), "nothing below 1" if best is None else f"{best[1]:.4f} ({name})"]
 
 
 def print_table(title: str, models: list[tuple[str, DependenceModel]]) -> None:

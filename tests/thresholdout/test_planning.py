@@ -46,7 +46,9 @@ def half_length(count: int, n: int, level: float) -> float:
 def test_lists_and_final_looks_are_exact_intervals(n: int, expected: float) -> None:
     planned = plan(n, queries=50, expected=expected)
     count = round(n * expected)
-    assert width_of(planned, "one final look") == pytest.approx(half_length(count, n, 0.05), rel=1e-6)
+    level = 0.9 * 0.05  # the side that is not expected has a tenth of the probability
+    larger = max(expected - beta.ppf(level, count, n - count + 1), beta.ppf(1 - level, count + 1, n - count) - expected)
+    assert width_of(planned, "one final look") == pytest.approx(larger, rel=1e-5)
     assert width_of(planned, "a fixed list") == pytest.approx(half_length(count, n, 0.001), rel=1e-6)
     assert width_of(planned, "one final look") < width_of(planned, "a fixed list") < width_of(planned)
 
@@ -139,7 +141,9 @@ def test_questions_that_are_fixed_are_asked_as_a_list() -> None:
     assert "pay nothing for each other" in planned.recommendation
     one = plan(1000, queries=1, fixed=True)
     assert one.recommended.name == "one final look"
-    assert one.half_width == pytest.approx(half_length(900, 1000, 0.05), rel=1e-6)
+    assert one.recommended.call == "guard.final_check(model)"
+    guard = Thresholdout(np.arange(1000.0), train=np.arange(1000.0, 2000.0))
+    assert one.half_width == pytest.approx(guard.final_half_width(0.9), rel=1e-6)
     assert one.way("a fixed list") is None
 
 
@@ -220,7 +224,7 @@ def test_gaussian_answers_are_worth_what_their_certificate_says() -> None:
     assert 0.97 * 0.05 < records.half_width <= 0.05
     most = plan(records.records, width=0.05, mechanism="gaussian").queries
     assert most == pytest.approx(200, rel=0.1)
-    with pytest.raises(PlanError, match=r"by Gaussian answers; one final look has ± .*score_all"):
+    with pytest.raises(PlanError, match=r"by Gaussian answers; one final look has ± .*guard.final_check"):
         plan(MovingWindow(1000, 3), queries=10, mechanism="gaussian")
 
 

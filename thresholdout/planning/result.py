@@ -37,9 +37,9 @@ class Way:
         "one final look", "a fixed list", "a guard" (which makes claims), "a fresh part for each question", "Gaussian
         answers", or "Algorithm 1".
     half_width : float
-        How far from the truth an answer with the likely score may be. For claims, lists and looks half the length of an
-        interval, on the average over the questions; for the others the larger side of the widest interval, as
-        `Certificate.expected_half_width` has it.
+        How far from the truth an answer with the likely score may be. For claims and lists half the length of an
+        interval, on the average over the questions; for one look, and where noise or parts answer, the larger side of
+        the widest interval.
     needs : str
         What has to be so.
     call : str

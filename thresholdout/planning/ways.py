@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.session import guard_width, list_width
 from thresholdout.errors import PlanError
-from thresholdout.mechanisms import SplittingParameters
+from thresholdout.mechanisms import Claims, SplittingParameters
 from thresholdout.planning.gaussian import gaussian_half_width
 from thresholdout.planning.posterior import algorithm_1, is_unlimited
 from thresholdout.planning.result import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
@@ -50,7 +51,9 @@ def claims_width(use: Use, name: WayName, *, quick: bool = False) -> float:
         parameters = dataclasses.replace(parameters, noise=0.0)
     if name == GUARD:
         return guard_width(parameters, use.model.n, use.asked, use.expected)
-    return list_width(parameters, use.model.n, 1 if name == FINAL else use.asked, use.expected)
+    if name == FINAL:
+        return Claims(parameters, use.model.n).final_half_width(math.log1p(-use.confidence), use.expected)
+    return list_width(parameters, use.model.n, use.asked, use.expected)
 
 
 def one_way(use: Use, name: WayName) -> Way | None:
@@ -77,7 +80,7 @@ def _by_claims(use: Use, name: WayName) -> Way:
     needs, call = {
         GUARD: ("nothing; any question at any time", "guard.score(model), guard.ask(...)"),
         LIST: ("all questions fixed before the first answer", "guard.score_all(models, keep=0)"),
-        FINAL: ("cross-validation chooses; one question", "guard.score_all([model], keep=0)"),
+        FINAL: ("cross-validation chooses; one question", "guard.final_check(model)"),
     }[name]
     return Way(name, claims_width(use, name), needs, call, use.parameters())
 
