@@ -11,7 +11,7 @@ compares must answer from the holdout. All mechanisms are declared for 420 quest
 - splitting: a fresh part of the holdout for each question (exact binomial tails),
 - the Ladder of Blum and Hardt, which tells the best score so far (errors are those of the best score),
 - Rogers et al. 2020: Gaussian noise on every answer, with the half-width of their Theorem 2.1,
-- thresholdout with a budget of 10, and gaussian: the two that `plan` chooses from.
+- thresholdout, which makes claims, and gaussian, as `plan` makes them.
 
 "Broken" is the share of sessions in which some answer was farther from the truth than promised.
 """
@@ -48,7 +48,7 @@ NAME = "side_by_side"
 SEEDS: dict[Size, int] = {"tiny": 2, "quick": 20, "full": 100}
 
 RECORDS, ATTRIBUTES, INFORMATIVE, AGREES = 2_000, 400, 40, 0.56
-QUESTIONS, BUDGET, CONFIDENCE, FRESH = 420, 10, 0.95, 20_000
+QUESTIONS, CONFIDENCE, FRESH = 420, 0.95, 20_000
 ANALYSTS: dict[str, Any] = {
     "honest search": BenignSearch(20, validated=True),
     "aggregation": AggregationAnalyst(),
