@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.certificates.looks import pure_looks, uncovered_look, with_looks
-from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
+from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.mechanisms import ClaimsParameters
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class LooksRecorded:
         if not names:
             return self._stated(self._alone)
         if self._seen is None or self._seen[0] != names:
-            later, first = self._read_looks(names, first=False), self._read_looks(names, first=True)
-            self._seen = names, with_looks(self._alone, self.dependence, self._parameters, later, first)
+            looks = self._read_looks(names)
+            self._seen = names, with_looks(self._alone, self.dependence, self._parameters, looks)
         return self._stated(self._seen[1])
 
     @property
@@ -73,15 +73,13 @@ class LooksRecorded:
         """Other private looks at the holdout, as far as they were recorded."""
         return self._read_looks(self._look_names())
 
-    def certificate_with(self, events: Event | Iterable[Event], *, first: bool = False) -> Certificate:
+    def certificate_with(self, events: Event | Iterable[Event]) -> Certificate:
         """Say what the answers would be worth after further private looks at the holdout; nothing is recorded.
 
         Parameters
         ----------
         events : Event or iterable of Event
             See `thresholdout.accounting`, such as ``BlackBox(0.01)``.
-        first : bool, default=False
-            As in `record_look`.
 
         Returns
         -------
@@ -93,31 +91,17 @@ class LooksRecorded:
         >>> from thresholdout import Thresholdout
         >>> from thresholdout.accounting import BlackBox
         >>> guard = Thresholdout(
-        ...     np.arange(10_000.0), queries=100, budget=1, threshold=0.0256, noise_scale=0.000137)
-        >>> guard.certificate.tolerance < guard.certificate_with(BlackBox(0.01)).tolerance < 0.06
+        ...     np.arange(10_000.0), queries=100, budget=1, threshold=0.04, noise_scale=0.0025)
+        >>> guard.certificate.tolerance < guard.certificate_with(BlackBox(0.01)).tolerance < 0.11
         True
         """
         from thresholdout.accounting.events import Composed, check_event
 
         more = check_event(events if not isinstance(events, Iterable) else list(events))
-        self._check_first(first)
-        names = self._look_names()
-        later, early = self._read_looks(names, first=False), self._read_looks(names, first=True)
-        if first:
-            return with_looks(self._alone, self.dependence, self._parameters, later, more)
-        return with_looks(self._alone, self.dependence, self._parameters, Composed([later, more]), early)
+        looks = Composed([self._read_looks(self._look_names()), more])
+        return with_looks(self._alone, self.dependence, self._parameters, looks)
 
-    def _check_first(self, first: bool) -> None:
-        if not isinstance(first, bool):
-            raise InputTypeError("first", f"a {type(first).__name__}", "true or false")
-        asked = self._questions()
-        if first and asked:
-            raise InputError("first", f"true, and {asked} questions were asked", "false, or a guard that nobody asked")
-        if first and self._look_names():
-            expected = "false, or one call for all of them, Composed([...]), before any of them releases something"
-            raise InputError("first", "true, and an earlier look was recorded", expected)
-
-    def record_look(self, event: Event, *, first: bool = False, void: bool = False) -> Certificate:
+    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
         """Record another private look at the holdout. Do this *before* anything that it releases is seen.
 
         Half-widths of later answers contain what the look may have taught; those of earlier answers stay as they are,
@@ -129,12 +113,6 @@ class LooksRecorded:
         ----------
         event : Event
             What is about to happen to the holdout's records.
-        first : bool, default=False
-            The look was chosen before any answer of this guard was seen, and nobody has asked it yet, or asks it while
-            this is being recorded. For Algorithm 1 (parameters by hand), a look with a delta, such as the training of a
-            model by DP-SGD, can then be taken into account too if records are independent, and a pure one costs less.
-            Several such looks are recorded together, as one event, since the privacy of the second must not be chosen
-            in view of what the first released (what it computes may be).
         void : bool, default=False
             Record a look also when no certificate can take it into account; later half-widths are the whole range, and
             a guard that makes claims answers no more.
@@ -147,8 +125,8 @@ class LooksRecorded:
         Raises
         ------
         InputError
-            When the guard's answers would have no half-width below the whole range any more, and `void` is false; or
-            when `first` is true and questions were asked, or looks recorded. Nothing was recorded.
+            When the guard's answers would have no half-width below the whole range any more, and `void` is false.
+            Nothing was recorded.
 
         Examples
         --------
@@ -173,16 +151,16 @@ class LooksRecorded:
         from thresholdout.accounting.events import check_event
 
         checked = check_event(event)
-        after = self.certificate_with(checked, first=first)
+        after = self.certificate_with(checked)
         if after.chosen is None and not void:
-            why = uncovered_look(checked, first) or f"the route {self._alone.route!r} can't take looks into account"
+            why = uncovered_look(checked) or f"the route {self._alone.route!r} can't take looks into account"
             raise InputError("event", f"{event!r}: {why}", "another look, or void=True to do without half-widths")
         if not void and self.certificate.tolerance < 1.0 <= after.tolerance < math.inf:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
         if isinstance(self._parameters, ClaimsParameters):
             self._steps.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
-        text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked), "first": first})
+        text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
         number = len(self._look_names())
         while True:
             number += 1
@@ -194,17 +172,8 @@ class LooksRecorded:
             except LedgerMismatch:  # another process took this number
                 if self._ledger.document(self._id, name) is None:
                     raise
-                self._check_first(first)
                 continue
-            paid = isinstance(self._parameters, ClaimsParameters)  # at its own node, whoever asked meanwhile
-            if first and not paid and self._questions():  # asked meanwhile: no longer the first to be seen
-                return self.record_look(checked, void=True)
             return self.certificate
-
-    def _questions(self) -> int:
-        """Return how many questions were asked; looks are none."""
-        count = self._ledger.count(self._id)
-        return count - self._ledger.sources(self._id, count).get("look", 0)
 
     def _least(self) -> float:
         """Return the logarithm of the risk at which claims say nothing any more about values in mid-range."""
@@ -219,12 +188,10 @@ class LooksRecorded:
     def _look_names(self) -> tuple[str, ...]:
         return tuple(name for name in self._ledger.documents(self._id) if name.startswith(_PREFIX))
 
-    def _read_looks(self, names: tuple[str, ...], first: bool | None = None) -> Composed:
-        """Return the looks of these names; only those before, or after, the first question, if asked for."""
+    def _read_looks(self, names: tuple[str, ...]) -> Composed:
+        """Return the looks of these names."""
         from thresholdout.accounting.event_files import event_from_dict
         from thresholdout.accounting.events import Composed
 
         texts = [self._ledger.document(self._id, name) for name in names]
-        stored = [json.loads(text) for text in texts if text is not None]
-        chosen = [look for look in stored if first is None or look.get("first", False) == first]
-        return Composed([event_from_dict(look["event"]) for look in chosen])
+        return Composed([event_from_dict(json.loads(text)["event"]) for text in texts if text is not None])

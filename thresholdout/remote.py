@@ -184,13 +184,13 @@ class RemoteGuard(Elsewhere, Thresholdout):
         """Other private looks at the holdout."""
         return cast("Composed", self._handle.call("looks"))
 
-    def certificate_with(self, events: Event | Iterable[Event], *, first: bool = False) -> Certificate:
+    def certificate_with(self, events: Event | Iterable[Event]) -> Certificate:
         """Say what the answers would be worth after further looks; see `Thresholdout.certificate_with`."""
-        return cast("Certificate", self._handle.call("certificate_with", events, first=first))
+        return cast("Certificate", self._handle.call("certificate_with", events))
 
-    def record_look(self, event: Event, *, first: bool = False, void: bool = False) -> Certificate:
+    def record_look(self, event: Event, *, void: bool = False) -> Certificate:
         """Record a private look at the holdout; see `Thresholdout.record_look`."""
-        return cast("Certificate", self._handle.call("record_look", event, first=first, void=void))
+        return cast("Certificate", self._handle.call("record_look", event, void=void))
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
         """Say where records come from, of which only the hashes are sent."""

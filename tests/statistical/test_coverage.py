@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
-from thresholdout import BudgetExhausted, SeededNoise, certify
+from thresholdout import BudgetExhausted, SeededNoise
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.route import HalfWidths
@@ -107,14 +107,6 @@ def breaks(draw: Draw, parameters: ThresholdoutParameters, widths: HalfWidths, l
     return sum(analyst.broken(mechanism, widths, draw(rng), seed, limit) for seed in range(runs))
 
 
-def planned(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]:
-    """Guard and half-widths by the transcript route."""
-    found = ThresholdoutParameters(0.02, 0.0005, BUDGET, QUERIES, grid=1 / 32)
-    certificate = certify_parameters(model, found, CONFIDENCE)
-    assert certificate.route == "transcript"
-    return found, certificate
-
-
 def by_beliefs(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidths]:
     """Guard and half-widths by the posterior route."""
     parameters = algorithm_1(model, queries=QUERIES, budget=BUDGET, confidence=CONFIDENCE, quiet_margin=0.0)
@@ -124,33 +116,18 @@ def by_beliefs(model: DependenceModel) -> tuple[ThresholdoutParameters, HalfWidt
     return parameters, widths
 
 
-ROUTES = {"transcript": planned, "posterior": by_beliefs}
-
-
-@pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("data", DATA)
-def test_certificates_hold_under_the_true_dependence(data: str, route: str) -> None:
+def test_certificates_hold_under_the_true_dependence(data: str) -> None:
     draw, model = DATA[data]
-    parameters, widths = ROUTES[route](model)
+    parameters, widths = by_beliefs(model)
     assert widths.half_width(QUERIES, 0, "train") < 1
     assert breaks(draw, parameters, widths, QUERIES) <= binom.isf(RATE, RUNS, 1 - CONFIDENCE)
 
 
-@pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("data", STRONGLY_DEPENDENT)
-def test_certificates_as_if_independent_are_rejected(data: str, route: str) -> None:
-    parameters, widths = ROUTES[route](Independent(N))
+def test_certificates_as_if_independent_are_rejected(data: str) -> None:
+    parameters, widths = by_beliefs(Independent(N))
     assert breaks(STRONGLY_DEPENDENT[data], parameters, widths, QUERIES) > binom.isf(RATE, RUNS, 1 - CONFIDENCE)
-
-
-@pytest.mark.parametrize("data", DATA)
-def test_anytime_half_widths_hold(data: str) -> None:
-    draw, model = DATA[data]
-    parameters = ThresholdoutParameters(0.02, 5e-4, budget=None, queries=None, grid=1 / 64)
-    certificate = certify(
-        model, threshold=0.02, noise_scale=5e-4, budget=None, queries=None, confidence=CONFIDENCE, grid=1 / 64
-    )
-    assert breaks(draw, parameters, certificate, QUERIES) <= binom.isf(RATE, RUNS, 1 - CONFIDENCE)
 
 
 class Narrowed:

@@ -219,7 +219,7 @@ def test_bad_questions_spend_nothing(train: object, holdout: object, bounds: tup
 
 
 def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
-    guard = make(threshold=0.05, noise_scale=0.001)
+    guard = make(threshold=0.1, noise_scale=0.01)
     X, y = data(1)
     model = LogisticRegression().fit(X, y)
     answer = guard.score(model)
@@ -227,7 +227,7 @@ def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
     assert answer.name == "accuracy"
     loss = guard.score(model, log_loss(5.0))
     assert 0.6 < loss.value < 0.75
-    assert loss.half_width == pytest.approx(5 * guard.certificate.half_width(2, 0, "train"))
+    assert 0.1 < loss.half_width <= 5 * guard.certificate.half_width(2, 0, "train") * (1 + 1e-9)
     with pytest.raises(InputError, match="clip"):
         guard.score(model, "squared_error")
     assert guard.score(model, squared_error(1.0)).upper == 1.0

@@ -43,9 +43,9 @@ def test_parameters_by_hand() -> None:
 
 def test_any_number_of_questions_with_parameters_by_hand() -> None:
     guard = make(threshold=0.05, noise_scale=0.001, grid=1 / 128, queries=None, budget=None)
-    widths = [guard.ask(0.5, np.arange(N) % 2).half_width for _ in range(20)]
-    assert widths == sorted(widths)
-    assert widths[0] < widths[-1] < 0.3
+    assert guard.ask(0.5, np.arange(N) % 2).interval == (0.0, 1.0)
+    assert "mechanism='thresholdout' makes claims" in guard.certificate.statement
+    assert make(queries=None, budget=None).ask(0.5, np.arange(N) % 2).half_width < 0.1  # what the statement names
     assert guard.remaining is None
     assert "any number of answers" in repr(guard)
     assert guard.ask(1.0, np.zeros(N)).remaining is None

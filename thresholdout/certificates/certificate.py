@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from thresholdout.certificates.information import max_information_route
 from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
@@ -14,7 +14,6 @@ from thresholdout.certificates.published import published
 from thresholdout.certificates.route import Counts, Earlier, Intervals, Recalls, Route
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
-from thresholdout.certificates.transcript import transcript
 from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.certificates.walk import walk
 from thresholdout.errors import InputError
@@ -27,6 +26,11 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
 
 __all__ = ["Certificate", "certify"]
+
+_INSTEAD: Final = (
+    "Without threshold= and noise_scale=, mechanism='thresholdout' makes claims, which state intervals of their own "
+    "wherever the dependence bounds how far a mean deviates"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,9 @@ class Certificate:
     Examples
     --------
     >>> from graphs import Independent
-    >>> certificate = certify(Independent(10_000), threshold=0.0256, noise_scale=0.000137, budget=1, queries=1000)
+    >>> certificate = certify(Independent(10_000), threshold=0.04, noise_scale=0.0025, budget=1, queries=1000)
     >>> certificate.route, round(certificate.tolerance, 3)
-    ('transcript', 0.05)
+    ('posterior', 0.101)
     >>> certificate.half_width(1, 0, "train") <= certificate.tolerance
     True
     >>> certificate.about[:46]
@@ -118,11 +122,17 @@ class Certificate:
         return table
 
     @property
+    def _by_hand(self) -> bool:
+        """Whether it is about Algorithm 1."""
+        return any(route.name == "posterior" for route in self.compared)
+
+    @property
     def statement(self) -> str:
         """The certificate in words."""
         if self.chosen is None:
             reasons = "; ".join(f"{route.name}: {route.why_not}" for route in self.compared if route.guards)
-            return f"Nothing is certified about the answers. {reasons}. Their truth would be {self.about}."
+            instead = f" {_INSTEAD}." if self._by_hand else ""
+            return f"Nothing is certified about the answers. {reasons}.{instead} Their truth would be {self.about}."
         if self.states_intervals:
             promise = "each answer's own interval contains the truth, for all answers at once"
         else:
@@ -131,7 +141,9 @@ class Certificate:
                 if self.tolerance < math.inf
                 else "which grows with the questions and with the answers from the holdout so far"
             )
-            trivial = " (which any answer in the range is)" if 1.0 <= self.tolerance < math.inf else ""
+            trivial = (
+                f" (which any answer in the range is; {_INSTEAD[:-1]})" if 1.0 <= self.tolerance < math.inf else ""
+            )
             promise = f"all answers at once are within their half-width of the truth, {size}{trivial}"
         if self.final is not None:
             width = self.final.half_width(0.9)
@@ -383,10 +395,9 @@ def certify(
     Examples
     --------
     >>> from graphs import Independent
-    >>> certificate = certify(
-    ...     Independent(10_000), threshold=0.03, noise_scale=0.0002, budget=10, queries=1000, grid=1 / 32)
+    >>> certificate = certify(Independent(10_000), threshold=0.04, noise_scale=0.0025, budget=1, queries=1000)
     >>> certificate.route, round(certificate.tolerance, 3)
-    ('transcript', 0.101)
+    ('posterior', 0.101)
     >>> certificate.routes.loc["published", "why_not"]
     'it asks for at least 2350347 records at this threshold and noise scale'
     """
@@ -395,7 +406,6 @@ def certify(
     )
     setting = Setting(model, parameters, confidence)
     compared = (
-        transcript(setting),
         posterior(setting),
         walk(setting),
         mutual_information(setting),

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.change_of_measure import smallest_nats
@@ -19,7 +16,6 @@ from thresholdout.certificates.log_odds import LogOdds
 from thresholdout.certificates.posterior import PosteriorWidths, mean_total_variation
 from thresholdout.certificates.route import Route, up
 from thresholdout.certificates.setting import Setting, leakage
-from thresholdout.certificates.transcript import AnytimeWidths, DeclaredWidths, Radius
 from thresholdout.mechanisms import ThresholdoutParameters
 
 if TYPE_CHECKING:
@@ -27,79 +23,38 @@ if TYPE_CHECKING:
     from thresholdout.accounting.events import Event
     from thresholdout.mechanisms.catalogue import Parameters
 
-__all__ = ["WidenedRadius", "pure_looks", "uncovered_look", "with_looks"]
+__all__ = ["pure_looks", "uncovered_look", "with_looks"]
 
 SOURCE = "accounting/LOOKS.md"
 ALSO = "; other looks are as private as recorded"
-FIRST = ", and those before the first question were decided on together, before any of them released something"
 
 
-@dataclass(frozen=True, slots=True)
-class WidenedRadius(Radius):
-    """How far the holdout mean of a question can be from the truth, when the question may depend on private looks.
-
-    Parameters
-    ----------
-    n, inflation, levels, beta, queries, budget
-        As in `Radius`.
-    leaked : float
-        ``sum alpha_i^2`` over the records, alpha_i the leakage of all later looks together to informed analysts.
-    nats : float
-        By how much all beta_ij are smaller, for what was looked at before the first question.
-
-    Notes
-    -----
-    ``sqrt(Lambda (k + E + ln 2) / (2n))`` with ``E = ln(2/beta_ij) + nats`` and ``k = A/8 + sqrt(A E/2)`` nats of max-
-    information: half of beta_ij is for the looks, the other half for the question (LOOKS.md, L2, L5).
-
-    Examples
-    --------
-    >>> plain = Radius(10_000, 1.0, 101, 0.025, queries=1000, budget=3)
-    >>> widened = WidenedRadius(10_000, 1.0, 101, 0.025, queries=1000, budget=3, leaked=10_000 * 0.01**2)
-    >>> round(plain(500, 1), 4), round(widened(500, 1), 4)
-    (0.0341, 0.037)
-    """
-
-    leaked: float = 0.0
-    nats: float = 0.0
-
-    def __call__(self, query: int, hits: int) -> float:
-        """Return the radius for round ``query`` after ``hits`` answers from the holdout."""
-        exponent = self.exponent(query, hits) + self.nats
-        if self.leaked == 0.0:
-            return math.sqrt(self.inflation * exponent / (2.0 * self.n))
-        nats = self.leaked / 8.0 + math.sqrt(self.leaked * exponent / 2.0)
-        return math.sqrt(self.inflation * (nats + exponent + math.log(2.0)) / (2.0 * self.n))
-
-
-def uncovered_look(event: Event, first: bool = False) -> str:
-    """Return why no certificate can take a look into account; empty when one may.
+def uncovered_look(event: Event) -> str:
+    """Return why no certificate by posteriors can take a look into account; empty when it may.
 
     Parameters
     ----------
     event : Event
         The look.
-    first : bool
-        Whether it happens before the guard's first question.
 
     Examples
     --------
     >>> from thresholdout.accounting import BlackBox, GaussianAnswer
-    >>> uncovered_look(BlackBox(0.1)), uncovered_look(GaussianAnswer(2.0), first=True)
-    ('', '')
+    >>> uncovered_look(BlackBox(0.1))
+    ''
     >>> uncovered_look(GaussianAnswer(2.0))
-    'looks with a delta, or only Renyi divergences, are covered before the first question only (first=True); ...'
+    "looks with a delta, or only Renyi divergences, are covered by guards that make claims (mechanism='thr..."
     """
     from thresholdout.accounting.events import check_event, leaves
     from thresholdout.accounting.pure import PureAccountant
 
     accountant = PureAccountant("replace_one")
     found = check_event(event)
-    if first or accountant.supports(found):
+    if accountant.supports(found):
         return ""
     refused = next(leaf for leaf, _ in leaves(found) if not accountant.supports(leaf))
     kinds = "looks with a delta, or only Renyi divergences,"
-    return f"{kinds} are covered before the first question only (first=True); {refused!r}"
+    return f"{kinds} are covered by guards that make claims (mechanism='thresholdout') only; {refused!r}"
 
 
 def pure_looks(event: Event) -> float:
@@ -123,7 +78,6 @@ def with_looks(
     model: DependenceModel,
     parameters: Parameters,
     looks: Event,
-    first: Event | None = None,
 ) -> Certificate:
     """Say what a guard's answers are worth from now on, when its holdout was looked at in other ways.
 
@@ -136,9 +90,7 @@ def with_looks(
     parameters
         Of the guard's mechanism.
     looks : Event
-        Looks after the first question; each may have been chosen in view of everything released before it.
-    first : Event, optional
-        Looks before the first question, which need not be pure when records are independent.
+        Each may have been chosen in view of everything released before it.
 
     Returns
     -------
@@ -152,35 +104,27 @@ def with_looks(
     >>> from graphs import Independent
     >>> from thresholdout.accounting import BlackBox
     >>> from thresholdout.certificates.any_mechanism import certify_parameters
-    >>> parameters = ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
+    >>> parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
     >>> before = certify_parameters(Independent(10_000), parameters)
     >>> after = with_looks(before, Independent(10_000), parameters, BlackBox(0.02))
     >>> before.route, round(before.tolerance, 3), after.route, round(after.tolerance, 3)
-    ('transcript', 0.05, 'transcript', 0.056)
+    ('posterior', 0.101, 'posterior', 0.106)
     """
-    from thresholdout.accounting.events import leaves
-
-    first = None if first is None or not any(True for _ in leaves(first)) else first
     epsilon = pure_looks(looks)
-    if epsilon == 0.0 and first is None:
+    if epsilon == 0.0:
         return certificate
     routes = []
     for route in certificate.compared:
         if not route.guards or not route.sound:
             continue
         if route.name == "claims" and route.applies:
-            changed = _claims(route, model, looks, first)
+            changed = _claims(route, model, looks)
         elif math.isinf(epsilon):
             changed = _lost(route, uncovered_look(looks))
         elif not route.applies:
             changed = route
-        elif isinstance(route.widths, (DeclaredWidths, AnytimeWidths)):
-            changed = _transcript(route, model, route.widths, epsilon, first)
-        elif first is not None and math.isinf(pure_looks(first)):
-            changed = _lost(route, "only the transcript route takes looks with a delta into account")
         elif route.name == "posterior" and isinstance(parameters, ThresholdoutParameters):
-            total = epsilon if first is None else math.nextafter(epsilon + pure_looks(first), math.inf)
-            changed = _posterior(route, Setting(model, parameters, certificate.confidence), total)
+            changed = _posterior(route, Setting(model, parameters, certificate.confidence), epsilon)
         else:
             changed = _lost(route, "nothing is proved for this route beside other looks")
         routes.append(changed)
@@ -199,44 +143,11 @@ def _lost(route: Route, why: str) -> Route:
     )
 
 
-def _claims(route: Route, model: DependenceModel, looks: Event, first: Event | None) -> Route:
+def _claims(route: Route, model: DependenceModel, looks: Event) -> Route:
     """Keep the route: looks are paid from the risk that is left, whenever they happen; see `Claims.look`."""
-    for event in (looks, first):
-        if event is not None and not math.isfinite(smallest_nats(model, event, pure_looks(event), 0.01)):
-            why = "the looks leak too much, or have a delta and records depend on each other"
-            return _lost(route, why)
+    if not math.isfinite(smallest_nats(model, looks, pure_looks(looks), 0.01)):
+        return _lost(route, "the looks leak too much, or have a delta and records depend on each other")
     return dataclasses.replace(route, assumes=route.assumes + ALSO, source="PROOFS.md, B8")
-
-
-def _transcript(
-    route: Route, model: DependenceModel, widths: DeclaredWidths | AnytimeWidths, epsilon: float, first: Event | None
-) -> Route:
-    """Widen the radius; noise and shares of beta stay what they were."""
-    from graphs import Independent
-
-    plain, leaked, nats = widths.radius, 0.0, 0.0
-    if epsilon > 0.0:
-        alpha = leakage(model, epsilon, "informed")
-        leaked = up(float(np.mean(alpha**2)) * model.n)
-    if first is not None:
-        nats = smallest_nats(model, first, pure_looks(first), plain.beta)
-    if not math.isfinite(leaked + nats):
-        why = "the looks leak too much"
-        if math.isinf(nats) and not isinstance(model, Independent):
-            why = "looks with a delta, or only Renyi divergences, are covered for independent records only"
-        return _lost(route, why)
-    radius = WidenedRadius(
-        plain.n, plain.inflation, plain.levels, plain.beta, plain.queries, plain.budget, leaked=leaked, nats=nats
-    )
-    wider = dataclasses.replace(widths, radius=radius)
-    tolerance = wider.tolerance() if isinstance(wider, DeclaredWidths) else math.inf
-    return dataclasses.replace(
-        route,
-        tolerance=tolerance,
-        assumes=route.assumes + ALSO + (FIRST if first is not None else ""),
-        source=f"{SOURCE}, {'L2' if first is None else 'L5'}",
-        widths=wider,
-    )
 
 
 def _posterior(route: Route, setting: Setting, epsilon: float) -> Route:

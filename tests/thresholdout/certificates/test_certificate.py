@@ -18,7 +18,7 @@ from thresholdout.certificates.looks import with_looks
 from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters
 
-GUARD = {"threshold": 0.03, "noise_scale": 2e-4, "budget": 10, "queries": 1000, "grid": 1 / 32}
+GUARD = {"threshold": 0.04, "noise_scale": 0.0025, "budget": 1, "queries": 1000, "grid": 1 / 128}
 
 
 def certified(n: int = 10_000, **changes: object) -> Certificate:
@@ -35,24 +35,6 @@ def test_the_smallest_sound_tolerance_is_picked() -> None:
     assert certificate.splitting == table.loc["splitting", "tolerance"]
 
 
-@pytest.mark.parametrize(
-    ("n", "budget", "expected"), [(10_000, 1, 0.0289), (100_000, 10, 0.0298), (100_000, 100, 0.0728)]
-)
-def test_transcript_orders_of_magnitude(n: int, budget: int, expected: float) -> None:
-    best = min(
-        certify(
-            Independent(n),
-            threshold=22.5e-4 if budget > 1 else 18.87e-4,
-            noise_scale=1e-4,
-            budget=budget,
-            queries=1000,
-            grid=2.0**-bits,
-        ).tolerance
-        for bits in range(3, 12)
-    )
-    assert 0.9 * expected < best <= expected
-
-
 def test_splitting_is_never_picked_for_a_guard() -> None:
     certificate = certified(n=100, queries=1, budget=1)
     assert certificate.splitting < certificate.tolerance
@@ -66,21 +48,21 @@ def test_a_model_without_concentration_gets_the_posterior() -> None:
     assert copies.route == "posterior"
 
 
-@pytest.mark.parametrize("limits", [(None, 10), (1000, None), (None, None)])
+@pytest.mark.parametrize("limits", [(None, 1), (1000, None), (None, None)])
 def test_undeclared_limits(limits: tuple[int | None, int | None]) -> None:
     certificate = certified(queries=limits[0], budget=limits[1])
     assert certificate.tolerance == math.inf
-    assert certificate.half_width(1, 0, "train") < certificate.half_width(1000, 9, "train") < 1
-    assert "no limit is declared" in str(certificate.routes.loc["transcript", "why_not"])
+    assert (certificate.chosen, certificate.half_width(1, 0, "train")) == (None, math.inf)
     assert "no limit is declared" in str(certificate.routes.loc["posterior", "why_not"])
-    assert "grows" in certificate.statement
+    assert "mechanism='thresholdout'" in certificate.statement
 
 
 def test_half_widths_stay_within_the_range() -> None:
     certificate = certified(n=20)
     assert certificate.tolerance > 1
-    assert certificate.half_width(1000, 9, "holdout") == 1.0
+    assert certificate.half_width(1000, 0, "holdout") == 1.0
     assert "any answer" in certificate.statement
+    assert "mechanism='thresholdout'" in certificate.statement
 
 
 @pytest.mark.parametrize(("query", "hits"), [(1, 1), (5, -1), (0, 0)])
@@ -93,7 +75,7 @@ def test_words_and_pickle() -> None:
     certificate = certified()
     assert "10000 independent records" in certificate.statement
     assert "0.95" in certificate.statement
-    assert "transcript" in repr(certificate)
+    assert "posterior" in repr(certificate)
     again = pickle.loads(pickle.dumps(certificate))
     assert again == certificate
     assert again.half_width(3, 1, "train") == certificate.half_width(3, 1, "train")
@@ -177,8 +159,6 @@ def test_monotone(n: int, m: int, b: int, confidence: float, scale: float, bits:
     for other in worse:
         for name, tolerance in here.items():
             assert tolerance <= other[name] * (1 + 1e-3)
-    louder = tolerances(noise_scale=scale * factor)
-    assert here["transcript"] <= louder["transcript"] * (1 + 1e-3)
 
 
 MADE = Route("made", 1e-6, True, "nothing", "nowhere", widths=ConstantWidth(1e-6))

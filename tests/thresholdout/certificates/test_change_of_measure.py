@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from mpmath import mp
-from scipy.special import erf
 from scipy.stats import binom, norm
 
-from graphs import Groups, Independent, MarkovChain
+from graphs import Independent
 from thresholdout import Thresholdout
 from thresholdout.accounting import (
     BlackBox,
-    Composed,
     GaussianAnswer,
     OptimalAccountant,
     PoissonGaussianStep,
@@ -31,8 +29,8 @@ from thresholdout.certificates.change_of_measure import (
 )
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.certificates.looks import pure_looks, with_looks
-from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
+from thresholdout.errors import InputError
+from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, ThresholdoutParameters
 
 
 def worst(losses: Sequence[tuple[float, float]], b: float) -> float:
@@ -138,87 +136,33 @@ def test_more_information_costs_more() -> None:
     assert mutual_information_nats(math.inf, 0.05) == math.inf
 
 
-def test_first_looks_in_a_certificate() -> None:
-    model, parameters = Independent(10_000), ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
-    before = certify_parameters(model, parameters)
-    nothing = Composed([])
-    assert with_looks(before, model, parameters, nothing, nothing) is before
-    pure = BlackBox(0.02)
-    first = with_looks(before, model, parameters, nothing, pure)
-    later = with_looks(before, model, parameters, pure)
-    assert before.tolerance < first.tolerance < later.tolerance
-    both = with_looks(before, model, parameters, pure, pure)
-    assert later.tolerance < both.tolerance
+def test_looks_in_a_certificate_of_claims() -> None:
+    """With a delta too where records are independent; by posteriors only pure ones."""
+    independent, claims = Independent(10_000), ClaimsParameters()
     private = GaussianAnswer(400.0)
-    after = with_looks(before, model, parameters, nothing, private)
-    assert after.route == "transcript"
-    plain, wider = before.chosen.widths.radius, after.chosen.widths.radius  # type: ignore[union-attr]
-    nats = smallest_nats(model, private, math.inf, plain.beta)
-    assert wider(7, 0) == pytest.approx(math.sqrt((plain.exponent(7, 0) + nats) / 20_000), rel=1e-12)
-    assert not after.routes.loc["posterior", "applies"]
-
-
-def test_what_first_looks_do_not_cover() -> None:
-    private = GaussianAnswer(400.0)
-    parameters = ThresholdoutParameters(0.0256, 0.000137, budget=1, queries=1000)
-    for model in (Groups([k // 2 for k in range(10_000)]), MarkovChain([[0.6, 0.4], [0.4, 0.6]], n=10_000)):
-        after = with_looks(certify_parameters(model, parameters), model, parameters, Composed([]), private)
-        assert after.chosen is None
-        assert "independent records only" in after.statement
-        pure = with_looks(certify_parameters(model, parameters), model, parameters, Composed([]), BlackBox(0.01))
-        assert pure.chosen is not None
-    independent = Independent(10_000)
-    gaussian = GaussianParameters(0.018, queries=100)
-    before = certify_parameters(independent, gaussian)
-    assert with_looks(before, independent, gaussian, Composed([]), private).chosen is None
+    assert with_looks(certify_parameters(independent, claims), independent, claims, private).route == "claims"
     hopeless = BlackBox(0.1, 1e-3)
-    assert with_looks(
-        certify_parameters(independent, parameters), independent, parameters, Composed([]), hopeless
-    ).chosen is None  # fmt: skip
+    assert with_looks(certify_parameters(independent, claims), independent, claims, hopeless).chosen is None
+    parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
+    by_posterior = with_looks(certify_parameters(independent, parameters), independent, parameters, private)
+    assert by_posterior.chosen is None
+    assert "covered by guards that make claims" in by_posterior.statement
+    gaussian = GaussianParameters(0.018, queries=100)
+    assert with_looks(certify_parameters(independent, gaussian), independent, gaussian, private).chosen is None
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("sigma", [20.0, 60.0])
-def test_an_analyst_who_reads_a_noisy_table_of_the_holdout(sigma: float) -> None:
-    """Whether the table's sign tells the coin: on these records more often than not by a known gap, not on new ones."""
-    n = 200_000
-    rng = np.random.default_rng(3)
-    coins = rng.integers(0, 2, n)
-    told = coins + sigma * rng.normal(size=n) > 0.5
-    gap = float(np.mean(told == coins)) - 0.5
-    expected = erf(0.5 / sigma / math.sqrt(2)) / 2
-    assert abs(gap - expected) < 6.5 / (2 * math.sqrt(n))  # error rate below 1e-10
-    parameters = ThresholdoutParameters(0.0256, 0.0000137, budget=1, queries=100)
-    model = Independent(n)
-    before = certify_parameters(model, parameters)
-    after = with_looks(before, model, parameters, Composed([]), GaussianAnswer(sigma))
-    widened = after.chosen.widths.radius(1, 0)  # type: ignore[union-attr]
-    assert gap <= widened <= 30 * gap
-    if sigma < 30.0:
-        assert gap > before.chosen.widths.radius(1, 0)  # type: ignore[union-attr]
-
-
-def test_a_guard_records_a_training_before_its_first_question() -> None:
+def test_a_guard_records_a_training() -> None:
     holdout = np.arange(50_000.0)
     training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
-    guard = Thresholdout(holdout, mechanism=ThresholdoutParameters(0.012, 0.0000137, budget=1, queries=100))
+    guard = Thresholdout(holdout, mechanism=ThresholdoutParameters(0.02, 0.001, budget=1, queries=100))
+    assert guard.certificate.route == "posterior"
     assert pure_looks(training) == math.inf
-    with pytest.raises(InputError, match="first=True"):
+    with pytest.raises(InputError, match="mechanism='thresholdout'"):
         guard.record_look(training)
-    with pytest.raises(InputTypeError, match="first"):
-        guard.record_look(training, first=1)  # type: ignore[arg-type]
-    alone = guard.certificate
-    foreseen = guard.certificate_with(training, first=True)
-    assert guard.certificate == alone
-    assert guard.record_look(training, first=True) == foreseen == guard.certificate
-    assert alone.tolerance < foreseen.tolerance < 2.2 * alone.tolerance
-    answer = guard.ask(0.5, holdout < 25_000)
-    assert answer.half_width == pytest.approx(foreseen.half_width(1, 0, answer.source))
-    with pytest.raises(InputError, match=r"1 questions were asked"):
-        guard.record_look(BlackBox(0.01), first=True)
-    later = guard.record_look(BlackBox(0.001))
-    assert later.tolerance > foreseen.tolerance
-    assert len(guard.looks.events) == 2
+    claims = Thresholdout(holdout, mechanism="thresholdout")  # what the message names
+    claims.record_look(training)
+    low, high = claims.ask(0.5, holdout < 25_000, binary=True).interval
+    assert 0.45 < low < 0.5 < high < 0.55
 
 
 def test_what_a_training_says_about_new_data() -> None:

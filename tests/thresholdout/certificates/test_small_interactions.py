@@ -1,4 +1,4 @@
-"""The theorems behind the posterior and the transcript certificate, on interactions that are enumerated completely."""
+"""The theorems behind the posterior certificate and the walk, on interactions that are enumerated completely."""
 
 import math
 from collections import defaultdict
@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from tests.oracles.interactions import History, Law, Round, SmallGuard, overfitter
-from thresholdout.certificates.transcript import Radius
 from thresholdout.certificates.walk import walk_drift
 
 NOISY = (Law.discrete_laplace(1.0, 12), Law.discrete_laplace(2.0, 24), Law.discrete_laplace(4.0, 48))
-SILENT = (Law.none(), Law.none(), Law.none())
 
 
 def guard(noises: tuple[Law, Law, Law], **changes: int) -> SmallGuard:
@@ -109,49 +107,6 @@ def worst_errors(small: SmallGuard, played_rounds: list[Round], state: int) -> d
         if len(history) == small.rounds or hits == small.budget:
             law[round(so_far[history], 12)] += float(played.likelihood[state])
     return law
-
-
-@pytest.mark.parametrize("noises", [SILENT, NOISY])
-@pytest.mark.parametrize("group", [1, 2])
-def test_no_question_asked_is_ever_off_by_more_than_its_radius(noises: tuple[Law, Law, Law], group: int) -> None:
-    """Exact probability, with and without noise, that some asked question is off by more than r_ij."""
-    small = guard(noises, n=10, threshold=1, group=group, budget=3)
-    weight = 1 / len(small.states)
-    for beta in (0.3, 0.9):
-        radius = Radius(small.n, float(group), small.levels, beta, small.rounds, small.budget)
-        assert off(small, lambda query, hits, radius=radius: radius(query, hits), weight) <= beta
-
-
-def test_a_radius_of_fixed_questions_is_broken() -> None:
-    """Adaptivity has to be paid for: what a fixed question exceeds with 11 %, some asked one exceeds with 45 %."""
-    small = guard(SILENT, n=10, rounds=6, budget=6, levels=11)
-    weight = 1 / len(small.states)
-    fixed = weight * float(np.sum(np.abs(small.sums(0) / small.n - 0.5) > 0.2))
-    assert fixed < 0.11
-    assert off(small, lambda query, hits: 0.2, weight) > 0.4
-
-
-def off(small: SmallGuard, radius, weight: float) -> float:  # type: ignore[no-untyped-def]
-    """Probability that an answered question is off by more than its radius, counted at the first such round."""
-    failed: dict[History, np.ndarray] = {(): np.zeros(len(small.states), dtype=bool)}
-    total = 0.0
-    for played in small.play(overfitter(small)):
-        before = failed[played.history]
-        far = np.abs(small.sums(played.mask) / small.n - small.truth()) > radius(len(played.history) + 1, played.hits)
-        failed[(*played.history, played.answer)] = before | far
-        total += weight * float(played.likelihood[far & ~before].sum())
-    return total
-
-
-def test_words_bound_the_questions() -> None:
-    """The distinct questions asked in round i after j hits are at most C(i-1, j) K^j."""
-    small = guard(NOISY, rounds=5, budget=3, levels=3)
-    asked: dict[tuple[int, int], set[History]] = defaultdict(set)
-    for played in small.play(overfitter(small)):
-        asked[len(played.history), played.hits].add(played.history)
-    for (earlier, hits), histories in asked.items():
-        assert len(histories) <= math.comb(earlier, hits) * small.levels**hits
-    assert len(asked[4, 2]) == math.comb(4, 2) * 3**2
 
 
 def test_beliefs_of_a_whole_interaction_stay_within_the_walk() -> None:
