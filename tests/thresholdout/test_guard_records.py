@@ -111,7 +111,7 @@ def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_traini
     assert answer.lower == 0.0
     assert answer.upper == pytest.approx(most / weights[0].mean())
     plain = make(mechanism="splitting", queries=1, identically_distributed=True).score(model, "accuracy")
-    assert answer.half_width == pytest.approx(plain.half_width * answer.upper)
+    assert answer.half_width > plain.half_width * answer.upper  # that of values that are 0 or 1 is exact
     on_train = make().score(model, "accuracy", sample_weight=(weights[0], rng.uniform(0.5, 2.0, size=N)))
     trained = np.average(model.predict(data(1)[0]) == data(1)[1], weights=weights[0])
     assert on_train.source == "train"
@@ -277,7 +277,8 @@ def test_bits_that_failures_tell_are_not_certified(mechanism: str) -> None:
             known[key] = 1
     assert [known[X[i, 0]] for i in range(40)] == y[:40].tolist()
     answer = guard.ask(lambda X, y: np.asarray([known.get(x, 0) for x in X[:, 0]]) == y)
-    assert answer.interval == (0.0, 1.0)
+    assert answer.interval[0] <= 0.5 <= answer.interval[1]
+    assert mechanism == "ladder" or answer.interval == (0.0, 1.0)  # which pays for failures from its risk
 
 
 @pytest.mark.parametrize("error", [SystemExit, GeneratorExit, type("Panic", (BaseException,), {})])
