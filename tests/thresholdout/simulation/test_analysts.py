@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphs import Groups, Independent
 from thresholdout import BudgetExhausted, InputError, SeededNoise
-from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
 from thresholdout.simulation import (
     AggregationAnalyst,
     Analyst,
@@ -191,14 +191,18 @@ def test_the_strategic_analyst_breaks_a_guard_that_ignores_groups_and_no_other()
     groups = np.arange(n) // size
     broken = []
     for model in (Independent(n), Groups(groups)):
-        chosen = ThresholdoutParameters(0.02, 0.001, budget=4, queries=12, grid=1 / 16)
+        effective = model.effective_records()
+        chosen = ClaimsParameters(
+            0.9, effective=None if effective == n else effective, inflation=model.variance_inflation()
+        )
         guard = SimulatedGuard(chosen, model, SeededNoise(0), 0.9)
+        assert guard.certificate.route == "claims"
         sessions = []
         for seed in range(10):
             train, holdout = (
                 Part(part.features[groups], part.labels[groups]) for part in (coins(rng, n // size) for _ in range(2))
             )
-            analyst = StrategicAnalyst(12, 3, guard.certificate.tolerance)
+            analyst = StrategicAnalyst(12, 3, 0.05)
             sessions.append(interview(analyst, guard.renewed(SeededNoise(seed)), train, holdout, rng, 0.5).broken)
         broken.append(sum(sessions))
     assert broken[0] >= 5
