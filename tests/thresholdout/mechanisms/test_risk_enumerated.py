@@ -142,8 +142,9 @@ class TestTheProgram:
             ask: Callable[[int, int, float], Letter],
             pad: int | None,
             others: int,
+            most: int,
         ) -> Found:
-            found = search(window, steps, log_risk, lambda lo, hi, _: ask(lo, hi, log_risk), pad, others)
+            found = search(window, steps, log_risk, lambda lo, hi, _: ask(lo, hi, log_risk), pad, others, most)
             return replace(found, log_level=log_risk, log_risk=log_risk)
 
         monkeypatch.setattr(mechanism, "search", generous)
