@@ -159,7 +159,7 @@ def test_a_guard_for_each_fold_breaks_its_promise_with_certainty() -> None:
             table[start : start + digits] = [number >> (digits - 1 - place) & 1 for place in range(digits)]
         assert first.remaining == 1  # nothing was spent
         answer = second.ask(lambda X, y, table=table: table[X[:, 0].astype(int)] == y)
-        assert answer.interval[0] > 0.9  # a table of coins has risk 1/2
+        assert answer.interval[0] > 0.8  # a table of coins has risk 1/2
 
 
 def test_stratified_folds_would_break_the_promise() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 from sklearn.dummy import DummyClassifier
@@ -36,6 +37,7 @@ from sklearn.tree import DecisionTreeClassifier
 from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.cli import main
 from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
 from thresholdout.folds import fold_model, make_folds
@@ -270,6 +272,16 @@ def test_a_key_is_answered_once_and_fits_nothing_then(tmp_path: Path) -> None:
     assert len(guard.history) == 1
     with pytest.raises(InputError, match="key"):
         guard.score(GaussianNB(), "zero_one_loss", key="naive")
+
+
+def test_a_report_says_what_a_guard_of_folds_does(tmp_path: Path) -> None:
+    guard = make(ledger=tmp_path / "guard.db", noise=None)
+    assert "each answer's own interval contains the truth" in guard.certificate.statement
+    guard.score(GaussianNB())
+    page = tmp_path / "report.html"
+    result = CliRunner().invoke(main, ["report", str(tmp_path / "guard.db"), "--output", str(page)])
+    assert result.exit_code == 0, result.output
+    assert "tells in which cell of the range it lies" in page.read_text()
 
 
 def test_the_same_records_in_a_ledger_share_one_budget(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ class Certificate:
     @property
     def states_intervals(self) -> bool:
         """Whether each answer comes with an interval of its own, whose width is not known before it is asked for."""
-        return self.route == "claims"
+        return self.route in ("claims", "fold claims")
 
     @property
     def routes(self) -> pd.DataFrame:

@@ -15,6 +15,9 @@ _MECHANISMS = {
     "claims": "The guard claims that the value on the holdout is near what the training part and earlier answers say, "
     "and tests the claim. One that is confirmed is the answer. One that is not is made again, further out, and leaves "
     "less of the probability of error that all answers share, so that later ones are wider.",
+    "fold-claims": "Every question is the average over all records of models that were fitted to the other folds. The "
+    "guard tells in which cell of the range it lies; each answer costs some of the probability of error that all "
+    "answers share, and unexpected ones more, so that later ones are wider.",
     "thresholdout": "While the training part agrees with the holdout, the guard answers with the training value, which "
     "costs nothing. When they disagree, it answers with a noisy value from the holdout and spends one unit of budget.",
     "gaussian": "Every question is answered from the holdout, with Gaussian noise.",
