@@ -6,6 +6,7 @@ Mechanisms that an attacker would break are refused, with a message that names w
 questions depend on answers, and answers from parts of records that are falsely declared to have one law, are rejected.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from scipy.stats import binom
 
 from graphs import DependenceModel, Independent
 from tests.statistical.attackers import ATTACKERS, CONFIDENCE, Unaccounted
-from thresholdout import InputError, SeededNoise, Thresholdout
+from thresholdout import InputError, PlanError, SeededNoise, Thresholdout
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsParameters, SplittingParameters
 from thresholdout.planning import algorithm_1
@@ -27,8 +28,11 @@ LIMIT = int(binom.isf(1e-9, SESSIONS, 1 - CONFIDENCE))
 
 
 def private(model: DependenceModel, queries: int) -> Any:
-    """Plan the sparse vector, whose answers are private."""
-    return algorithm_1(model, queries=queries, budget=min(queries, 8), confidence=CONFIDENCE)
+    """Plan the sparse vector, whose answers are private, with the largest budget that can be certified."""
+    for budget in (min(queries, 8), 4, 2):
+        with suppress(PlanError):
+            return algorithm_1(model, queries=queries, budget=budget, confidence=CONFIDENCE)
+    return algorithm_1(model, queries=queries, budget=1, confidence=CONFIDENCE)
 
 
 WHOLE: dict[str, Any] = {
