@@ -64,7 +64,7 @@ class Certificate:
     >>> from graphs import Independent
     >>> certificate = certify(Independent(10_000), threshold=0.04, noise_scale=0.0025, budget=1, queries=1000)
     >>> certificate.route, round(certificate.tolerance, 3)
-    ('posterior', 0.101)
+    ('posterior', 0.081)
     >>> certificate.half_width(1, 0, "train") <= certificate.tolerance
     True
     >>> certificate.about[:46]
@@ -397,9 +397,9 @@ def certify(
     >>> from graphs import Independent
     >>> certificate = certify(Independent(10_000), threshold=0.04, noise_scale=0.0025, budget=1, queries=1000)
     >>> certificate.route, round(certificate.tolerance, 3)
-    ('posterior', 0.101)
+    ('posterior', 0.081)
     >>> certificate.routes.loc["published", "why_not"]
-    'it asks for at least 2350347 records at this threshold and noise scale'
+    "the threshold is below the 6 sigma ln(4m/beta) that the theorem's choice of T implies"
     """
     parameters = ThresholdoutParameters(
         threshold=threshold, noise_scale=noise_scale, budget=budget, queries=queries, grid=grid, ratios=ratios
