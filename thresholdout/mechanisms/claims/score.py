@@ -78,6 +78,9 @@ class Found:
 def first_window(mean: float, deviation: float, steps: int, asked: int, queries: int | None) -> Window:
     """Return the first claim: as many deviations to both sides as suit the number of questions that are left.
 
+    Where no number is declared, that many are expected still: 20, or ``asked^1.5 / 20^0.5`` where this is more. Whoever
+    has asked a thousand pays a little width in each answer, so that hardly any claim fails.
+
     Parameters
     ----------
     mean, deviation : float
@@ -94,7 +97,7 @@ def first_window(mean: float, deviation: float, steps: int, asked: int, queries:
     >>> first_window(900.0, 10.0, 1000, 0, 100)
     Window(lo=872, hi=928, share=0.00475..., deviation=10.0)
     """
-    left = max(1, queries - asked) if queries is not None else max(20, asked)
+    left = max(1, queries - asked) if queries is not None else max(20, round(asked * math.sqrt(asked / 20.0)))
     z = max(0.8, math.sqrt(max(0.0, -2.0 * math.log(min(1.0, 1.5 / left)))))
     if queries is not None:
         extra = 0.1 / queries
