@@ -13,7 +13,7 @@ from thresholdout.asking import check_lists, checked_keep
 from thresholdout.comparison import About, Comparison
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.fingerprint import handed_out
-from thresholdout.given import Given, described, outputs, part_of
+from thresholdout.given import Given, Said, described, said_by
 from thresholdout.mechanisms import Claims, Known
 from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.edges import refuse_private
@@ -47,13 +47,13 @@ class Side:
         Values of the metric on the training records.
     holdout : callable
         Returns the same on the holdout. Secret.
-    said : ndarray or None
+    said : Said or None
         What it says about the holdout's records, where truths are given their features.
     """
 
     train: NDArray[np.float64]
     holdout: Callable[[], NDArray[np.float64]]
-    said: NDArray[Any] | None
+    said: Said | None
 
 
 class ComparesModels:
@@ -220,12 +220,18 @@ class ComparesModels:
         """Return a fitted estimator as comparisons see it; on the holdout it is computed once at most."""
         train, holdout = self._records.labelled()
         values = metric.of(model, *train) if cv is None else metric.cross_validated(model, train[0], train[1], cv)
-        said = None if self.given is None else outputs(model, metric, handed_out(holdout)[0])
+        classes = getattr(model, "classes_", None)
+        output = None if self.given is None else np.array(getattr(model, metric.response)(handed_out(holdout)[0]))
 
         @cache
         def on_holdout() -> NDArray[np.float64]:
-            return np.asarray(metric.of(model, *handed_out(holdout)), dtype=np.float64)
+            if output is None:
+                return np.asarray(metric.of(model, *handed_out(holdout)), dtype=np.float64)
+            # what it said before, and not what it would say now: records on which models agree are left out
+            labels = np.asarray(handed_out(holdout)[1])
+            return np.asarray(metric.values(labels, output.copy(), classes), dtype=np.float64)
 
+        said = None if output is None else said_by(metric, output, classes)
         return Side(np.asarray(values, dtype=np.float64), on_holdout, said)
 
     def _versus(
@@ -239,12 +245,13 @@ class ComparesModels:
             mean, known = self._records.train_mean(b.train - a.train, (-most, most), binary=False)
             question = Question(mean, (-most, most), title, key, replace(known, difference=True))
             return question, self._reading("b", question, lambda: self._both(b, a)[0], 0.0)
-        differ = part_of(b.said, a.said, self.n)
+        differ = b.said.differs(a.said, self.n)
         share = float(differ.mean())
         z = np.clip((b.train - a.train) / most, -1.0, 1.0)
         # of the training records like these, were they as many among the others
         mean, square = min(1.0, max(-1.0, float(z.mean()) / share)), min(1.0, float(np.mean(z * z)) / share)
-        binary = bool(_right_or_wrong(b.train, a.train) and np.unique(self._records.train[1]).size <= 2)
+        two = np.unique(self._records.train[1]).size <= 2 and b.said.same_classes(a.said)
+        binary = two and _right_or_wrong(b.train, a.train)
         variance = None if binary else 0.25 * max(0.0, square - mean * mean)
         part = described(differ, self.dependence, z.size)
         known = Known(variance, binary, difference=True, part=part)

@@ -92,6 +92,6 @@ def _settling(value: float, low: float, high: float, middle: float, n: int) -> i
     """Return the number of records at which the interval, about the same value, would end at the middle."""
     off = value - middle
     reach = value - low if off > 0.0 else high - value
-    if n * reach * reach > _MOST * off * off:
+    if off == 0.0 or n * reach * reach > _MOST * off * off:
         return None
     return max(n + 1, math.ceil(n * (reach / off) ** 2))

@@ -18,7 +18,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.fingerprint import handed_out
-from thresholdout.ledger.checks import check_short_texts, fresh_key
+from thresholdout.ledger.checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms import Claims
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
 from thresholdout.mechanisms.claims.edges import refuse_private
@@ -263,6 +263,7 @@ class Gate(Shared):
         if self.certify == "each":
             expected = "a gate with certify='milestones'; here every model that propose() keeps is certified"
             raise InputError("last_look", "a gate with certify='each'", expected)
+        check_question(key, 0.0, "")
         with self._lock:
             told = self._decided.get((_LAST, key))
             if told is not None:
@@ -283,8 +284,7 @@ class Gate(Shared):
         self, candidate: Any, values: NDArray[np.float64], cv: object | None, key: str | None, name: str
     ) -> Decision:
         """Decide about a candidate of which the training values are known."""
-        if key is not None:
-            check_short_texts(key=key)
+        check_question(key, 0.0, "")
         with self._lock:
             new, level = _Model(candidate, values, cv), float(np.mean(values))
             if ("", key) in self._decided:

@@ -10,6 +10,7 @@ and gates" (G7), has the rest.
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.metrics import Metric
 
-__all__ = ["Given", "check_given", "check_served", "described", "outputs", "part_of", "truth_given"]
+__all__ = ["Given", "Said", "check_given", "check_served", "described", "said_by", "truth_given"]
 
 Given: TypeAlias = Literal["features"] | None
 
@@ -103,31 +104,54 @@ def truth_given(given: Given, truth: Truth) -> Truth:
     return dataclasses.replace(truth, short=f"{truth.short}, given their features", sentence=sentence)
 
 
-def outputs(estimator: Any, metric: Metric, X: Any) -> NDArray[Any]:
-    """Return what a fitted estimator says about records, as far as a metric needs it."""
-    method = getattr(estimator, metric.response, None)
-    if method is None:
-        raise InputTypeError("estimator", f"{type(estimator).__name__} without {metric.response}", metric.response)
-    return np.asarray(method(X))
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a model says about the holdout's records, as far as a metric needs it: a function of their features.
 
-
-def part_of(b: NDArray[Any], a: NDArray[Any], n: int) -> NDArray[np.bool_]:
-    """Return the records about which two models say something else; the first record where there is none.
-
-    With a record that does not differ, the claim is that the difference is at most that of one record.
+    Parameters
+    ----------
+    output : ndarray of shape (n,) or (n, n_classes)
+        What it returned.
+    classes : ndarray or None
+        Its classes, where the metric's values depend on them.
 
     Examples
     --------
-    >>> part_of(np.array([0, 1, 1]), np.array([0, 1, 0]), 3), part_of(np.array([0, 1]), np.array([0, 1]), 2)
-    (array([False, False,  True]), array([ True, False]))
+    >>> Said(np.array([0, 1, 1])).differs(Said(np.array([0, 1, 0])), 3)
+    array([False, False,  True])
+    >>> Said(np.array([0, 1]), np.array([0, 1])).differs(Said(np.array([0, 1]), np.array([1, 0])), 2)
+    array([ True,  True])
     """
-    if b.shape != a.shape or b.shape[:1] != (n,):
-        seen = f"outputs of shapes {b.shape} and {a.shape}"
-        raise InputError("b", seen, f"those of two models that say the same kind of thing about {n} records")
-    differ: NDArray[np.bool_] = (b != a).reshape(len(b), -1).any(axis=1)
-    if not differ.any():
-        differ[0] = True
-    return differ
+
+    output: NDArray[Any]
+    classes: NDArray[Any] | None = None
+
+    def differs(self, other: Said, n: int) -> NDArray[np.bool_]:
+        """Return the records about which two models say something else, of n; the first record where there is none.
+
+        With a record that does not differ, the claim is that the difference is at most that of one record. Models with
+        other classes say something else about all.
+        """
+        b, a = self.output, other.output
+        if b.shape != a.shape or b.shape[:1] != (n,):
+            seen = f"outputs of shapes {b.shape} and {a.shape}"
+            raise InputError("b", seen, f"those of two models that say the same kind of thing about {n} records")
+        differ: NDArray[np.bool_] = (b != a).reshape(n, -1).any(axis=1)
+        differ |= not self.same_classes(other)
+        if not differ.any():
+            differ[0] = True
+        return differ
+
+    def same_classes(self, other: Said) -> bool:
+        """Whether both have the same classes in the same order, or need none."""
+        if self.classes is None or other.classes is None:
+            return self.classes is None and other.classes is None
+        return np.array_equal(self.classes, other.classes)
+
+
+def said_by(metric: Metric, output: NDArray[Any], classes: object) -> Said:
+    """Return what a model says, from its output and its ``classes_``."""
+    return Said(output, None if classes is None or not metric.reads_classes else np.array(classes))
 
 
 def described(differ: NDArray[np.bool_], model: DependenceModel, training: int) -> Part:

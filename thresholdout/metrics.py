@@ -48,6 +48,9 @@ class Metric:
         The range of the values.
     greater_is_better : bool
         Whether a search should maximise it.
+    reads_classes : bool, default=True
+        Whether `values` depends on ``classes``, but for what it refuses. Where truths are given the features, models
+        with other ``classes_`` are compared on all records then, however alike their outputs are.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Metric:
     values: Callable[[NDArray[Any], NDArray[Any], NDArray[Any] | None], NDArray[Any]]
     bounds: tuple[float, float]
     greater_is_better: bool
+    reads_classes: bool = True
 
     def of(self, estimator: Any, X: Any, y: Any) -> NDArray[Any]:
         """Return the values of a fitted estimator on records ``X`` with labels ``y``, shape (n,).
@@ -97,13 +101,15 @@ def accuracy() -> Metric:
     >>> accuracy().values(np.array(["a", "b"]), np.array(["a", "a"]), None)
     array([ True, False])
     """
-    return Metric("accuracy", "predict", lambda y, output, classes: _labels(output, y, classes) == y, (0.0, 1.0), True)
+    return Metric(
+        "accuracy", "predict", lambda y, told, classes: _labels(told, y, classes) == y, (0.0, 1.0), True, False
+    )
 
 
 def zero_one_loss() -> Metric:
     """Share of records whose predicted label is wrong."""
     return Metric(
-        "zero_one_loss", "predict", lambda y, output, classes: _labels(output, y, classes) != y, (0.0, 1.0), False
+        "zero_one_loss", "predict", lambda y, told, classes: _labels(told, y, classes) != y, (0.0, 1.0), False, False
     )
 
 
@@ -199,6 +205,7 @@ def squared_error(clip: float) -> Metric:
         lambda y, output, _: np.minimum(_residual(y, output) ** 2, top),
         (0.0, top),
         False,
+        False,
     )
 
 
@@ -210,6 +217,7 @@ def absolute_error(clip: float) -> Metric:
         "predict",
         lambda y, output, _: np.minimum(np.abs(_residual(y, output)), top),
         (0.0, top),
+        False,
         False,
     )
 

@@ -22,7 +22,7 @@ from thresholdout.comparing import Side
 from thresholdout.comparison import Comparison
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.fingerprint import handed_out
-from thresholdout.given import Given
+from thresholdout.given import Given, said_by
 from thresholdout.guard import Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
@@ -352,7 +352,7 @@ class PredictionGuard:
             _, labels = handed_out(self.guard._records.holdout)
             return np.asarray(metric.values(np.concatenate([known, labels]), output, classes)[size:], dtype=np.float64)
 
-        said = None if self.guard.given is None else output[size:]
+        said = None if self.guard.given is None else said_by(metric, output[size:], classes)
         return Side(np.asarray(rehearsed[:size], dtype=np.float64), on_holdout, said)
 
     def _read(

@@ -13,6 +13,8 @@ from scipy.stats import beta
 
 from graphs import Groups, MovingWindow
 from thresholdout import BudgetExhausted, InputError, LedgerMismatch, SeededNoise, Thresholdout, metrics
+from thresholdout.answer import Answer
+from thresholdout.comparison import Comparison
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.guess import Forecast
 from thresholdout.mechanisms.claims.lists import cell_nats, ends_nats
@@ -50,6 +52,36 @@ class Fails(Told):
         if len(X) == N:
             raise ValueError("labels: 0 1 1 0")
         return super().predict(X)
+
+
+class Probable:
+    """It gives the second column of its probabilities 0.8, always."""
+
+    def __init__(self, classes: list[int]) -> None:
+        self.classes_ = np.array(classes)
+
+    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.tile([0.2, 0.8], (len(X), 1))
+
+
+class Moody(Told):
+    """From the third time on, it says the opposite."""
+
+    calls = 0
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        self.calls += 1
+        return super().predict(X) if self.calls < 3 else 1 - super().predict(X)
+
+
+class Reuses(Told):
+    """All of its kind return one array, and write to it."""
+
+    said = np.zeros(N, dtype=int)
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        self.said[:] = super().predict(X)
+        return self.said
 
 
 def test_a_better_model_is_found_and_named() -> None:
@@ -260,6 +292,12 @@ def halves(where: Any = lambda output: True) -> metrics.Metric:
     )
 
 
+@pytest.mark.parametrize("interval", [(-0.1, 0.0), (0.0, 0.1), (0.0, 0.0)])
+def test_nothing_settles_a_difference_of_nothing(interval: tuple[float, float]) -> None:
+    found = Comparison.of(Answer(0.0, interval, "train", 1, None, -1.0, 1.0), 1000)
+    assert (found.verdict, found.settling) == ("not settled", None)
+
+
 class TestGivenTheFeatures:
     def test_a_session_is_declared_and_says_so(self, tmp_path: Path) -> None:
         guard = records(0.03, given="features", ledger=tmp_path / "guard.db")
@@ -308,6 +346,53 @@ class TestGivenTheFeatures:
             guard.compare(Short(1), Told(0))
         assert guard.history.empty
         assert guard.compare(Told(1), Told(0)).verdict == "better"
+
+    def test_probabilities_of_other_classes_say_something_else(self) -> None:
+        """The same numbers in columns of which the classes are swapped: one model's losses are small, the other's not.
+
+        Labels are certain given the features, so the truth is the holdout's own difference: 0.04 less 0.64.
+        """
+        right, swapped = Probable([0, 1]), Probable([1, 0])
+        found = records(0.03, given="features").compare(right, swapped, "brier_score")
+        assert found.interval[0] <= 0.2**2 - 0.8**2 <= found.interval[1]
+        assert found.verdict == "better"
+        alike = records(0.03, given="features").compare(right, Probable([0, 1]), "brier_score")
+        assert max(map(abs, alike.interval)) <= 1 / N + 1e-12
+
+    def test_predictions_of_models_that_know_other_classes_are_what_they_are(self) -> None:
+        guard = records(0.03, given="features")
+        other = Told(1)
+        other.classes_ = np.array([0, 1, 2])
+        assert max(map(abs, guard.compare(other, Told(1)).interval)) <= 1 / N + 1e-12
+
+    def test_a_metric_of_ones_own_that_reads_classes_is_compared_everywhere(self) -> None:
+        def known(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
+            assert classes is not None
+            return np.full(len(y), len(classes) == 2)
+
+        other = Told(1)
+        other.classes_ = np.array([0, 1, 2])
+        metric = metrics.Metric("known", "predict", known, (0.0, 1.0), True)
+        found = records(0.03, given="features").compare(Told(1), other, metric)
+        assert found.interval[0] <= 1.0 <= found.interval[1] + 1e-12
+        assert found.verdict == "better"
+
+    def test_what_a_model_said_first_is_what_is_compared(self) -> None:
+        """A model that says something else each time is what it said when asked: here the other model, with any label.
+
+        Otherwise it would differ on records that are no part of the comparison.
+        """
+        moody = Moody(1)
+        found = records(0.03, given="features").compare(moody, Told(1))
+        assert moody.calls == 2  # about the training part, and about the holdout's features
+        assert max(map(abs, found.interval)) <= 1 / N + 1e-12
+
+    def test_what_models_say_is_kept_though_they_write_to_it(self) -> None:
+        guard = records(0.03, given="features")
+        holdout = guard._records.holdout[0]
+        found = guard.compare(Reuses(1), Reuses(0))
+        assert found.interval[0] <= float(np.mean(holdout[:, 1] - holdout[:, 0])) <= found.interval[1]
+        assert found.verdict == "better"
 
     def test_groups_count_as_often_as_they_differ(self) -> None:
         whole = np.arange(N) // 2

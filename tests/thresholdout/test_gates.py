@@ -208,6 +208,22 @@ def test_more_than_delta_is_not_a_little_more(settings: dict[str, Any]) -> None:
     assert not guarded(right, **settings).gate(Told(0), delta=0.07).propose(Told(1)).certified
 
 
+@pytest.mark.parametrize("certify", ["each", "milestones"])
+@pytest.mark.parametrize(
+    "settings", [{}, {"identically_distributed": False}, {"dependence": Groups(np.arange(N) // 2)}]
+)
+def test_the_largest_delta_there_is(settings: dict[str, Any], certify: Any) -> None:
+    """Half of one and the largest number below it is one, in floating point: of that nothing is bet."""
+    right = np.column_stack([np.zeros(N + TRAIN), np.ones(N + TRAIN)])
+    guard = guarded(right, **settings)
+    gate = guard.gate(Told(0), certify=certify, delta=math.nextafter(1.0, 0.0))
+    assert not gate.propose(Told(1)).certified
+    if certify == "milestones":
+        last = gate.last_look()
+        assert last is not None
+        assert not last.certified
+
+
 def climbed(gate: Gate, models: list[Told], first: int = 0) -> list[Decision]:
     return [gate.propose(model, key=f"step {k}") for k, model in enumerate(models) if k >= first]
 
@@ -458,6 +474,10 @@ def test_a_last_look_certifies_what_is_on_the_way() -> None:
     assert again.repeated
     assert not gate.on_the_way
     assert sources(guard) == ["step", "milestone"]
+    for wrong in ([1], 5, ""):
+        with pytest.raises(InputError, match="key: "):
+            gate.last_look(key=wrong)  # type: ignore[arg-type]
+    assert len(guard.history) == 2
 
 
 def test_a_last_look_that_is_not_confirmed_leaves_a_millionth() -> None:

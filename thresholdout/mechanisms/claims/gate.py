@@ -247,14 +247,14 @@ class BetGate(GateTest):
 
     def passes(self, proposal: Proposal, log_level: float) -> bool:
         """Compare the wealth with one over the level."""
-        mean = 0.5 * (1.0 + proposal.delta)
+        mean = _null(proposal)
         bet, _ = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
         null = mean + record_rounding(self.values.size)  # to which the rounding of values may have moved it
         return log_wealth(self.values, bet, null) >= -log_level
 
     def needed(self, proposal: Proposal, log_level: float) -> float:
         """Return the distance at which a good bet wins."""
-        mean = 0.5 * (1.0 + proposal.delta)
+        mean = _null(proposal)
         _, radius = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
         return 2.0 * radius / proposal.deviation
 
@@ -326,6 +326,11 @@ class HoeffdingGate(GateTest):
     def needed(self, proposal: Proposal, log_level: float) -> float:
         """Return the distance in standard deviations."""
         return 2.0 * math.sqrt(0.5 * (_LN_2 - log_level) / self.records) / proposal.deviation
+
+
+def _null(proposal: Proposal) -> float:
+    """Return the mean of ``(z + 1) / 2`` that bets are placed against, below 1; rounding is for who tests."""
+    return min(0.5 * (1.0 + proposal.delta), math.nextafter(1.0, 0.0))
 
 
 _LN_2: Final = math.log(2.0)
