@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.answer import Answer, Source
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
-from thresholdout.ledger.checks import check_repeat
+from thresholdout.ledger.checks import check_questions, check_repeat, check_short_texts
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Move, advanced, remembered_by
@@ -212,17 +212,24 @@ class Steps:
         BudgetExhausted
             When no new question is answered; nothing is computed then.
         """
+        _check_texts([question])
         stored = self.find(question)
         if stored is not None:
             return stored
         self._check(self.state(), question, final)
-        found, entry = self._computed(argument, question, compute, worth)
+        found, entry = self._computed(argument, question, compute, worth, final=final)
         if entry is not None:  # somebody else has asked it meanwhile
             return self._told(question, entry, repeated=True)
         return self._answered(question, found, worth(), final=final)  # whatever has become of its width meanwhile
 
     def _computed(
-        self, argument: str, question: Question, compute: Callable[[], Any], worth: Callable[[], Worth]
+        self,
+        argument: str,
+        question: Question,
+        compute: Callable[[], Any],
+        worth: Callable[[], Worth],
+        *,
+        final: bool = False,
     ) -> tuple[Any, Entry | None]:
         """Compute something on the holdout; what fails is charged before that shows.
 
@@ -234,10 +241,10 @@ class Steps:
                 return compute(), None
         except BaseException as error:  # also an exit, an interrupt, or a panic of an extension module
             interrupted = isinstance(error, KeyboardInterrupt)
-        entry, repeated = self._fail(question, worth())
+        entry, repeated = self._fail(question, worth(), final=final)
         if interrupted:
             if repeated:  # an answer that somebody else has paid for does not pay for what an interrupt tells
-                self._fail(question.without_key(), worth())
+                self._fail(question.without_key(), worth(), final=final)
             raise KeyboardInterrupt("a question was interrupted on the holdout; charged as an answer from the holdout")
         if repeated:
             return None, entry
@@ -288,6 +295,7 @@ class Steps:
         """
         mechanism = self._mechanism
         assert isinstance(mechanism, Claims)
+        _check_texts([question])
         stored = None if question.key is None else self._ledger.find(self._id, question.key)
         if stored is not None:
             check_repeat(stored, question.shown)
@@ -379,6 +387,7 @@ class Steps:
             As for `look`.
         """
         mechanism = self._lists()
+        _check_texts([question for question, _ in asked])
         known = [self.find(question) for question, _ in asked]
         if all(answer is not None for answer in known):
             return [answer for answer in known if answer is not None]
@@ -413,6 +422,7 @@ class Steps:
     ) -> Answer:
         """Answer which of some questions has the best value on the holdout, and with which value; one entry."""
         mechanism, whole = self._lists(), _whole("best", asked)
+        _check_texts([question for question, _ in asked])
         known = self.find(whole)
         if known is not None:
             return known
@@ -499,11 +509,15 @@ class Steps:
 
         self._ledger.ask(self._id, None, 0.0, name, compute)
 
-    def _fail(self, question: Question, worth: Worth) -> tuple[Entry, bool]:
-        """Charge and store a question that failed."""
-        return self._store(
-            question, lambda state: self._mechanism.fail(state, question.train, self._noise), worth, failed=True
-        )
+    def _fail(self, question: Question, worth: Worth, *, final: bool = False) -> tuple[Entry, bool]:
+        """Charge and store a question that failed; a final check also where declared numbers are used up."""
+
+        def step(state: Any) -> tuple[Any, Outcome]:
+            if final:
+                return self._claims("a final check").fail(state, question.train, self._noise, final=True)
+            return self._mechanism.fail(state, question.train, self._noise)
+
+        return self._store(question, step, worth, failed=True)
 
     def _told(self, question: Question, entry: Entry, repeated: bool) -> Answer:
         return question.answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")
@@ -549,11 +563,25 @@ class Steps:
 
 
 def _whole(how: str, asked: Sequence[AskedTogether]) -> Question:
-    """Return a question that stands for all of a list, with a key where all of them have one."""
+    """Return a question that stands for all of a list, with a key where all of them have one.
+
+    What is told of the best is its name, so the names are a part of that question.
+    """
     first = asked[0][0]
     keys = [question.key or "" for question, _ in asked]
-    key = sha256(json.dumps([how, *keys]).encode()).hexdigest() if all(keys) else None
+    names = [question.candidate for question, _ in asked] if how == "best" else []
+    key = sha256(json.dumps([how, *keys, *names]).encode()).hexdigest() if all(keys) else None
     return Question(first.train, first.limits, f"{how} of {len(asked)}: {first.name}", key, first.known)
+
+
+def _check_texts(questions: Sequence[Question]) -> None:
+    """Refuse what no ledger could store before anything is computed on the holdout.
+
+    Afterwards, a refusal instead of *raised*, or of the answer, would be a letter that keeps all of R (PROOFS.md, B2).
+    """
+    check_questions(map(_asked, questions))
+    for question in questions:
+        check_short_texts(candidate=question.candidate)
 
 
 def _asked(question: Question) -> Asked:

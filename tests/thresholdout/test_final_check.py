@@ -182,6 +182,38 @@ def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> N
         labelled(queries=1, budget=1, ledger=tmp_path / "guard.db")
 
 
+class FailsOnTheHoldout(Constant):
+    def __init__(self, error: type[BaseException]) -> None:
+        super().__init__(1)
+        self.error = error
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        if X[0, 0] < N:
+            raise self.error
+        return super().predict(X)
+
+
+@pytest.mark.parametrize(("error", "shown"), [(ValueError, InputError), (KeyboardInterrupt, KeyboardInterrupt)])
+@pytest.mark.parametrize("limit", ["queries", "budget"])
+def test_one_that_fails_is_charged_also_where_declared_numbers_are_used_up(
+    error: type[BaseException], shown: type[BaseException], limit: str, tmp_path: Path
+) -> None:
+    """*raised* leaves 2^-20 of the risk, by PROOFS.md, B3; for nothing, it would tell any bit of the holdout."""
+    guard = labelled(final_check=True, ledger=tmp_path / "guard.db", **{limit: 1})
+    guard.ask(0.1, np.ones(N), binary=True)
+    assert guard.exhausted == limit
+    before = guard.risk_left
+    assert before is not None
+    for failures in (1, 2):
+        with pytest.raises(shown, match="charged as an answer from the holdout"):
+            guard.final_check(FailsOnTheHoldout(error))
+        assert guard.risk_left == pytest.approx(before * 2.0 ** (-20 * failures), rel=1e-9)
+        assert list(guard.history["source"][1:]) == ["failed"] * failures
+    again = labelled(final_check=True, ledger=tmp_path / "guard.db", **{limit: 1})
+    answer = again.final_check(Constant(1))
+    assert answer.half_width > 1.5 * half_length(0.7, N)
+
+
 def test_any_guard_that_makes_claims_has_one() -> None:
     guard = labelled()
     assert guard.final_check(Constant(1)).half_width < 1.02 * half_length(0.7, N)

@@ -160,6 +160,8 @@ def test_no_answer_that_is_confirmed_at_once_is_wider_than_declared() -> None:
         ({"queries": 2.5}, InputTypeError, "queries"),
         ({"budget": 0}, InputError, "budget"),
         ({"budget": True}, InputTypeError, "budget"),
+        ({"budget": 2**63}, InputError, r"budget: 9223372036854775808; expected: .* at most 2\*\*63 - 1"),
+        ({"queries": 2**63}, InputError, r"queries: 9223372036854775808; expected: .* at most 2\*\*63 - 1"),
         ({"budget": "all"}, InputTypeError, "budget: 'all'; expected: .*mechanism='gaussian'"),
         ({"confidence": 1.0}, InputError, "confidence"),
         ({"confidence": 0}, InputError, "confidence"),
@@ -216,6 +218,13 @@ def test_refuses_arguments_before_anything_is_written(
     with pytest.raises(error, match=message):
         make(ledger=tmp_path / "guard.db", **changes)
     assert not (tmp_path / "guard.db").exists()
+
+
+def test_the_largest_counts_that_a_refusal_names_work() -> None:
+    """With one more, an answer that charges no budget could not be stored, and was refused for nothing."""
+    guard = make(budget=2**63 - 1, queries=2**63 - 1)
+    answer = guard.ask(0.5, np.arange(N) < N // 2, binary=True)
+    assert (answer.source, answer.remaining) == ("train", 2**63 - 1)
 
 
 def test_equal_rows_can_be_allowed() -> None:

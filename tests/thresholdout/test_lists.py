@@ -134,6 +134,41 @@ def test_a_failure_of_one_is_charged_and_shows_nothing() -> None:
     assert guard.history["source"].tolist() == ["failed"]
 
 
+LONG = "x" * 10_001
+
+
+@pytest.mark.parametrize(
+    ("ask", "seen"),
+    [
+        (lambda guard, one: guard.score_all([one, Constant(0)], keys=["a", "a"]), "two questions with the key 'a'"),
+        (lambda guard, one: guard.score_all([one, Constant(0)], keys=["a", LONG]), "key: a text of 10,001 characters"),
+        (lambda guard, one: guard.score_all({LONG: one, "b": Constant(0)}), "candidate: a text of 10,001 characters"),
+        (lambda guard, one: guard.score_all({"\0": one, "b": Constant(0)}, tell="best"), "candidate: text with a NUL"),
+        (lambda guard, one: guard.score_all({"a": one, "\0": Constant(0)}, tell="best"), "candidate: text with a NUL"),
+        (lambda guard, one: guard.compare_all({LONG: one}, Constant(0)), "candidate: a text of 10,001 characters"),
+        (lambda guard, one: guard.gate(Constant(0)).propose(one, name=LONG), "candidate: a text"),
+    ],
+)
+@pytest.mark.parametrize("fails", [False, True])
+def test_texts_that_no_ledger_takes_are_refused_before_anything_is_computed(
+    ask: Callable[[Thresholdout, Constant], object], seen: str, fails: bool
+) -> None:
+    """Afterwards, a refusal would tell for nothing that nothing has failed, or whose value is the best."""
+    guard = labelled()
+    before = guard.risk_left
+    with pytest.raises(InputError, match=seen):
+        ask(guard, Constant(1, fails=lambda n: fails and n == N))
+    assert (guard.risk_left, len(guard.history)) == (before, 0)
+
+
+def test_the_best_of_models_with_other_names_is_another_question() -> None:
+    """What is told is a name, which has to be one of those that were asked about."""
+    guard = labelled()
+    guard.score_all({"zero": Constant(0), "one": Constant(1)}, tell="best", keys=["a", "b"])
+    (again,) = guard.score_all({"first": Constant(0), "second": Constant(1)}, tell="best", keys=["a", "b"])
+    assert (again.candidate, again.repeated) == ("second", False)
+
+
 def test_what_is_left_after_a_list_never_sums_to_more_than_was_kept() -> None:
     """By enumeration: over all that a list of two questions can tell, the risks that are left, one by one."""
     n, keep, noise = 6, 0.25, SeededNoise(0)

@@ -81,7 +81,7 @@ def test_round_up_is_the_next_float(exact: Fraction) -> None:
 
 
 class TestCheckCount:
-    @pytest.mark.parametrize("count", [1, np.int64(7), 10**30])
+    @pytest.mark.parametrize("count", [1, np.int64(7), 2**63 - 1])
     def test_accepts(self, count: int) -> None:
         assert check_count("budget", count) == count
         assert type(check_count("budget", count)) is int
@@ -90,6 +90,10 @@ class TestCheckCount:
     def test_refuses_numbers(self, count: int) -> None:
         with pytest.raises(InputError, match=f"budget: {count}; expected: an integer of at least 1"):
             check_count("budget", count)
+
+    def test_refuses_what_no_ledger_stores(self) -> None:
+        with pytest.raises(InputError, match=r"an integer of at least 1 and at most 2\*\*63 - 1"):
+            check_count("budget", 2**63)
 
     @pytest.mark.parametrize("count", [1.0, "3", True, None, math.nan])
     def test_refuses_types(self, count: object) -> None:

@@ -11,6 +11,7 @@ from thresholdout.queries import BLOCK, WHOLE
 
 __all__ = ["check_count", "check_grid", "check_number", "integer_sensitivity", "mean_error", "round_up"]
 
+_LARGEST_COUNT = 2**63 - 1  # that every ledger stores
 _MOST_INTERVALS = 1 << 30
 _UNIT = Fraction(1, 1 << 53)  # half a unit in the last place of 1.0
 
@@ -101,7 +102,7 @@ def check_count(argument: str, count: object) -> int:
     InputTypeError
         When it is not an integer; a bool is none.
     InputError
-        When it is below 1.
+        When it is below 1, or larger than any ledger can store.
 
     Examples
     --------
@@ -117,6 +118,8 @@ def check_count(argument: str, count: object) -> int:
         raise InputTypeError(argument, repr(count), "an integer of at least 1") from None
     if number < 1:
         raise InputError(argument, number, "an integer of at least 1")
+    if number > _LARGEST_COUNT:
+        raise InputError(argument, number, "an integer of at least 1 and at most 2**63 - 1")
     return number
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from thresholdout.errors import BudgetExhausted, InputError
@@ -159,19 +159,21 @@ def ask_together(
     """
     if tell == "all" and guard.remaining is not None:
         return None
-    keys = [one.key or fresh_key() for one in asked]
-    found, room = Found(), len(asked)
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(asked):
+        places.setdefault(one.key or fresh_key(), []).append(place)  # the same model twice is one question
+    found, room = Found(), len(places)
     while True:
-        places = list(range(len(asked))) if tell == "best" else _chosen(guard, keys, room, policy)
-        if not places:
+        keys = list(places) if tell == "best" else _chosen(guard, list(places), room, policy)
+        if not keys:
             return found
-        some: Mapping[str, Any] = {asked[k].name: asked[k].model for k in places}
+        some = [asked[places[key][0]] for key in keys]
         try:
             answers = guard.score_all(
-                some,
+                {one.name: one.model for one in some},
                 metric,
-                train_values=[asked[k].value for k in places],
-                keys=[keys[k] for k in places],
+                train_values=[one.value for one in some],
+                keys=keys,
                 keep=keep,
                 tell=tell,
             )
@@ -183,22 +185,28 @@ def ask_together(
                 return found
             room = max(0, min(room - 1, error.limit - error.spent))
         else:
-            names = [asked[k].name for k in places]
-            found.answers = {places[names.index(answer.candidate)]: answer for answer in answers}
+            if tell == "best":
+                names = [one.name for one in some]
+                keys = [keys[names.index(answer.candidate)] for answer in answers]
+            for key, answer in zip(keys, answers, strict=True):
+                first, *others = places[key]
+                found.answers[first] = answer
+                if tell == "all":
+                    found.answers.update(dict.fromkeys(others, replace(answer, repeated=True)))
             return found
 
 
-def _chosen(guard: Thresholdout, keys: Sequence[str], room: int, policy: Exhausted) -> list[int]:
-    """Return the places of the candidates that can be asked about: those with an answer cost nothing."""
+def _chosen(guard: Thresholdout, keys: list[str], room: int, policy: Exhausted) -> list[str]:
+    """Return the keys of the candidates that can be asked about: those with an answer cost nothing."""
     if room >= len(keys):
-        return list(range(len(keys)))
-    places = []
-    for place, key in enumerate(keys):
+        return keys
+    chosen = []
+    for key in keys:
         if guard._answered(key):
-            places.append(place)
+            chosen.append(key)
         elif room > 0:
-            places.append(place)
+            chosen.append(key)
             room -= 1
         elif policy == "stop":
             break
-    return places
+    return chosen

@@ -65,6 +65,38 @@ def test_by_default_a_guard_that_is_given_tells_the_best_one_alone() -> None:
     assert losses.best_score_ == pytest.approx(answer.value - 1.0)
 
 
+@pytest.mark.parametrize("depths", [[5, 3, 1], [2, 1, 3, 5]])
+def test_candidates_with_an_answer_keep_it_in_another_grid(depths: list[int]) -> None:
+    """Their rows in ``cv_results_`` are others, and their models the same."""
+    guard = plain()
+    GuardedSearchCV(grid(), guard, tell="all").fit(*TRAIN)
+    again = GuardedSearchCV(GridSearchCV(tree(), {"max_depth": depths}, cv=3), guard, tell="all").fit(*TRAIN)
+    assert again.cv_results_["guarded_score"].tolist() == pytest.approx(holdout_scores(depths), abs=1e-12)
+    assert again.n_questions_ == len(depths) - 3
+    assert len(guard.history) == len(depths)
+
+
+@pytest.mark.parametrize("depths", [[5, 3, 1], [2, 1, 3, 5]])
+def test_the_best_can_be_told_of_another_grid(depths: list[int]) -> None:
+    guard = plain()
+    GuardedSearchCV(grid(), guard, candidates=2).fit(*TRAIN)
+    again = GuardedSearchCV(GridSearchCV(tree(), {"max_depth": depths}, cv=3), guard, candidates=2).fit(*TRAIN)
+    assert again.best_params_ == {"max_depth": 5}
+
+
+@pytest.mark.parametrize(("tell", "asked"), [("all", 3), ("best", 1)])
+def test_candidates_that_are_the_same_are_one_question(tell: Any, asked: int) -> None:
+    guard = plain()
+    twice = [{"max_depth": [1, 3, 5]}, {"max_depth": [3]}]
+    guarded = GuardedSearchCV(GridSearchCV(tree(), twice, cv=3), guard, tell=tell, keep=0.0).fit(*TRAIN)
+    assert (guarded.n_questions_, len(guard.history)) == (asked, asked)
+    scores = guarded.cv_results_["guarded_score"]
+    if tell == "all":
+        assert scores.tolist() == pytest.approx(holdout_scores([1, 3, 5, 3]), abs=1e-12)
+    low, high = clopper_pearson(holdout_scores([5])[0], 0.05 / 3)
+    assert guarded.best_half_width_ == pytest.approx(max(high - scores[2], scores[2] - low), abs=1e-4)
+
+
 def test_answers_do_not_depend_on_the_number_of_workers() -> None:
     found = [GuardedSearchCV(grid(n_jobs=n_jobs), plain(), tell="all").fit(*TRAIN) for n_jobs in (1, 2)]
     assert found[0].answers_ == found[1].answers_

@@ -200,9 +200,11 @@ class Claims(Mechanism[ClaimsState, Reading]):
             risk=after.log_risk,
         )
 
-    def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
-        """Tell that a question could not be computed: the letter *raised*; see `Mechanism.fail`."""
-        refusal = self.refusal(state)
+    def fail(
+        self, state: ClaimsState, train: float, noise: NoiseSource, *, final: bool = False
+    ) -> tuple[ClaimsState, Outcome]:
+        """Tell that a question, or the final check, could not be computed: *raised*; see `Mechanism.fail`."""
+        refusal = self.refuses_final(state) if final else self.refusal(state)
         if refusal is not None:
             raise refusal
         after = replace(
