@@ -23,7 +23,12 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build"]
 html_theme = "pydata_sphinx_theme"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "show_prev_next": False, "header_links_before_dropdown": 6}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "header_links_before_dropdown": 6,
+}
 html_title = "thresholdout"
 html_show_sourcelink = False
 myst_heading_anchors = 4
