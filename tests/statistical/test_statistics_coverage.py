@@ -67,7 +67,7 @@ def losses_on_a_slice(rng: np.random.Generator, truth: float) -> Bets:
     shares = np.clip(mean, 0.0, 1.0)
     exact = (2 * shares[0] + shares[-1]) / 3
     shares = np.clip(shares + truth - exact, 0.0, 1.0)
-    return Bets(inside * (rng.random(N) < shares), inside.astype(np.float64))
+    return Bets(inside * (rng.random(N) < shares), inside.astype(np.float64), (1.0, 1.0))
 
 
 def area(rng: np.random.Generator, truth: float) -> AreaEvidence:

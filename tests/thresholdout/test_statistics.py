@@ -232,11 +232,35 @@ def test_scorer_objects_with_options() -> None:
         (sk.get_scorer("roc_auc_ovr_weighted"), "roc_auc_score"),
         (sk.make_scorer(sk.recall_score, labels=[1], average="macro"), "labels="),
         (sk.make_scorer(lambda y, said: 0.5), "bounded_difference"),
+        (sk.get_scorer("jaccard_micro"), "average='micro'"),
+        (sk.make_scorer(sk.roc_auc_score), "response_method='predict'.*response_method='predict_proba'"),
+        (sk.make_scorer(sk.log_loss), "response_method='predict'.*response_method='predict_proba'"),
+        (sk.make_scorer(sk.brier_score_loss), "response_method='predict'.*response_method='predict_proba'"),
     ],
 )
 def test_scorer_objects_that_are_none_of_these_are_refused(scorer: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         statistics.get_score(scorer)
+
+
+def test_areas_of_scores_are_what_the_refusal_of_areas_of_predictions_names() -> None:
+    assert statistics.get_score(sk.make_scorer(sk.roc_auc_score, response_method="predict_proba")).name == "roc_auc"
+
+
+@pytest.mark.parametrize("name", ["precision", "recall", "f1", "jaccard"])
+def test_of_the_classes_1_and_2_it_has_to_be_said_which_is_positive(name: str) -> None:
+    """Scikit-learn's scores take 1 unless told otherwise, and everything here the larger label."""
+    y, said = np.array([1, 1, 1, 2, 2]), np.array([1, 1, 2, 2, 2])
+    make: Any = getattr(statistics, name)
+    theirs: Any = getattr(sk, f"{name}_score")
+    with pytest.raises(InputError, match=r"labels 1 and 2; expected: .*positive=2"):
+        make().value(y, said)
+    for positive in (1, 2):
+        assert make(positive=positive).value(y, said) == pytest.approx(theirs(y, said, pos_label=positive))
+    with pytest.raises(InputError, match="positive="):
+        statistics.fbeta(2.0).value(y, said)
+    assert statistics.fbeta(2.0, 1).value(y, said) == pytest.approx(sk.fbeta_score(y, said, beta=2.0))
+    assert make().value(y - 1, said - 1) == pytest.approx(theirs(y - 1, said - 1))
 
 
 def test_names() -> None:

@@ -44,7 +44,7 @@ def roc_auc() -> Statistic:
     """
 
     def parts(labels: NDArray[Any] | None) -> tuple[Area, ...]:
-        _, label = binary_labels(labels, None)
+        _, label = binary_labels(labels)
 
         def chosen(judged: Judged) -> _Chosen:
             positive = judged.y == label

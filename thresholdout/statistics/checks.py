@@ -15,14 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["binary_labels", "positive_number", "predictions", "residuals", "scores", "shown", "variance_of"]
 
 
-def binary_labels(labels: NDArray[Any] | None, positive: Any | None) -> tuple[Any, Any]:
-    """Return the other class and the positive one: of two classes the larger, unless it is declared."""
+def binary_labels(labels: NDArray[Any] | None) -> tuple[Any, Any]:
+    """Return two classes, the larger one last."""
     if labels is None or not labels.size:
         raise InputError("y", "no classes", "labels of two classes")
     if labels.size > 2:
         raise InputError("y", f"labels of {labels.size} classes", "two classes, or positive= for one of them")
-    if positive is not None:
-        return next((label for label in labels if label != positive), None), positive
     if labels.size < 2:
         raise InputError("y", f"labels of one class, {shown(labels[0])}", "records of two classes")
     return labels[0], labels[1]

@@ -30,8 +30,8 @@ def precision(positive: Any | None = None, *, average: Average = "binary") -> St
     Parameters
     ----------
     positive : label, optional
-        The positive class; of two classes the larger label if left out. Naming one gives the precision of that class,
-        among any number of classes.
+        The positive class; of two classes the larger label if left out, unless the smaller one is 1, which scikit-learn
+        would take. Naming one gives the precision of that class, among any number of classes.
     average : {"binary", "macro"}, default="binary"
         "macro" for the mean over all classes.
 
@@ -121,7 +121,7 @@ def fbeta(beta: float, positive: Any | None = None) -> Statistic:
         return (1.0 + square) * p * r / (square * p + r) if p > 0.0 and r > 0.0 else 0.0
 
     def parts(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
-        label = binary_labels(labels, positive)[1]
+        label = _positive(labels, positive)
         return _ratio(_precision, label, "predicted {label}"), _ratio(_recall, label, "of the class {label}")
 
     own = "" if positive is None else f", positive={shown(positive)}"
@@ -157,7 +157,7 @@ def matthews_corrcoef() -> Statistic:
     def parts(labels: NDArray[Any] | None) -> tuple[Ratio, ...]:
         return tuple(
             _ratio(terms, label, missing)
-            for label in binary_labels(labels, None)
+            for label in binary_labels(labels)
             for terms, missing in ((_precision, "predicted {label}"), (_recall, "of the class {label}"))
         )
 
@@ -217,8 +217,8 @@ def _averaged(
     weight: float = 1.0,
 ) -> Statistic:
     if average not in ("binary", "macro"):
-        seen = f"average={average!r}"
-        raise InputError("average", seen, "'binary' or 'macro'; 'micro' is the metric 'accuracy' for single labels")
+        micro = "" if name == "jaccard" else "; 'micro' is the metric 'accuracy' for single labels"
+        raise InputError("average", f"average={average!r}", f"'binary' or 'macro'{micro}")
     if average == "macro":
         if positive is not None:
             raise InputError("positive", shown(positive), "no positive class beside average='macro'")
@@ -255,7 +255,13 @@ def _ratio(terms: _Terms, label: Any, missing: str, weight: float = 1.0) -> Rati
 
 
 def _positive(labels: NDArray[Any] | None, positive: Any | None) -> Any:
-    return binary_labels(labels, None)[1] if positive is None else positive
+    if positive is not None:
+        return positive
+    other, label = binary_labels(labels)
+    if other == 1 and not isinstance(other, str):
+        seen = f"labels {shown(other)} and {shown(label)}"
+        raise InputError("y", seen, f"positive=1, as scikit-learn has it unless told, or positive={shown(label)}")
+    return label
 
 
 def _several(labels: NDArray[Any] | None) -> NDArray[Any]:

@@ -166,7 +166,8 @@ class Ratio(StatisticPart):
         """Return the ratio, and the variance that its linear part has."""
         a, b = self._terms(judged)
         n, total = a.size, float(b.sum())
-        value, most = min(1.0, float(a.sum()) / total), float(b.max())
+        value = min(1.0, float(a.sum()) / total)
+        most = float(b.max()) if self.weight is None else max(1.0, self.weight)
         share = total / n
         squares, wild = _moments(a - value * b)
         if self.weight is None:
@@ -200,11 +201,11 @@ class Ratio(StatisticPart):
             most = self.weight or 1.0
             means = float(np.mean(a)) / most, float(np.mean(b)) / most
             return Dependent(*means, model.effective_records(), model.n / model.variance_inflation())
-        if groups.size and int(groups.max()) + 1 < groups.size:
+        sizes = np.bincount(groups)
+        if sizes.size < groups.size or self.weight is None or not one_law:
             of_a, of_b = (np.bincount(groups, weights=terms).astype(np.float64) for terms in (a, b))
-            return Bets(of_a, of_b)
-        if self.weight is None or not one_law:
-            return Bets(a, b)
+            largest = float(of_b.max()) if self.one_law or self.given else float(sizes.max())
+            return Bets(of_a, of_b, (largest, largest * (self.weight or 1.0)))
         wins = int(np.count_nonzero(a))
         return Counts(wins, int(np.count_nonzero(b)) - wins, self.weight)
 

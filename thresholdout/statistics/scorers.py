@@ -43,7 +43,7 @@ BY_NAME: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
     "roc_auc_ovr": roc_auc_ovr,
     "top_k_accuracy": metrics.top_k_accuracy,
 }
-"""Scores by the names that scikit-learn gives them; where every record has one label, micro averages are accuracy."""
+"""Scores by scikit-learn's names; where every record has one label, micro averages are accuracy, Jaccard's is not."""
 
 _NEEDS: Final = {
     "mean_squared_error": "thresholdout.metrics.squared_error(clip=...)",
@@ -57,6 +57,7 @@ _SHARES: Final[Mapping[str, Callable[..., Statistic]]] = {
     "precision_score": precision,
     "recall_score": recall,
 }
+_SCORED: Final = ("roc_auc_score", "log_loss", "brier_score_loss", "top_k_accuracy_score")
 _AREAS: Final = {"raise": roc_auc, "ovr": roc_auc_ovr, "ovo": roc_auc_ovo}
 _PLAIN: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
     "accuracy_score": metrics.accuracy,
@@ -97,6 +98,9 @@ def from_scorer(scorer: Any) -> Metric | Statistic:
         seen = f"a scorer of {name!r}, which is no function of scikit-learn"
         own = "thresholdout.statistics.bounded_difference(...), or per-record values given to ask()"
         raise InputError("metric", seen, own)
+    if name in _SCORED and getattr(scorer, "_response_method", None) == "predict":
+        seen = f"a scorer of {name!r} with response_method='predict', of predictions as if they were scores"
+        raise InputError("metric", seen, f"make_scorer({name}, response_method='predict_proba', ...)")
     options.pop("zero_division", None)  # a score that does not exist is a question that fails
     try:
         return _translated(name, options)
@@ -112,7 +116,7 @@ def _translated(name: str, options: dict[str, Any]) -> Metric | Statistic:
     found: Metric | Statistic | None = None
     if name in _SHARES:
         average, positive = options.pop("average", "binary"), options.pop("pos_label", None)
-        if average == "micro":
+        if average == "micro" and name != "jaccard_score":
             found = metrics.accuracy()
         elif average == "macro":
             found = _SHARES[name](average="macro")

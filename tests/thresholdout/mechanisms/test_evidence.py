@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from graphs import Groups, Independent
 from thresholdout.limits.entropy import coin_divergence
 from thresholdout.mechanisms.claims.areas import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
@@ -30,6 +31,9 @@ from thresholdout.mechanisms.claims.evidence import (
     of_share,
     to_share,
 )
+from thresholdout.mechanisms.claims.statistic import Layout, Part, StatisticTest
+from thresholdout.statistics import balanced_accuracy, f1
+from thresholdout.statistics.parts import Judged
 
 Floats = NDArray[np.float64]
 ABOVE = 1 + 1e-9
@@ -58,7 +62,7 @@ def excess(
 
 def terms(outcome: NDArray[np.int64], weight: float) -> Bets:
     wins, losses = (outcome > 0).astype(np.float64), (outcome < 0).astype(np.float64)
-    return Bets(weight * wins, weight * wins + losses)
+    return Bets(weight * wins, weight * wins + losses, (1.0, weight))
 
 
 def ratio(laws: tuple[tuple[float, float], ...], weight: float) -> float:
@@ -121,8 +125,63 @@ def test_bets_on_groups_keep_the_level() -> None:
     """Copies of a record, three and one of them: bets on sums; on records the level is exceeded."""
     laws, copies = ((0.3, 0.3), (0.2, 0.2)), np.array([3.0, 1.0])
     for bet in (0.3, 0.6):
-        assert excess(laws, lambda o: Bets(copies * (o > 0), copies * (o != 0)), 0.5, bet) <= ABOVE
+        assert excess(laws, lambda o: Bets(copies * (o > 0), copies * (o != 0), (3.0, 3.0)), 0.5, bet) <= ABOVE
     assert excess(laws, lambda o: terms(np.repeat(o, [3, 1]), 1.0), 0.5, 1.7) > 1.2
+
+
+def test_bets_keep_the_level_where_a_class_is_rarer_than_in_the_training_part() -> None:
+    """One record of a class weighs as much as all others: where it can lose more than everything, nothing is said."""
+    y, rights = np.array([1, 0, 0, 0, 0, 0]), (0.5, 1.0, 1.0, 0.9, 1.0, 1.0)
+    part = balanced_accuracy().parts(np.array([0, 1]))[0]
+    truth = 0.5 * (rights[0] + np.mean(rights[1:]))
+    said: list[tuple[Evidence, float]] = []
+    for outcome in itertools.product((True, False), repeat=6):
+        chance = math.prod(p if right else 1 - p for right, p in zip(outcome, rights, strict=True))
+        judged = Judged(y, np.where(outcome, y, 1 - y), np.array([0, 1]))
+        said.append((part.evidence(judged, Independent(6), False), chance))
+    for bet in (0.1, 0.3, 0.5, 0.9, 1.2, 3.0):
+        assert worst([(found.against(float(truth), bet), p) for found, p in said]) <= ABOVE
+        assert worst([(found.mirrored().against(float(1 - truth), bet), p) for found, p in said]) <= ABOVE
+
+
+def test_bets_on_groups_keep_the_level_where_the_training_part_has_no_true_positive() -> None:
+    """Against upper ends a true positive loses twice: the bet is made for that, whatever the training part shows."""
+    part = f1().parts(np.array([0, 1]))[0]
+    found = part.estimate(Judged(np.array([1, 0, 0, 0]), np.array([0, 1, 0, 0]), np.array([0, 1])))
+    end, bet = part.expected(found, Groups(np.arange(400) // 2), False).mirrored().end(1.0, -20.0)
+    assert 0.0 < bet * end * 4.0 < 1.0
+    model = Groups([0, 0, 1, 1, 2, 2])
+    groups = [(np.array([1, 1]), np.array([1, 1]), 0.45), (np.array([1, 0]), np.array([0, 1]), 0.55)]
+    truth = 4 * 0.45 / (4 * 0.45 + 2 * 0.55)
+    for most in (0.1, 0.2, 0.24, 0.3, 0.5):
+        scaled = most / (1 - truth)
+        said = []
+        for drawn in itertools.product(groups, repeat=3):
+            y, output = np.concatenate([one[0] for one in drawn]), np.concatenate([one[1] for one in drawn])
+            judged = Judged(y, output, np.array([0, 1]))
+            evidence = part.evidence(judged, model, False).mirrored()
+            said.append((evidence.against(1 - truth, scaled), math.prod(one[2] for one in drawn)))
+        assert worst(said) <= ABOVE
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+@pytest.mark.parametrize("trained", [0.1, 0.3, 0.5, 0.9])
+def test_limits_by_bets_keep_the_level_wherever_the_training_part_says_the_value_is(
+    weight: float, trained: float
+) -> None:
+    """Binomial wins: a bet that is made for another value must not be read as evidence where it can lose everything."""
+    for number, level in ((5, 0.05), (12, 0.01), (12, 0.2)):
+        expected = ExpectedCounts(float(number), weight, False)
+        layout = Layout((Part(trained, 0.1, expected, expected.mirrored()),), None, 1.0, False)
+        ends = []
+        for wins in range(number + 1):
+            evidence = terms(np.repeat([1, -1], [wins, number - wins]), weight)
+            low, high = StatisticTest(10_000, layout, [evidence]).ends(math.log(level), trained)
+            ends.append((low / 10_000, high / 10_000))
+        for share in np.linspace(0.02, 0.99, 50):
+            truth, chances = of_share(float(share), weight), binom.pmf(np.arange(number + 1), number, share)
+            for missed in ([low > truth for low, _ in ends], [high < truth for _, high in ends]):
+                assert chances[np.array(missed)].sum() <= level * ABOVE
 
 
 def scores_of_two_classes(
@@ -238,7 +297,7 @@ def test_cautious_bets_win_what_they_are_expected_to() -> None:
         rng = np.random.default_rng(0)
         values = np.clip(edge + math.sqrt(0.02) * np.where(rng.random(1000) < 0.5, 1, -1), 0, 1)
         values += edge - values.mean()
-        assert Bets(values, np.ones(1000)).against(end, bet) >= 6.0
+        assert Bets(values, np.ones(1000), (1.0, 1.0)).against(end, bet) >= 6.0
     area = ExpectedArea(100.0, 1900.0, 0.004, 0.0)
     end, bet = area.end(0.95, -6.0)
     assert bet > 0.0
@@ -250,7 +309,7 @@ def test_cautious_bets_win_what_they_are_expected_to() -> None:
 def test_what_is_secret_is_not_shown() -> None:
     for evidence in (
         Counts(17, 23),
-        Bets(np.array([17.0]), np.array([23.0])),
+        Bets(np.array([17.0]), np.array([23.0]), (23.0, 23.0)),
         Entropy(0.17, 23.0),
         Dependent(0.17, 0.23, 23.0, 5.0),
         Hoeffding(0.17, 5.0),

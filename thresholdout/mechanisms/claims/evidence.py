@@ -141,15 +141,27 @@ class Counts(Evidence):
 class Bets(Evidence):
     """Numerators and denominators of independent records or groups, of any laws; ``0 <= a <= b``.
 
+    Parameters
+    ----------
+    numerators, denominators : ndarray of shape (n,)
+        Of records or groups. Secret.
+    losses : tuple of float
+        The largest denominator without a numerator that a unit *can* have, and the largest one that is all numerator:
+        by the law, or by the labels where these are given, and not by what came out. A bet that could lose everything
+        on such a unit says nothing, also where no unit lost.
+
     Examples
     --------
-    >>> evidence = Bets(np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]))
+    >>> evidence = Bets(np.array([1.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]), (1.0, 1.0))
     >>> round(evidence.against(0.5, 1.0), 6) == round(2 * math.log(1.5), 6)
     True
+    >>> evidence.against(0.5, 2.0)
+    -inf
     """
 
     numerators: NDArray[np.float64] = field(repr=False)
     denominators: NDArray[np.float64] = field(repr=False)
+    losses: tuple[float, float] = field(repr=False)
 
     @property
     def value(self) -> float:  # type: ignore[override]
@@ -158,15 +170,14 @@ class Bets(Evidence):
 
     def against(self, end: float, bet: float) -> float:
         """Return the logarithm of the wealth."""
-        gains = bet * (self.numerators - end * self.denominators)
-        if float(gains.min()) <= -1.0 + 1e-6:
+        if bet * end * self.losses[0] >= 1.0 - 1e-6:
             return -math.inf
-        terms = np.log1p(gains)
-        return float(np.sum(terms)) - _SLACK - 2.0**-50 * gains.size * float(np.max(np.abs(terms)))
+        terms = np.log1p(bet * (self.numerators - end * self.denominators))
+        return float(np.sum(terms)) - _SLACK - 2.0**-50 * terms.size * float(np.max(np.abs(terms)))
 
     def mirrored(self) -> Bets:
         """Return the ratio of the rest."""
-        return Bets(self.denominators - self.numerators, self.denominators)
+        return Bets(self.denominators - self.numerators, self.denominators, self.losses[::-1])
 
 
 @dataclass(frozen=True)
