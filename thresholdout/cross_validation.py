@@ -240,11 +240,20 @@ class KFoldGuard(Shared):
         fitted = Parallel(n_jobs=n_jobs)(
             delayed(_predictions)(estimator, metric.response, X, y, f) for f in self._folds
         )
+        if any(one.output.shape[:1] != fold.test.shape for one, fold in zip(fitted, self._folds, strict=True)):
+            raise InputError("estimator", "more or fewer predictions than a fold has records", "one for each record")
+        if len({one.output.dtype.kind for one in fitted}) > 1:  # together, some would be changed by the others' type
+            raise InputTypeError("estimator", "predictions of another type in each fold", "predictions of one type")
+        labels, order = np.asarray(y), np.argsort(np.concatenate([fold.test for fold in self._folds]))
+        if metric.response != "predict":
+            parts = [
+                metric.values(labels[fold.test], one.output, one.classes)
+                for fold, one in zip(self._folds, fitted, strict=True)
+            ]
+            return np.concatenate(parts)[order]
         known = [one.classes for one in fitted if one.classes is not None]
         classes = np.unique(np.concatenate(known)) if len(known) == len(fitted) else None
-        outputs = [one.output if metric.response == "predict" else one.aligned(classes) for one in fitted]
-        order = np.argsort(np.concatenate([fold.test for fold in self._folds]))
-        return metric.values(np.asarray(y), np.concatenate(outputs)[order], classes)
+        return metric.values(labels, np.concatenate([one.output for one in fitted])[order], classes)
 
     @property
     def certificate(self) -> Certificate:
@@ -459,14 +468,6 @@ class _Predictions:
 
     output: NDArray[Any]
     classes: NDArray[Any] | None
-
-    def aligned(self, classes: NDArray[Any] | None) -> NDArray[np.float64]:
-        """Return probabilities with a column for every class; a class without a training record has probability 0."""
-        if classes is None or self.classes is None:
-            raise InputTypeError("estimator", "predict_proba without classes_", "a classifier with classes_")
-        probability = np.zeros((len(self.output), len(classes)))
-        probability[:, np.searchsorted(classes, self.classes)] = self.output
-        return probability
 
 
 def _predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> _Predictions:

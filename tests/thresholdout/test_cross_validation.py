@@ -43,7 +43,7 @@ from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
 from thresholdout.folds import fold_model, make_folds
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.mechanisms import ClaimsParameters, FoldClaimsParameters
-from thresholdout.metrics import brier_score, squared_error
+from thresholdout.metrics import brier_score, squared_error, top_k_accuracy
 
 X, Y = load_digits(return_X_y=True)
 SPLITS = list(KFold(3, shuffle=True, random_state=0).split(X))
@@ -82,6 +82,52 @@ def test_classes_that_a_fold_does_not_train_have_probability_0() -> None:
     second = {"a": (0.25 + 0.0625 + 0.0625) / 2, "b": (0.25 + 0.5625 + 0.0625) / 2}
     expected = [first["a"], first["a"], second["a"], second["b"], first["b"], first["c"]]
     assert list(values) == pytest.approx(expected)
+
+
+def test_values_of_a_fold_do_not_depend_on_what_other_folds_know() -> None:
+    """A class that only this fold has is known to all other models; one that ends the order would win equal ranks."""
+    features, labels = np.zeros((8, 1)), np.array([0, 0, 1, 0, 0, 0, 2, 2])
+    guard = KFoldGuard(features, labels, cv=PredefinedSplit([0, 0, 0, 0, 1, 1, 1, 1]))
+    most_frequent = DummyClassifier(strategy="most_frequent")
+    found = guard._values(most_frequent, top_k_accuracy(2), features, labels, None)
+    first = most_frequent.fit(features[4:], labels[4:]).predict_proba(features[:4])  # of the classes 0 and 2
+    second = most_frequent.fit(features[:4], labels[:4]).predict_proba(features[4:])  # of the classes 0 and 1
+    assert first.tolist()[0] == second.tolist()[0] == [1.0, 0.0]
+    assert found.tolist() == [True, True, False, True, True, True, False, False]
+
+
+class Spilling(DummyClassifier):  # type: ignore[misc]
+    """Of the first fold it returns too many predictions, with the labels it was fitted to; of the second too few."""
+
+    def fit(self, X: Any, y: Any) -> "Spilling":
+        self.known_ = np.asarray(y)
+        super().fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        guessed = np.zeros(len(X), dtype=np.int64)
+        return np.concatenate([guessed, self.known_]) if X[0, 0] < 50 else guessed[:0]
+
+
+class Changing(DummyClassifier):  # type: ignore[misc]
+    """It predicts whole numbers in one fold and others in the other one."""
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), 2**60, dtype=np.int64 if X[0, 0] < 50 else np.float64)
+
+
+@pytest.mark.parametrize(("learner", "unit"), [(Spilling(), 1), (Changing(), 2**60)])
+def test_predictions_of_one_fold_do_not_move_or_change_those_of_another(learner: Any, unit: int) -> None:
+    """Put together, fold 2 would be right about labels that its other model was fitted to, or that are only near."""
+    features = np.arange(100.0)[:, None]
+    labels = np.arange(100) // 7 % 2 * unit if unit == 1 else unit + np.arange(100) // 7 % 2
+    guard = KFoldGuard(features, labels, cv=PredefinedSplit(np.arange(100) // 50))
+    before = guard.risk_left
+    with pytest.raises(InputError, match="an error on the folds"):
+        guard.score(learner)
+    assert before is not None
+    assert guard.risk_left is not None
+    assert guard.risk_left < before * 2.0**-20
 
 
 def test_an_answer_repeats_what_was_expected_or_is_near_the_average() -> None:

@@ -146,7 +146,7 @@ LONG = "x" * 10_001
         (lambda guard, one: guard.score_all({"\0": one, "b": Constant(0)}, tell="best"), "candidate: text with a NUL"),
         (lambda guard, one: guard.score_all({"a": one, "\0": Constant(0)}, tell="best"), "candidate: text with a NUL"),
         (lambda guard, one: guard.compare_all({LONG: one}, Constant(0)), "candidate: a text of 10,001 characters"),
-        (lambda guard, one: guard.gate(Constant(0)).propose(one, name=LONG), "candidate: a text"),
+        (lambda guard, one: guard.gate(Constant(0)).propose(one, name=LONG), "name: a text of 10,001"),
     ],
 )
 @pytest.mark.parametrize("fails", [False, True])
