@@ -251,7 +251,7 @@ class ComparesModels:
         # of the training records like these, were they as many among the others
         mean, square = min(1.0, max(-1.0, float(z.mean()) / share)), min(1.0, float(np.mean(z * z)) / share)
         two = np.unique(self._records.train[1]).size <= 2 and b.said.same_classes(a.said)
-        binary = two and _right_or_wrong(b.train, a.train)
+        binary = two and _right_or_wrong(*((one.train - metric.bounds[0]) / most for one in (b, a)))
         variance = None if binary else 0.25 * max(0.0, square - mean * mean)
         part = described(differ, self.dependence, z.size)
         known = Known(variance, binary, difference=True, part=part)

@@ -377,6 +377,16 @@ class TestGivenTheFeatures:
         assert found.interval[0] <= 1.0 <= found.interval[1] + 1e-12
         assert found.verdict == "better"
 
+    def test_losses_of_0_and_1_in_a_wider_range_are_no_coins(self) -> None:
+        """On 8 % of the records one of two losses is 1: that is a quarter of their range, and the smaller set is sharper.
+
+        A coin for each would have a deviation of sqrt(15) times that of these losses.
+        """
+        metric = metrics.squared_error(4.0)
+        found = records(0.03, given="features").compare(Told(1), Told(0), metric)
+        plain = records(0.03).compare(Told(1), Told(0), metric)
+        assert found.interval[1] - found.interval[0] < plain.interval[1] - plain.interval[0]
+
     def test_what_a_model_said_first_is_what_is_compared(self) -> None:
         """A model that says something else each time is what it said when asked: here the other model, with any label.
 
