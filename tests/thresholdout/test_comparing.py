@@ -378,7 +378,7 @@ class TestGivenTheFeatures:
         assert found.verdict == "better"
 
     def test_losses_of_0_and_1_in_a_wider_range_are_no_coins(self) -> None:
-        """On 8 % of the records one of two losses is 1: that is a quarter of their range, and the smaller set is sharper.
+        """On 8 % of the records one of two losses is 1: a quarter of their range. The smaller set is the sharper one.
 
         A coin for each would have a deviation of sqrt(15) times that of these losses.
         """
@@ -386,6 +386,17 @@ class TestGivenTheFeatures:
         found = records(0.03, given="features").compare(Told(1), Told(0), metric)
         plain = records(0.03).compare(Told(1), Told(0), metric)
         assert found.interval[1] - found.interval[0] < plain.interval[1] - plain.interval[0]
+
+    def test_at_most_is_in_units_of_the_same_range(self) -> None:
+        """The difference is known to 0.03, and that is half as much in units of its range from -1 to 1."""
+        most = 0.016
+        guard = records(0.03, given="features", at_most=most)
+        found = guard.compare(Told(1), Told(0))
+        assert 0.5 * found.answer.half_width <= most
+        with pytest.raises(BudgetExhausted):
+            records(0.03, given="features", at_most=0.002).compare(Told(1), Told(0))
+        with pytest.raises(BudgetExhausted):
+            records(0.03, at_most=0.002).compare(Told(1), Told(0))
 
     def test_what_a_model_said_first_is_what_is_compared(self) -> None:
         """A model that says something else each time is what it said when asked: here the other model, with any label.

@@ -420,7 +420,8 @@ class Claims(Mechanism[ClaimsState, Reading]):
         first = self.first_claim(state, train, known)
         made, (low, high) = first.made, first.interval
         value = min(max(made.mean, low), high)
-        wide = max(value - low, high - value) > most
+        share = 1.0 if known.part is None else known.part.records / self._n  # of the range that the part's values have
+        wide = share * max(value - low, high - value) > most
         return BudgetExhausted("width", state.questions, state.questions) if wide else None
 
     def first_claim(self, state: ClaimsState, train: float, known: Known) -> FirstClaim:
