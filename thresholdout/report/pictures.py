@@ -64,7 +64,7 @@ def plot_against_train(answers: pd.DataFrame, ax: Any = None) -> Any:
             ax.errorbar(
                 rows["train"],
                 rows["value"],
-                yerr=(rows["value"] - rows["low"], rows["high"] - rows["value"]),
+                yerr=((rows["value"] - rows["low"]).clip(lower=0.0), (rows["high"] - rows["value"]).clip(lower=0.0)),
                 fmt=marker,
                 color=colour,
                 ecolor=colour + "40",
