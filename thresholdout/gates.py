@@ -217,6 +217,8 @@ class Gate(Shared):
         key : str, optional
             Identity of the proposal. Proposing again with the same key gives the same decision and costs nothing, also
             after a crash: a program that starts anew proposes from the beginning, and is soon where it was.
+            Another gate of the same guard needs keys of its own: a key is told apart by the candidate's gain and what
+            the gate is about, not by models.
         name : str, optional
             What the history calls the candidate.
 
