@@ -24,7 +24,7 @@ from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.looks import LooksRecorded
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
-from thresholdout.mechanisms.precision import check_count
+from thresholdout.mechanisms.precision import check_count, shown_above
 from thresholdout.metrics import Metric
 from thresholdout.noise import NoiseSource
 from thresholdout.opening import (
@@ -587,6 +587,6 @@ class Thresholdout(
         if retired is not None:
             return f"<Thresholdout: {mechanism} for {self.dependence.describe()}; retired: {retired}>"
         left = "any number of" if self.remaining is None else self.remaining
-        private = "" if self.epsilon is None else f"; epsilon {self.epsilon:.3g} for all answers"
+        private = "" if self.epsilon is None else f"; epsilon {shown_above(self.epsilon)} for all answers"
         described = self.dependence.describe()
         return f"<Thresholdout: {mechanism} for {described}; {left} answers from the holdout left{private}{noise}>"

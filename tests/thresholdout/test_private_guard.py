@@ -20,6 +20,7 @@ from thresholdout.errors import LedgerMismatch
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.edges import private_noise
 from thresholdout.mechanisms.claims.interval import UNITS, MeanTest
+from thresholdout.mechanisms.precision import shown_above
 from thresholdout.model_selection import GuardedSearchCV
 
 BINARY = Known(binary=True)
@@ -246,6 +247,22 @@ def test_the_certificate_states_the_epsilon_until_a_question_fails(tmp_path: Pat
         assert one.epsilon == math.inf
         assert one.certificate.statement.startswith("The answers are not private any more")
     assert Thresholdout((X[:N], Y[:N]), train=(X[N:], Y[N:])).epsilon is None
+
+
+def test_an_epsilon_in_words_is_rounded_up() -> None:
+    """To the nearest, 1.2349 would be said to be 1.23, which is less than what is proved."""
+    guard = private(private=1.2349, budget=1)
+    assert guard.epsilon is not None
+    assert guard.epsilon > 1.2348
+    assert "epsilon 1.24 for all answers" in repr(guard)
+    assert "with epsilon 1.24 (" in guard.certificate.statement
+    assert [shown_above(number) for number in (2.0, 0.1, 1e-9, 123456.0, math.inf)] == [
+        "2",
+        "0.1",
+        "1e-09",
+        "1.24e+05",
+        "inf",
+    ]
 
 
 def test_it_answers_no_more_when_its_epsilon_is_spent() -> None:

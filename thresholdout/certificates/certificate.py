@@ -19,6 +19,7 @@ from thresholdout.certificates.walk import walk
 from thresholdout.errors import InputError
 from thresholdout.intervals import interval_around
 from thresholdout.mechanisms import FinalCheck, NoiseRatios, ThresholdoutParameters
+from thresholdout.mechanisms.precision import shown_above
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +166,8 @@ class Certificate:
             return "The answers are not private any more: a question has failed on the holdout. "
         return (
             f"All answers together are differentially private under replacing one record, with epsilon "
-            f"{self.epsilon:.3g} (PROOFS.md, 'Privacy of the interaction', P6; docs/hypotheses.md, row claims). "
+            f"{shown_above(self.epsilon)} (PROOFS.md, 'Privacy of the interaction', P6; docs/hypotheses.md, row "
+            f"claims). "
         )
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:

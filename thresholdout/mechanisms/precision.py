@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import operator
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.queries import BLOCK, WHOLE
 
-__all__ = ["check_count", "check_grid", "check_number", "integer_sensitivity", "mean_error", "round_up"]
+__all__ = ["check_count", "check_grid", "check_number", "integer_sensitivity", "mean_error", "round_up", "shown_above"]
 
 _LARGEST_COUNT = 2**63 - 1  # that every ledger stores
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 _MOST_INTERVALS = 1 << 30
 _UNIT = Fraction(1, 1 << 53)  # half a unit in the last place of 1.0
 
@@ -92,6 +94,17 @@ def round_up(exact: Fraction) -> float:
     """
     nearest = float(exact)
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def shown_above(number: float) -> str:
+    """Return a number in three digits, rounded up: a bound in words is a bound too.
+
+    Examples
+    --------
+    >>> shown_above(1.2349), shown_above(2.0), shown_above(math.inf)
+    ('1.24', '2', 'inf')
+    """
+    return f"{float(_THREE_DIGITS.create_decimal(repr(number))):.3g}"
 
 
 def check_count(argument: str, count: object) -> int:
