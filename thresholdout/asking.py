@@ -216,6 +216,7 @@ class AsksAboutEstimators:
         True
         """
         question, read = self._scoring(estimator, metric, cv, None, key)
+        question.name += ", final check"  # so that the key of an earlier question is not taken for this one's
         return self._steps.look("estimator", question, read, self._worth, final=True)
 
     def _reading(

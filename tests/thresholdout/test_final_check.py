@@ -182,6 +182,19 @@ def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> N
         labelled(queries=1, budget=1, ledger=tmp_path / "guard.db")
 
 
+def test_a_key_of_an_earlier_question_is_not_that_of_a_final_check() -> None:
+    """The earlier answer, which is wider, would be given again, and questions would go on."""
+    guard = labelled(final_check=True, queries=5)
+    earlier = guard.score(Constant(1), key="one")
+    with pytest.raises(InputError, match=r"key: 'one' was used for 'accuracy'.*use another key, or None"):
+        guard.final_check(Constant(1), key="one")
+    last = guard.final_check(Constant(1), key="another key")
+    assert last.half_width < 0.9 * earlier.half_width
+    assert guard.history["name"].tolist() == ["accuracy", "accuracy, final check"]
+    with pytest.raises(InputError, match="key: 'another key' was used for 'accuracy, final check'"):
+        guard.score(Constant(1), key="another key")
+
+
 class FailsOnTheHoldout(Constant):
     def __init__(self, error: type[BaseException]) -> None:
         super().__init__(1)
