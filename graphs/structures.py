@@ -54,6 +54,10 @@ class Independent(DependenceModel):
         """Return a one for every record."""
         return np.ones(self.n, dtype=np.int64)
 
+    def effective_records(self) -> float:
+        """Return the number of records."""
+        return float(self.n)
+
     def sample(self, rng: np.random.Generator) -> IntArray:
         """Draw a fair coin (0 or 1) for every record.
 

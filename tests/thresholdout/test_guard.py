@@ -411,10 +411,10 @@ def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
     ladder = make(mechanism="ladder", dependence=chain, confidence=0.9).parameters
     assert ladder.inflation == chain.variance_inflation()  # type: ignore[union-attr]
     assert ladder.confidence == 0.9  # type: ignore[union-attr]
-    claims = make(mechanism=ClaimsParameters(confidence=0.5, inflation=1.0, train_records=N), dependence=chain)
+    claims = make(mechanism=ClaimsParameters(inflation=1.0, train_records=N), dependence=chain, confidence=0.9)
     assert claims.parameters.inflation == chain.variance_inflation()  # type: ignore[union-attr]
-    assert claims.parameters.confidence == 0.95  # type: ignore[union-attr]
-    assert claims.risk_left == pytest.approx(0.05)
+    assert claims.parameters.confidence == 0.9  # type: ignore[union-attr]
+    assert claims.risk_left == pytest.approx(0.1)
     assert claims.certificate.route == "claims"
 
 

@@ -287,6 +287,8 @@ def test_as_json() -> None:
         ({"n": 0}, "n"),
         ({"n": 2.5}, "n"),
         ({"n": OutOfFold([0, 0, 1, 1])}, "n"),
+        ({"n": 10**9 + 1}, "n"),
+        ({"n": Independent(10**15), "queries": 10}, "n"),
         ({"n": 300, "expected": 0.0}, "expected"),
         ({"n": 300, "expected": 1.0}, "expected"),
         ({"n": 300, "expected": 0.001}, "expected"),
@@ -307,6 +309,22 @@ def test_as_json() -> None:
 def test_refuses_what_cannot_be(arguments: dict[str, Any], argument: str) -> None:
     with pytest.raises(InputError, match=f"^{argument}: "):
         plan(**arguments)
+
+
+def test_the_largest_holdout_is_planned_without_a_number_for_each_record() -> None:
+    assert plan(10**9, queries=10, identically_distributed=True).half_width < 1e-4
+
+
+@pytest.mark.parametrize("confidence", [0.9999, 0.5])
+def test_a_guard_does_not_hold_planned_parameters_with_another_confidence(confidence: float) -> None:
+    """Before, such a guard had intervals at its own 0.95, whatever had been planned."""
+    planned, rng = plan(500, queries=10, confidence=confidence), np.random.default_rng(0)
+    holdout, train = rng.normal(size=(500, 1)), rng.normal(size=(500, 1))
+    with pytest.raises(InputError, match=f"^confidence: 0.95 beside .* expected: confidence={confidence}"):
+        Thresholdout(holdout, train=train, mechanism=planned.parameters)
+    guard = Thresholdout(holdout, train=train, mechanism=planned.parameters, confidence=planned.confidence)
+    assert guard.certificate.confidence == confidence
+    assert guard.risk_left == pytest.approx(1 - confidence)
 
 
 def test_refuses_what_is_no_model() -> None:

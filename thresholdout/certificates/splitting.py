@@ -344,8 +344,8 @@ def splitting_intervals(model: DependenceModel, queries: int, beta: float) -> Sp
     if width == math.inf:
         return None
     alone = isinstance(model, Independent)
-    sizes = model.independent_groups()
-    records = model.n if alone or sizes is None else len(sizes)
+    sizes = None if alone else model.independent_groups()
+    records = model.n if sizes is None else len(sizes)
     level = math.log(beta / (2.0 * queries)) - 1e-12
     return SplittingWidths(up(width + rounding), records // queries, level, rounding, alone)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from graphs.out_of_fold import OutOfFold
 
 __all__ = ["INSTEAD", "MechanismName", "check_choice", "check_final", "choose_parameters", "record_groups"]
+
+_PLAIN_CONFIDENCE: Final = 0.95  # of parameters that say nothing about it
 
 INSTEAD = "mechanism='thresholdout', which answers from all records"
 """What serves where a mechanism that answers from a part of the records does not."""
@@ -218,6 +220,7 @@ def _by_hand(declared: Mapping[str, Any]) -> ThresholdoutParameters:
 def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
     """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
     confidence = declared["confidence"]
+    _check_agreement(parameters, confidence)
     if answers_from_parts(parameters):
         _check_parts(parameters, model, declared["identically_distributed"])
     if isinstance(parameters, FoldClaimsParameters):
@@ -230,6 +233,16 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[st
     if isinstance(parameters, LadderParameters):
         return _ladder(parameters, model, confidence)
     return parameters
+
+
+def _check_agreement(parameters: Parameters, confidence: float) -> None:
+    """Refuse a guard that holds its intervals with another confidence than its mechanism was planned for."""
+    stated: float | None = getattr(parameters, "confidence", None)
+    if stated not in (None, _PLAIN_CONFIDENCE, confidence):
+        seen = f"{confidence!r} beside parameters for {stated!r}"
+        raise InputError(
+            "confidence", seen, f"confidence={stated!r}, or parameters that are planned for {confidence!r}"
+        )
 
 
 def _ladder(parameters: LadderParameters, model: DependenceModel, confidence: float) -> LadderParameters:

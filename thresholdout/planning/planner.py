@@ -67,7 +67,8 @@ def plan(
     Returns
     -------
     Plan
-        Its `Plan.parameters` are for a guard: ``Thresholdout(..., mechanism=plan(...).parameters)``.
+        Its `Plan.parameters` are for a guard, with the same confidence: ``Thresholdout(..., mechanism=p.parameters,
+        confidence=p.confidence)``.
 
     Raises
     ------

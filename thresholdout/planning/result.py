@@ -115,7 +115,7 @@ class Plan:
 
     @property
     def parameters(self) -> Parameters:
-        """Of the recommended way, as a guard takes them by ``mechanism=``."""
+        """Of the recommended way, as a guard takes them by ``mechanism=``, beside ``confidence=`` as it was planned."""
         return self.recommended.parameters
 
     @property

@@ -9,12 +9,11 @@ from typing import Final
 from thresholdout.errors import PlanError
 from thresholdout.planning.gaussian import gaussian_guess
 from thresholdout.planning.result import FINAL, GAUSSIAN, GUARD, LIST, WayName
-from thresholdout.planning.use import Use, independent
+from thresholdout.planning.use import MOST_RECORDS, Use, independent
 from thresholdout.planning.ways import claims_width, named_way, one_way
 
 __all__ = ["MOST_QUERIES", "fewest_records", "most_queries", "records_for", "smallest_at_which"]
 
-MOST_RECORDS: Final = 10**9
 MOST_QUERIES: Final = 10**6
 _ROUGH: Final = 200  # records are found to a two-hundredth of themselves
 _ROUGHER: Final = 50  # and questions to a fiftieth, which is less than half-widths show

@@ -15,7 +15,20 @@ from thresholdout.mechanisms.precision import check_count, check_number
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["ASKED", "QUIET", "PlannedName", "Use", "check_declaration", "check_use", "claims", "independent"]
+__all__ = [
+    "ASKED",
+    "MOST_RECORDS",
+    "QUIET",
+    "PlannedName",
+    "Use",
+    "check_declaration",
+    "check_use",
+    "claims",
+    "independent",
+]
+
+MOST_RECORDS: Final = 10**9
+"""Records of the largest holdout that is planned for."""
 
 ASKED: Final = 100
 """For how many questions half-widths are, where none are declared."""
@@ -164,6 +177,8 @@ def check_use(
         raise InputError("identically_distributed", False, f"{expected_law}function of every record")
     if use.fixed and mechanism in ("gaussian", "splitting"):
         raise InputError("fixed", True, f"False beside mechanism={mechanism!r}; a list is asked of a guard of claims")
+    if model is not None and model.n > MOST_RECORDS:
+        raise InputError("n", f"{model.n:,} records", f"at most {MOST_RECORDS:,}, whose intervals are about as narrow")
     if model is not None and use.expected * model.n < 1.0:
         raise InputError("expected", expected, f"a score that {model.n} records can show: at least {1 / model.n:g}")
     return use
