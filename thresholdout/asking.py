@@ -270,7 +270,7 @@ class AsksAboutEstimators:
         if weights is not None:
             values, limits = weights.on_train(values, chosen.bounds)
         mean, known = self._records.train_mean(values, limits)
-        if np.ndim(values) == 0 and weights is None:
+        if np.ndim(values) == 0 and weights is None and not getattr(estimator, "only_holdout", False):
             known = self._resembling(chosen.of(estimator, *train), mean, limits)
         question = Question(mean, limits, chosen.name, key, known)
         worst = limits[0] if chosen.greater_is_better else limits[1]

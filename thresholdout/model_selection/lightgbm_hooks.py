@@ -273,7 +273,7 @@ class LightGBMEval:
         BudgetExhausted
             When the guard answers no more, and ``exhausted="raise"``, or "stop" and there is no answer at all.
         """
-        model = predictor(lambda X: np.asarray(preds), self._kind, self._classes)
+        model = predictor(lambda X: np.asarray(preds), self._kind, self._classes, only_holdout=True)
         if data is self._own:
             shown = self._on_holdout(model)
         else:

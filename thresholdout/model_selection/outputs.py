@@ -35,6 +35,8 @@ class Predictor:
         What the model can be restored from, for whoever made it.
     """
 
+    only_holdout = False
+
     def __init__(self, function: Callable[[Any], Any], state: object = None) -> None:
         self._function = function
         self.state = state
@@ -75,6 +77,8 @@ class Classifier:
     >>> model.predict(None).tolist(), model.predict_proba(None).round(3).tolist()
     (['no', 'yes'], [[0.8, 0.2], [0.1, 0.9]])
     """
+
+    only_holdout = False
 
     def __init__(self, function: Callable[[Any], Any], classes: Any, state: object = None) -> None:
         self._function = function
@@ -121,7 +125,9 @@ _EXPECTED = (
 )
 
 
-def predictor(function: Callable[[Any], Any], kind: Kind, classes: Any, state: object = None) -> Predictor | Classifier:
+def predictor(
+    function: Callable[[Any], Any], kind: Kind, classes: Any, state: object = None, *, only_holdout: bool = False
+) -> Predictor | Classifier:
     """Return an estimator that puts out what a function returns.
 
     Parameters
@@ -134,8 +140,12 @@ def predictor(function: Callable[[Any], Any], kind: Kind, classes: Any, state: o
         For probabilities, the labels of their columns.
     state : object, optional
         What the model can be restored from, for whoever made it.
+    only_holdout : bool, default=False
+        Whether the function knows what is put out for the holdout alone, whatever it is called with.
     """
-    return Classifier(function, classes, state) if kind == "probabilities" else Predictor(function, state)
+    model = Classifier(function, classes, state) if kind == "probabilities" else Predictor(function, state)
+    model.only_holdout = only_holdout
+    return model
 
 
 def check_kind(kind: object) -> Kind:
