@@ -296,7 +296,7 @@ def documented() -> list[doctest.DocTest]:
 
 
 DOCUMENTED = documented()
-SCRIPTS = ["grid_search", "hill_climbing", "kfold", "lightgbm_early_stopping", "optuna_study"]
+SCRIPTS = ["gate", "grid_search", "hill_climbing", "kfold", "lightgbm_early_stopping", "optuna_study"]
 
 
 def test_the_law_of_a_difference() -> None:

@@ -209,7 +209,8 @@ class AsksAboutEstimators:
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> from thresholdout import Thresholdout
         >>> X, y = load_breast_cancer(return_X_y=True)
-        >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]), final_check=True)
+        >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]), final_check=True,
+        ...                      mechanism="guess-and-check")
         >>> models = [DecisionTreeClassifier(max_depth=d, random_state=0).fit(X[300:], y[300:]) for d in (1, 2, 3)]
         >>> best = max(models, key=lambda model: guard.score(model, cv=5).value)
         >>> guard.final_check(best, cv=5).half_width < 0.1

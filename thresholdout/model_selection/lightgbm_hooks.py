@@ -70,7 +70,7 @@ class LightGBMCallback:
     >>> from thresholdout.model_selection import GuardedStopping
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5,
-    ...                      mechanism="thresholdout")
+    ...                      mechanism="guess-and-check")
     >>> stopping = GuardedStopping(guard, "accuracy", validation=range(200, 300))
     >>> booster = lightgbm.train({"objective": "binary", "verbose": -1}, lightgbm.Dataset(X[:200], y[:200]), 200,
     ...                          callbacks=[LightGBMCallback(stopping)])
@@ -192,7 +192,7 @@ class LightGBMEval:
     >>> from thresholdout import Thresholdout
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=50, budget=5,
-    ...                      mechanism="thresholdout")
+    ...                      mechanism="guess-and-check")
     >>> train, function = lightgbm.Dataset(X[:300], y[:300]), LightGBMEval(guard, "accuracy", every=5)
     >>> booster = lightgbm.train({"objective": "binary", "metric": "none", "verbose": -1}, train, 10,
     ...                          valid_sets=[train, function.holdout(train)], feval=function)
