@@ -3,96 +3,29 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
-import pickle
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from graphs import Groups, MarkovChain
-from thresholdout import BudgetExhausted, InputError, LedgerDamaged, LedgerRetired, SeededNoise, Thresholdout
-from thresholdout.cli.asking import history
-from thresholdout.cli.keeping import verify
-from thresholdout.gates import Decision, Gate
+from tests.thresholdout.gating import (
+    TRAIN,
+    Fails,
+    N,
+    Told,
+    columns,
+    guarded,
+    misleading,
+    p_value,
+    public,
+    sources,
+)
+from thresholdout import BudgetExhausted, InputError, LedgerRetired
 from thresholdout.ledger import open_ledger
-from thresholdout.mechanisms.claims.climbs import remembered_by
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.metrics import Metric
-from thresholdout.sharing import share
-
-N = 1000
-TRAIN = 2 * N
-STEPS = 12
-
-
-class Told:
-    """A model whose predictions are a column of the records; it notes when it sees the holdout."""
-
-    classes_ = np.array([0, 1])
-
-    def __init__(self, column: int) -> None:
-        self.column = column
-        self.looks = 0
-
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        self.looks += len(X) == N
-        return X[:, self.column].astype(int)
-
-    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        self.looks += len(X) == N
-        one = 0.1 + 0.8 * X[:, self.column]
-        return np.stack([1.0 - one, one], axis=1)
-
-
-class Fails(Told):
-    """A model that works on the training part and not on the holdout."""
-
-    def __init__(self, column: int, error: type[BaseException] = ValueError) -> None:
-        super().__init__(column)
-        self.error = error
-
-    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        if len(X) == N:
-            raise self.error(f"the first label is {X[0]}")
-        return super().predict(X)
-
-
-def columns(gains: list[float], seed: int = 0, changed: float = 0.08) -> NDArray[np.float64]:
-    """Return whether models are right: each changes some records of the one before, and is better by a gain."""
-    rng = np.random.default_rng(seed)
-    right, accuracy = rng.random(N + TRAIN) < 0.6, 0.6
-    found = [right]
-    for gain in gains:
-        change = max(changed, abs(gain))
-        up, down = 0.5 * (change + gain) / (1.0 - accuracy), 0.5 * (change - gain) / accuracy
-        u = rng.random(N + TRAIN)
-        right, accuracy = np.where(right, u >= down, u < up), accuracy + gain
-        found.append(right)
-    return np.stack(found, axis=1).astype(float)
-
-
-def guarded(right: NDArray[np.float64], **settings: Any) -> Thresholdout:
-    settings = {"identically_distributed": True, "noise": SeededNoise(1), **settings}
-    X = np.column_stack([right, np.arange(len(right))])
-    y = np.ones(len(right), dtype=int)
-    return Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), **settings)
-
-
-def p_value(right: NDArray[np.float64], new: int, old: int) -> float:
-    """Return scipy's p-value of the sign test on the holdout."""
-    wins = int(((right[:N, new] == 1) & (right[:N, old] == 0)).sum())
-    losses = int(((right[:N, new] == 0) & (right[:N, old] == 1)).sum())
-    return float(binomtest(wins, max(1, wins + losses), 0.5, alternative="greater").pvalue) if wins + losses else 1.0
-
-
-def sources(guard: Thresholdout) -> list[str]:
-    return list(guard.history["source"])
 
 
 def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
@@ -224,109 +157,6 @@ def test_the_largest_delta_there_is(settings: dict[str, Any], certify: Any) -> N
         assert not last.certified
 
 
-def climbed(gate: Gate, models: list[Told], first: int = 0) -> list[Decision]:
-    return [gate.propose(model, key=f"step {k}") for k, model in enumerate(models) if k >= first]
-
-
-def gains(certify: str) -> list[float]:
-    return [0.04, 0.0, 0.04, -0.02] * 3 if certify == "each" else [0.03, 0.02, -0.02, 0.03] * 3
-
-
-def public(decision: Decision) -> tuple[Any, ...]:
-    return decision.letter, decision.certified, decision.test, decision.risk_left, decision.query
-
-
-@pytest.mark.parametrize("certify", ["each", "milestones"])
-def test_a_program_that_starts_anew_is_where_it_was(tmp_path: Path, certify: Any) -> None:
-    right = columns(gains(certify))
-    models = [Told(k) for k in range(1, STEPS + 1)]
-    straight = guarded(right)
-    gate = straight.gate(Told(0), certify=certify)
-    expected = climbed(gate, models)
-    assert {"each": {"keep", "skip"}, "milestones": {"skip", "step", "milestone"}}[certify] <= set(sources(straight))
-    for broken in (1, 4, 7, 10):
-        file = tmp_path / f"{broken}.db"
-        climbed(guarded(right, ledger=file).gate(Told(0), certify=certify), models[:broken])
-        again = guarded(right, ledger=file)
-        risk = again.risk_left
-        found = again.gate(Told(0), certify=certify)
-        repeated = climbed(found, models[:broken])
-        assert all(decision.repeated and decision.cost == 0.0 for decision in repeated)
-        assert again.risk_left == risk
-        later = climbed(found, models, broken)
-        assert [public(decision) for decision in repeated + later] == [public(decision) for decision in expected]
-        assert found.incumbent.column == gate.incumbent.column
-        assert found.certified.column == gate.certified.column
-        assert found.on_the_way == gate.on_the_way
-        assert sources(again) == sources(straight)
-
-
-def test_what_cross_validation_said_survives_without_proposing_again(tmp_path: Path) -> None:
-    right = columns(gains("each"))
-    models = [Told(k) for k in range(1, STEPS + 1)]
-    straight = guarded(right)
-    expected = climbed(straight.gate(Told(0)), models)
-    first = guarded(right, ledger=tmp_path / "guard.db").gate(Told(0))
-    climbed(first, models[:7])
-    again = guarded(right, ledger=tmp_path / "guard.db")
-    known = remembered_by(again._steps.state(), "gate: accuracy").history
-    assert known.count == 7
-    later = climbed(again.gate(first.incumbent), models, 7)
-    assert [public(decision) for decision in later] == [public(decision) for decision in expected[7:]]
-
-
-def test_a_gate_of_another_metric_has_a_history_of_its_own() -> None:
-    right = columns([0.06, 0.0])
-    guard = guarded(right)
-    guard.gate(Told(0)).propose(Told(1))
-    guard.gate(Told(0), "brier_score").propose(Told(1))
-    state = guard._steps.state()
-    assert len(state.climbs) == 2
-    assert remembered_by(state, "gate: brier_score").history.count == 1
-    assert remembered_by(state, "gate: log_loss").history.count == 0
-
-
-def test_a_lead_belongs_to_its_climb() -> None:
-    """A new gate starts from what it is given: what an earlier one had reached is not added to its first step."""
-    right = columns([0.02, 0.02], changed=0.05)
-    guard = guarded(right)
-    guard.gate(Told(0), certify="milestones").propose(Told(1))
-    assert remembered_by(guard._steps.state(), "milestones: accuracy").ahead > 0.0
-    guard.gate(Told(2), certify="milestones").propose(Told(1))
-    assert remembered_by(guard._steps.state(), "milestones: accuracy").ahead == 0.0
-
-
-def test_the_same_key_in_the_same_climb() -> None:
-    right = columns([0.06, 0.06])
-    guard = guarded(right)
-    gate = guard.gate(Told(0))
-    kept = gate.propose(Told(1), key="a")
-    gate.propose(Told(2), key="b")
-    again = gate.propose(Told(1), key="a")
-    assert public(again) == public(kept)
-    assert (again.repeated, again.cost) == (True, 0.0)
-    assert gate.incumbent.column == 2
-    assert len(guard.history) == 2
-    with pytest.raises(InputError, match="a key names one candidate"):
-        gate.propose(Told(0), key="a")
-
-
-def test_a_key_is_of_a_candidate_or_of_a_question() -> None:
-    right = columns([0.06])
-    guard = guarded(right)
-    gate = guard.gate(Told(0))
-    guard.score(Told(1), key="score")
-    with pytest.raises(InputError, match="key"):
-        gate.propose(Told(1), key="score")
-    made = gate.propose(Told(1), key="candidate")
-    name, gain = "gate: accuracy", made.gain
-    with pytest.raises(InputError, match="used for a candidate"):
-        guard.ask(gain, np.zeros(N), bounds=(-1.0, 1.0), name=name, key="candidate")
-    with pytest.raises(InputError, match="key"):  # a gate with another delta claims something else
-        guard.gate(Told(0), delta=0.01).propose(Told(1), key="candidate")
-    assert sources(guard) == ["train", "keep"]
-
-
 def test_the_incumbent_itself_is_no_candidate_and_a_copy_is() -> None:
     right = columns([0.06])
     guard = guarded(right)
@@ -400,13 +230,6 @@ def test_limits_count_looks_and_not_what_is_free() -> None:
         gate.propose(Told(4))
     assert (caught.value.what, guard.exhausted) == ("queries", "queries")
     assert len(guard.history) == 4
-
-
-def misleading(seed: int = 0) -> NDArray[np.float64]:
-    """Return columns of which all but the first look better on the training part, and are worse on the holdout."""
-    right = columns([0.06] * 6, seed)
-    right[:N] = columns([-0.02] * 6, seed + 1)[:N]
-    return right
 
 
 def test_what_the_holdout_does_not_confirm_is_charged_to_the_budget() -> None:
@@ -578,141 +401,3 @@ def test_what_other_questions_pay_is_shared() -> None:
     assert risks == sorted(risks, reverse=True)
     assert answer.interval[0] < right[:N, 1].mean() < answer.interval[1]
     assert sources(guard) == ["keep", "train", "keep"]
-
-
-def test_a_state_that_forgets_a_candidate_is_noticed(tmp_path: Path) -> None:
-    right = columns([0.06, -0.06])
-    file = tmp_path / "guard.db"
-    gate = guarded(right, ledger=file).gate(Told(0))
-    gate.propose(Told(1))
-    before = guarded(right, ledger=file)._steps.state()
-    gate.propose(Told(2))
-    guard = guarded(right, ledger=file)
-    state = guard._steps.state()
-    assert (state.asked, state.free, state.hits) == (2, 1, 0)
-    import sqlite3
-    from dataclasses import replace
-
-    for wrong in (replace(state, free=0), replace(state, hits=1, letters=1), before):
-        with sqlite3.connect(file) as connection:
-            connection.execute("UPDATE guards SET state = ?", (wrong.to_text(),))
-        connection.close()
-        with pytest.raises(LedgerDamaged):
-            guarded(right, ledger=file)
-
-
-def dies(file: Path, right: NDArray[np.float64], where: str) -> None:
-    guard = guarded(right, ledger=file)
-    gate = guard.gate(Told(0))
-    if where == "before":
-
-        class Dies(Told):
-            def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-                if len(X) == N:
-                    os._exit(3)
-                return super().predict(X)
-
-        gate.propose(Dies(1), key="a")
-    gate._told = lambda *args, **kwargs: os._exit(3)  # type: ignore[method-assign]
-    gate.propose(Told(1), key="a")
-
-
-@pytest.mark.parametrize("where", ["before", "after"])
-def test_a_crash_before_or_after_the_decision_is_stored(tmp_path: Path, where: str) -> None:
-    right = columns([0.06])
-    file = tmp_path / "guard.db"
-    child = multiprocessing.get_context("fork").Process(target=dies, args=(file, right, where), daemon=True)
-    child.start()
-    child.join(60)
-    assert child.exitcode == 3
-    guard = guarded(right, ledger=file)
-    assert sources(guard) == ([] if where == "before" else ["keep"])
-    made = guard.gate(Told(0)).propose(Told(1), key="a")
-    assert made.certified
-    assert made.repeated == (where == "after")
-    assert sources(guard) == ["keep"]
-    assert public(made) == public(guarded(right).gate(Told(0)).propose(Told(1), key="a"))
-
-
-def in_children(function: Any, *args: tuple[Any, ...]) -> list[Any]:
-    """Run a function in forked children, one after another, and return its results."""
-    fork = multiprocessing.get_context("fork")
-    found = []
-    for given in args:
-        receiving, sending = fork.Pipe(duplex=False)
-        child = fork.Process(target=lambda given=given, sending=sending: sending.send(function(*given)), daemon=True)
-        child.start()
-        assert receiving.poll(60)
-        found.append(receiving.recv())
-        child.join(60)
-    return found
-
-
-def proposes(gate: Gate, column: int) -> tuple[int, Decision, bool, str]:
-    made = gate.propose(Told(column), key=f"column {column}")
-    return os.getpid(), made, gate.on_the_way, repr(gate)
-
-
-def test_a_gate_is_used_from_other_processes() -> None:
-    right = columns([0.06, -0.06])
-    guard = guarded(right)
-    gate = guard.gate(Told(0))
-    assert pickle.loads(pickle.dumps(gate)) is gate
-    found = in_children(proposes, (gate, 1), (gate, 1), (gate, 1))
-    assert os.getpid() not in {process for process, _, _, _ in found}
-    assert sorted(decision.repeated for _, decision, _, _ in found) == [False, True, True]
-    assert all(decision.certified and not on_the_way for _, decision, on_the_way, _ in found)
-    assert gate.incumbent.column == 1
-    assert sources(guard) == ["keep"]
-    assert found[0][3].startswith("<Gate: accuracy, each certified by sign test; the incumbent is certified")
-
-
-def makes(guard: Thresholdout) -> tuple[Decision | None, int, str, float]:
-    gate = guard.gate(Told(0), certify="milestones")
-    gate.propose(Told(1))
-    return gate.last_look(), gate.certified.column, gate.test, gate.delta
-
-
-def test_a_gate_is_made_in_another_process() -> None:
-    guard = guarded(columns([0.02], changed=0.05))
-    share(guard)
-    ((last, certified, test, delta),) = in_children(makes, (guard,))
-    assert last.certified
-    assert (certified, test, delta) == (1, "sign test", 0.0)
-    assert sources(guard) == ["step", "milestone"]
-
-
-def test_a_report_shows_candidates(tmp_path: Path) -> None:
-    right = misleading()
-    right[:N, 1:3] = columns([0.06, 0.06])[:N, 1:3]
-    right[:N, 0] = columns([0.06, 0.06])[:N, 0]
-    guard = guarded(right, ledger=tmp_path / "guard.db")
-    gate = guard.gate(Told(0))
-    for column in range(1, 7):
-        gate.propose(Told(column), name=f"column {column}")
-    guard.score(gate.certified)
-    found = sources(guard)
-    report = guard.report()
-    assert len(report.answers) == 1
-    assert report.questions == sum(source != "skip" for source in found)
-    assert report.candidates == 6
-    assert report.certified == found.count("keep") > 0
-    assert "6 candidates were proposed" in report.html
-    assert "column 1" in report.html
-    assert guard.plot() is not None
-    told = CliRunner().invoke(history, [str(tmp_path / "guard.db")])
-    lines = told.output.splitlines()[1:]
-    assert lines[0].split() == [
-        "1",
-        "gate:",
-        "accuracy:",
-        "column",
-        "1",
-        f"{report.history['train'][0]:.6g}",
-        "-",
-        "-",
-        "keep",
-        "-",
-    ]
-    assert [line.split()[-2] for line in lines] == found
-    assert "7 entries, unchanged" in CliRunner().invoke(verify, [str(tmp_path / "guard.db")]).output
