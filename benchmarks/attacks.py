@@ -20,7 +20,6 @@ from tqdm import tqdm
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import BudgetExhausted, InputError, PlanError, SeededNoise, Thresholdout
-from thresholdout.planning import algorithm_1
 
 RECORDS, ATTRIBUTES, BUDGET, GROUP, STAY = 2000, 200, 10, 20, 0.75
 CONFIDENCE = 0.9
@@ -91,8 +90,6 @@ def runs(
     """
     model = models()[kind] if assumed is None else assumed
     queries = ATTRIBUTES + 1
-    if mechanism == "thresholdout":
-        mechanism = algorithm_1(model, queries=queries, budget=BUDGET, confidence=CONFIDENCE)
     found = []
     for seed in range(first_seed, first_seed + count):
         rng = np.random.default_rng([seed, ATTRIBUTES])

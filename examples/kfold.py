@@ -9,6 +9,8 @@ Run with ``python examples/kfold.py``.
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
@@ -42,7 +44,7 @@ def main() -> None:
     print(f"nearest neighbour, fresh patients: {nearest.fit(X, y).score(X_fresh, y_fresh):.3f}\n")
 
     guard = KFoldGuard(X, y, cv=2, groups=patients, queries=12)
-    print(guard)
+    print(textwrap.fill(repr(guard), 100))
     print(guard.folds.to_string())
     print(f"route: {guard.certificate.route}\n")
 

@@ -74,8 +74,6 @@ def broken(seed: int, probing: Callable[[Thresholdout], Probe]) -> bool:
         train=(train, labels[1]),
         queries=20_000,
         budget=1,
-        threshold=0.05,
-        noise_scale=0.001,
         noise=SeededNoise(seed),
         allow_equal_rows=True,
     )

@@ -28,8 +28,18 @@ UNSURPRISING = 0.75
 """The training value that agrees with the holdout; 0.1 is a surprise."""
 
 
-def guard_in(ledger: str) -> Thresholdout:
-    return Thresholdout(RECORDS, queries=QUERIES, budget=BUDGET, mechanism="thresholdout", ledger=ledger)
+def guard_in(ledger: str, **by_hand: Any) -> Thresholdout:
+    return Thresholdout(RECORDS, queries=QUERIES, budget=BUDGET, mechanism="thresholdout", ledger=ledger, **by_hand)
+
+
+def forgetful(ledger: str) -> Thresholdout:
+    """Return a guard that every surprise surprises: Algorithm 1, which learns nothing from its answers."""
+    return guard_in(ledger, threshold=0.1, noise_scale=0.001)
+
+
+def training_value(key: str) -> float:
+    """Return a surprise for one key in twenty."""
+    return 0.1 if random.Random(key).random() < 0.05 else UNSURPRISING
 
 
 def ask(guard: Thresholdout, key: str | None, train: float) -> str:
@@ -56,7 +66,7 @@ def history(guard: Thresholdout) -> dict[str, str]:
 
 def asks_to_the_end(ledger: str) -> None:
     """Ask for surprises until the budget is gone."""
-    guard = guard_in(ledger)
+    guard = forgetful(ledger)
     for number in itertools.count():
         try:
             show(ask(guard, f"{os.getpid()}-{number}", 0.1))
@@ -113,8 +123,8 @@ def _ask_until_killed(guard: Thresholdout, prefix: str) -> tuple[int, IO[str]]:
         return process, os.fdopen(reader)
     os.dup2(writer, 1)
     for number in itertools.count():
-        surprise = random.Random(f"{prefix}{number}").random() < 0.05
-        show(ask(guard, f"{prefix}{number}", 0.1 if surprise else UNSURPRISING))
+        key = f"{prefix}{number}"
+        show(ask(guard, key, training_value(key)))
     os._exit(1)
 
 
@@ -139,7 +149,7 @@ def killed_at_random(ledger: str, kills: str) -> None:
         assert len(stored) <= len(answers) + 4 * (number + 1)  # one answer of each may not have left
     assert history(guard_in(ledger)) == stored
     for key in random.sample(sorted(answers), 5):
-        assert ask(guard, key, 0.1 if " holdout " in answers[key] else UNSURPRISING) == answers[key]
+        assert ask(guard, key, training_value(key)) == answers[key]
     assert history(guard) == stored
     print(len(answers), BUDGET - (guard.remaining or 0))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.thresholdout.guard_child import BUDGET, guard_in, history
+from tests.thresholdout.guard_child import BUDGET, forgetful, history
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ def test_processes_share_one_budget(ledger: str) -> None:
     """Four processes, each with a guard of its own on one ledger, get as many surprises as one would."""
     processes = [start("asks_to_the_end", ledger) for _ in range(4)]
     answers = [line for process in processes for line in finish(process)]
-    guard = guard_in(ledger)
+    guard = forgetful(ledger)
     assert guard.remaining == 0
     assert sorted(history(guard).values()) == sorted(answers)
     holdout = [line for line in answers if line.split()[4] == "holdout"]
