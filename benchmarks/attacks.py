@@ -3,8 +3,8 @@
 Every record is a row of fair signs, so every attribute, and every majority vote of attributes, is right about exactly
 half of the records in truth. The analyst asks for the accuracy of one attribute after the other, turns each to the side
 that the answers favour, and asks for the majority vote at the end: it fits the holdout far better than the truth. Where
-a mechanism answers with the training value until the holdout contradicts it, she spends the budget on her first
-attributes by claiming that each is always right.
+a mechanism answers with the training value until the holdout contradicts it, she claims of her first attributes that
+each is always right.
 
 Run with ``python -m benchmarks.attacks``.
 """
@@ -21,7 +21,7 @@ from tqdm import tqdm
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import BudgetExhausted, InputError, PlanError, SeededNoise, Thresholdout
 
-RECORDS, ATTRIBUTES, BUDGET, GROUP, STAY = 2000, 200, 10, 20, 0.75
+RECORDS, ATTRIBUTES, FORCED, GROUP, STAY = 2000, 200, 9, 20, 0.75
 CONFIDENCE = 0.9
 MECHANISMS = ("thresholdout", "gaussian", "splitting", "ladder")
 
@@ -64,11 +64,10 @@ def signs(kind: str, rng: np.random.Generator) -> NDArray[np.bool_]:
 def attack(guard: Thresholdout, attributes: NDArray[np.bool_], rng: np.random.Generator) -> Run:
     """Ask for every attribute, then for the majority vote of all that were turned by what was told."""
     errors, shares, votes = [0.0], [0.0], np.zeros(len(attributes))
-    forced = BUDGET - 1
     try:
         for k in range(ATTRIBUTES + 1):
             values = attributes[:, k] if k < ATTRIBUTES else votes > 0
-            answer = guard.ask(1.0 if k < forced else 0.5, values)
+            answer = guard.ask(1.0 if k < FORCED else 0.5, values)
             errors.append(abs(answer.value - 0.5))
             shares.append(errors[-1] / answer.half_width)
             side = np.sign(answer.value - 0.5) or rng.choice([-1.0, 1.0])
@@ -97,7 +96,6 @@ def runs(
             np.arange(RECORDS),
             dependence=model,
             queries=queries,
-            budget=BUDGET,
             confidence=CONFIDENCE,
             mechanism=mechanism,
             identically_distributed=True,
