@@ -178,13 +178,20 @@ def test_a_crash_before_or_after_the_decision_is_stored(tmp_path: Path, where: s
     assert public(made) == public(guarded(right).gate(Told(0)).propose(Told(1), key="a"))
 
 
+def answer_through(sending: Any, function: Any, given: tuple[Any, ...]) -> None:
+    sending.send(function(*given))
+
+
 def in_children(function: Any, *args: tuple[Any, ...]) -> list[Any]:
-    """Run a function in forked children, one after another, and return its results."""
-    fork = multiprocessing.get_context("fork")
+    """Run a function in child processes, one after another, and return its results.
+
+    They are started afresh: a child that is forked while another thread serves a guard can inherit its locks.
+    """
+    spawn = multiprocessing.get_context("spawn")
     found = []
     for given in args:
-        receiving, sending = fork.Pipe(duplex=False)
-        child = fork.Process(target=lambda given=given, sending=sending: sending.send(function(*given)), daemon=True)
+        receiving, sending = spawn.Pipe(duplex=False)
+        child = spawn.Process(target=answer_through, args=(sending, function, given), daemon=True)
         child.start()
         assert receiving.poll(60)
         found.append(receiving.recv())

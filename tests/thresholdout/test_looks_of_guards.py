@@ -137,7 +137,7 @@ def test_mechanisms_that_no_look_is_proved_for() -> None:
 
 
 def test_half_widths_that_a_mechanism_states_are_not_believed_after_a_look() -> None:
-    guard = make(mechanism=LadderParameters(0.01))
+    guard = make(mechanism=LadderParameters())
     low, high = guard.ask(0.25, HOLDOUT < 2500).interval
     guard.record_look(BlackBox(0.01), void=True)
     assert guard.ask(0.25, HOLDOUT < 2600).interval == (0.0, 1.0)
