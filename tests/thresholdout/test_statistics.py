@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linprog
@@ -433,8 +434,7 @@ def test_a_declared_difference_is_one_of_as_many_fewer_records() -> None:
 
 
 def test_slices_of_tables_and_of_losses() -> None:
-    pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame({"number": np.arange(6.0), "place": ["north", "south"] * 3})
+    X = pd.DataFrame({"number": np.arange(6.0), "place": ["north", "south"] * 3})
     y, said = np.array([0, 0, 1, 1, 0, 1]), np.array([0, 1, 1, 0, 0, 1])
     north = statistics.sliced("zero_one_loss", ("place", "north"))
     assert north.name == "zero_one_loss where place = 'north'"
