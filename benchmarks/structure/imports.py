@@ -1,0 +1,216 @@
+"""Modules and their imports, read from the sources: levels and cycles.
+
+An import counts if it is carried out at some time: when the module is loaded, inside a function, or by a string
+(``import_module``, a lazy table, the stub of a lazy package). Imports for type checkers only do not count.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import networkx as nx
+
+PACKAGES = ("graphs", "thresholdout")
+LAZY = {"import_module", "attach", "attach_stub", "__import__"}
+
+
+@dataclass(frozen=True)
+class Module:
+    """A source file.
+
+    Attributes
+    ----------
+    name : str
+        As it is imported.
+    path : Path
+        Relative to the root.
+    text : str
+        Its source.
+    """
+
+    name: str
+    path: Path
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def lines(self) -> int:
+        return len(self.text.splitlines())
+
+    @property
+    def is_package(self) -> bool:
+        return self.path.name == "__init__.py"
+
+    @property
+    def folder(self) -> str:
+        return self.path.parent.as_posix()
+
+    @property
+    def package(self) -> str:
+        """Name of the package that relative names start from."""
+        return self.name if self.is_package else self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Import:
+    """One module imports another.
+
+    Attributes
+    ----------
+    importer, imported : str
+        Names of modules.
+    loaded : bool
+        Whether it happens when the importer is loaded.
+    """
+
+    importer: str
+    imported: str
+    loaded: bool
+
+
+def read_modules(root: Path, packages: Iterable[str] = PACKAGES) -> dict[str, Module]:
+    """Return the modules of the packages under a root, by name."""
+    found = {}
+    for package in packages:
+        for path in sorted((root / package).rglob("*.py")):
+            inside = path.relative_to(root)
+            parts = inside.with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            found[name] = Module(name, inside, path.read_text())
+    return found
+
+
+def _nodes(tree: ast.AST, loaded: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield what a module carries out, and whether that is at load: branches for type checkers are left out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            for other in node.orelse:
+                yield other, loaded
+                yield from _nodes(other, loaded)
+            continue
+        at_load = loaded and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield node, loaded
+        yield from _nodes(node, at_load)
+
+
+def _existing(name: str, modules: Mapping[str, Module]) -> str | None:
+    """Return the longest part of a dotted name that is a module, or None."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def _targets(node: ast.Import | ast.ImportFrom, module: Module, modules: Mapping[str, Module]) -> Iterator[str]:
+    """Yield the modules that a statement imports; ``from package import name`` is of a module of that name, if any."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        base = node.module or ""
+        if node.level:
+            start = module.package.split(".")
+            base = ".".join([*start[: len(start) - node.level + 1], *([base] if base else [])])
+        names = [f"{base}.{alias.name}" for alias in node.names]
+    for name in names:
+        found = _existing(name, modules)
+        if found is not None:
+            yield found
+
+
+def called(node: ast.AST) -> str:
+    """Return the last name of what is called, or an empty text."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+def _by_string(module: Module, modules: Mapping[str, Module], root: Path) -> Iterator[str]:
+    """Yield modules that a module with lazy imports names in its strings, in full or relative to its package."""
+    calls = {called(node) for node, _ in _nodes(module.tree)}
+    if not calls & LAZY:
+        return
+    exported = {
+        id(below)
+        for node in module.tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node).split("=")[0]
+        for below in ast.walk(node)
+    }
+    for node, _ in _nodes(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in exported:
+            for name in (node.value, f"{module.package}.{node.value}"):
+                if name in modules:
+                    yield name
+    stub = (root / module.path).with_suffix(".pyi")
+    if "attach_stub" in calls and stub.exists():
+        for node in ast.walk(ast.parse(stub.read_text())):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                yield from _targets(node, module, modules)
+
+
+def read_imports(modules: Mapping[str, Module], root: Path) -> list[Import]:
+    """Return every import of one of the modules by another, once for each statement or string."""
+    found = []
+    for module in modules.values():
+        for node, loaded in _nodes(module.tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found += [Import(module.name, name, loaded) for name in _targets(node, module, modules)]
+        found += [Import(module.name, name, False) for name in _by_string(module, modules, root)]
+    return [one for one in found if one.importer != one.imported]
+
+
+def import_graph(imports: Iterable[Import], *, package: str = "", loaded_only: bool = False) -> nx.DiGraph[str]:
+    """Return the graph of imports, of everything or inside of one package."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for one in imports:
+        ends = (one.importer, one.imported)
+        if loaded_only and not one.loaded:
+            continue
+        if all(not package or end == package or end.startswith(package + ".") for end in ends):
+            graph.add_edge(*ends)
+    return graph
+
+
+def levels(graph: nx.DiGraph[str]) -> list[str]:
+    """Return a longest path of imports, from the top down; of each cycle it has one module.
+
+    Examples
+    --------
+    >>> levels(nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b"), ("c", "d"), ("a", "d")]))
+    ['a', 'b', 'd']
+    """
+    if not graph:
+        return []
+    condensed = nx.condensation(graph)
+    return [min(condensed.nodes[part]["members"]) for part in nx.dag_longest_path(condensed)]
+
+
+def cycles(graph: nx.DiGraph[str]) -> list[dict[str, list[str]]]:
+    """Return the groups in which everything imports everything, with one shortest way round in each."""
+    found = []
+    for group in nx.strongly_connected_components(graph):
+        if len(group) < 2:
+            continue
+        inside = graph.subgraph(group)
+        back = ([*nx.shortest_path(inside, end, start), end] for start, end in sorted(inside.edges))
+        found.append({"group": sorted(group), "shortest": min(back, key=len)})
+    return sorted(found, key=lambda one: one["group"])
+
+
+def folder_graph(imports: Iterable[Import], modules: Mapping[str, Module]) -> nx.DiGraph[str]:
+    """Return the graph of imports between folders.
+
+    A package that re-exports names of its own subfolders does not depend on them.
+    """
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for one in imports:
+        importer, imported = modules[one.importer], modules[one.imported]
+        re_export = importer.is_package and imported.folder.startswith(importer.folder + "/")
+        if importer.folder != imported.folder and not re_export:
+            graph.add_edge(importer.folder, imported.folder)
+    return graph
