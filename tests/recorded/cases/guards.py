@@ -1,0 +1,361 @@
+"""What seeded guards answer: values, intervals, sources, what was told, what is left, and what their ledgers keep."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from graphs import DependencyGraph, Groups, MarkovChain, MovingWindow
+from tests.recorded.cases.registry import Cases
+from thresholdout import BudgetExhausted, InputError, KFoldGuard, SeededNoise, Thresholdout
+from thresholdout.accounting import BlackBox, GaussianAnswer
+from thresholdout.answer import Answer
+from thresholdout.comparison import Comparison
+from thresholdout.ledger import MemoryLedger, export_history, import_history, move, open_ledger
+from thresholdout.ledger.history_file import HistoryFile
+from thresholdout.mechanisms import ClaimsParameters, LadderParameters
+from thresholdout.simulation import AggregationAnalyst, BenignSearch, SimulatedGuard, interview
+from thresholdout.simulation.session import Part
+
+CASES = Cases()
+
+N = 600
+TRAIN = 900
+
+
+class Column(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A model whose predictions are a column of the records."""
+
+    def __init__(self, column: int = 0) -> None:
+        self.column = column
+
+    def fit(self, X: NDArray[np.float64], y: NDArray[np.int64]) -> Column:
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        return X[:, self.column].astype(int)
+
+    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        one = 0.125 + 0.75 * X[:, self.column]
+        return np.stack([1.0 - one, one], axis=1)
+
+
+def _records() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return columns that agree with the labels ever more often, but the last, which does so while training only."""
+    rng = np.random.default_rng(7)
+    y = (rng.random(N + TRAIN) < 0.5).astype(int)
+    right = rng.random((N + TRAIN, 8)) < np.linspace(0.6, 0.95, 8)
+    right[:N, 7] = rng.random(N) < 0.6
+    X = np.where(right, y[:, None], 1 - y[:, None]).astype(float)
+    return np.column_stack([X, np.arange(N + TRAIN)]), y
+
+
+X, Y = _records()
+MODELS = [Column(k).fit(X, Y) for k in range(8)]
+
+
+def _guard(**settings: Any) -> Thresholdout:
+    settings = {"train": (X[N:], Y[N:]), "noise": SeededNoise(1), **settings}
+    return Thresholdout((X[:N], Y[:N]), **settings)
+
+
+def _answer(answer: Answer) -> Any:
+    return [answer.value, answer.interval, answer.source, answer.query, answer.remaining, answer.repeated, answer.about]
+
+
+def _standing(guard: Thresholdout | KFoldGuard) -> Any:
+    return [guard.told, guard.risk_left, guard.remaining, guard.exhausted]
+
+
+def _history(guard: Thresholdout | KFoldGuard) -> Any:
+    return guard.history[["train", "value", "low", "high", "source", "remaining"]].astype({"remaining": object})
+
+
+def _searched(guard: Thresholdout, metric: Any = "accuracy") -> Any:
+    """Ask about all models, the last of which misleads, and the same models again."""
+    answers: list[Any] = []
+    for model in (*MODELS[3:], *MODELS[:3]):
+        try:
+            answers.append([_answer(guard.score(model, metric)), _standing(guard)])
+        except BudgetExhausted as error:
+            answers.append(type(error).__name__)
+            break
+    return answers
+
+
+SESSIONS: dict[str, dict[str, Any]] = {
+    "claims": {},
+    "claims, limited": {"queries": 6, "budget": 2, "at_most": 0.3},
+    "claims at 0.99": {"confidence": 0.99, "queries": 8},
+    "claims before a final check": {"final_check": True, "queries": 10},
+    "claims, one law": {"identically_distributed": True},
+    "claims given the features": {"given": "features"},
+    "guess and check": {"mechanism": "guess-and-check", "queries": 8},
+    "private claims": {"private": 2.0, "budget": 3},
+    "claims by parameters": {"mechanism": ClaimsParameters(noise=0.25, queries=9)},
+    "algorithm 1": {"threshold": 0.04, "noise_scale": 0.004, "queries": 10, "budget": 3},
+    "algorithm 1 on a grid": {"threshold": 0.05, "noise_scale": 0.01, "queries": 10, "budget": 3, "grid": 1 / 128},
+    "gaussian": {"mechanism": "gaussian", "queries": 8},
+    "ladder": {"mechanism": "ladder", "queries": 8},
+    "splitting": {"mechanism": "splitting", "queries": 5, "identically_distributed": True},
+    "claims of patients": {"dependence": Groups([k // 3 for k in range(N)])},
+    "claims of a window": {"dependence": MovingWindow(N, 2)},
+    "claims of a chain": {"dependence": MarkovChain([[0.6, 0.4], [0.5, 0.5]], N)},
+    "claims of a graph": {"dependence": DependencyGraph(nx.cycle_graph(N))},
+    "gaussian of patients": {"mechanism": "gaussian", "queries": 4, "dependence": Groups([k // 2 for k in range(N)])},
+    "ladder of patients": {"mechanism": "ladder", "dependence": Groups([k // 3 for k in range(N)])},
+}
+
+for _name, _settings in SESSIONS.items():
+
+    @CASES.case(f"guards: {_name}")
+    def session(settings: dict[str, Any] = _settings) -> Any:
+        guard = _guard(**settings)
+        told = _searched(guard)
+        return [told, _history(guard), guard.certificate.route, guard.certificate.tolerance, guard.epsilon]
+
+
+@CASES.case("guards: questions by values")
+def values() -> Any:
+    guard = _guard(queries=12)
+    rng = np.random.default_rng(5)
+    told = []
+    for expected, truth in ((0.5, 0.5), (0.9, 0.5), (0.02, 0.015), (0.7, 0.71)):
+        holdout = rng.random(N) < truth
+        told.append(_answer(guard.ask(expected, holdout, binary=True, key=f"{expected}")))
+        told.append(_answer(guard.ask(expected, holdout, binary=True, key=f"{expected}")))
+        told.append(_answer(guard.ask(2.0 * expected, 2.0 * (0.5 * holdout + 0.5 * truth), bounds=(-1.0, 3.0))))
+    return [told, _standing(guard)]
+
+
+@CASES.case("guards: questions by functions")
+def functions() -> Any:
+    guard = _guard()
+    told = [_answer(guard.ask(lambda X, y, k=k: X[:, k] == y)) for k in range(4)]
+    with pytest.raises(InputError, match="charged"):
+        guard.ask(lambda X, y: y if len(X) != N else None)
+    return [told, _answer(guard.score(MODELS[5])), _standing(guard), _history(guard)]
+
+
+@CASES.case("guards: other metrics")
+def metrics() -> Any:
+    guard = _guard()
+    names = ("zero_one_loss", "brier_score", "log_loss", "accuracy")
+    return [[_answer(guard.score(MODELS[k], name)) for name in names for k in (2, 6, 7)], _standing(guard)]
+
+
+STATISTICS = ("precision", "recall", "f1", "jaccard", "balanced_accuracy", "roc_auc", "matthews_corrcoef", "f1_macro")
+
+for _name in STATISTICS:
+
+    @CASES.case(f"guards: {_name}")
+    def statistic(name: str = _name) -> Any:
+        plain, one_law = _guard(), _guard(identically_distributed=True)
+        return [
+            [_answer(guard.score(MODELS[k], name)) for k in (2, 6, 7)] + [_standing(guard)]
+            for guard in (plain, one_law)
+        ]
+
+
+@CASES.case("guards: a ladder that minimises")
+def minimizing() -> Any:
+    return _searched(_guard(mechanism=LadderParameters(direction="minimize")), "brier_score")
+
+
+@CASES.case("guards: cross-validated training values")
+def cross_validated() -> Any:
+    guard = _guard(queries=10)
+    return [[_answer(guard.score(MODELS[k], cv=3)) for k in (4, 5, 7)], _standing(guard)]
+
+
+@CASES.case("guards: lists of models")
+def lists() -> Any:
+    found = []
+    for settings in ({}, {"queries": 20, "final_check": True}):
+        guard = _guard(**settings)
+        found.append([_answer(answer) for answer in guard.score_all(MODELS)])
+        found.append(_standing(guard))
+        found.append(_answer(guard.score(MODELS[6])))
+        found.append(_answer(guard.final_check(MODELS[6])))
+        found.append(_standing(guard))
+    best = _guard().score_all(MODELS, tell="best", keep=0.0)
+    return [found, [[_answer(answer), answer.candidate] for answer in best]]
+
+
+@CASES.case("guards: lists of questions")
+def lists_of_questions() -> Any:
+    guard = _guard()
+    asked = [(0.5, np.arange(N) < count) for count in (100, 300, 599, 600)]
+    return [[_answer(answer) for answer in guard.ask_all(asked, binary=True, keep=0.1)], _standing(guard)]
+
+
+@CASES.case("guards: final checks")
+def final_checks() -> Any:
+    found = []
+    for settings in ({}, {"final_check": True}, {"final_check": True, "queries": 5}):
+        guard = _guard(**settings)
+        before = [guard.final_half_width(score) for score in (0.6, 0.9)]
+        guard.score(MODELS[6])
+        guard.score(MODELS[7])
+        found.append([before, guard.final_half_width(0.9), _answer(guard.final_check(MODELS[6])), _standing(guard)])
+    return found
+
+
+def _comparison(found: Comparison) -> Any:
+    return [found.value, found.interval, found.verdict, found.settling, found.about, _answer(found.answer)]
+
+
+@CASES.case("guards: comparisons")
+def comparisons() -> Any:
+    guard = _guard()
+    told = [_comparison(guard.compare(MODELS[b], MODELS[a])) for b, a in ((6, 5), (5, 6), (1, 0), (7, 6))]
+    wins = _guard(identically_distributed=True)
+    told += [_comparison(wins.compare(MODELS[6], MODELS[4], about="wins"))]
+    return [told, _standing(guard), _standing(wins)]
+
+
+@CASES.case("guards: lists of comparisons")
+def comparison_lists() -> Any:
+    guard = _guard()
+    found = guard.compare_all({"one": MODELS[5], "two": MODELS[6], "three": MODELS[7]}, MODELS[4])
+    return [[[_comparison(each), each.candidate] for each in found], _standing(guard)]
+
+
+def _climbed(guard: Thresholdout, certify: Any, metric: str = "accuracy", delta: float = 0.0) -> Any:
+    gate = guard.gate(MODELS[0], metric, certify=certify, delta=delta)
+    told: list[Any] = []
+    for k in (2, 1, 4, 7, 5, 6, 3):
+        found = gate.propose(Column(k).fit(X, Y))
+        told.append(
+            [found.letter, found.certified, found.test, found.cost, found.risk_left, found.remaining, found.gain]
+        )
+    last = gate.last_look() if certify != "each" else None
+    told.append(None if last is None else [last.letter, last.certified, last.cost, last.risk_left])
+    return [told, gate.test, gate.incumbent.column, gate.certified.column, gate.on_the_way, _standing(guard)]
+
+
+@CASES.case("guards: gates")
+def gates() -> Any:
+    return [
+        _climbed(_guard(**settings), "each") for settings in ({}, {"identically_distributed": True}, {"queries": 9})
+    ]
+
+
+@CASES.case("guards: gates that certify milestones")
+def milestones() -> Any:
+    return [_climbed(_guard(identically_distributed=True), "milestones"), _climbed(_guard(), "milestones")]
+
+
+@CASES.case("guards: gates by losses and margins")
+def loss_gates() -> Any:
+    return [_climbed(_guard(), "each", "brier_score"), _climbed(_guard(), "each", delta=0.03)]
+
+
+@CASES.case("guards: gates of patients")
+def dependent_gates() -> Any:
+    return _climbed(_guard(dependence=Groups([k // 3 for k in range(N)])), "each")
+
+
+@CASES.case("guards: looks at the holdout")
+def looks() -> Any:
+    guard = _guard(queries=10)
+    found = []
+    for event in (BlackBox(0.01), GaussianAnswer(300.0)):
+        expected = guard.certificate_with(event).expected_half_width(0.9)
+        certificate = guard.record_look(event)
+        found.append(
+            [expected, certificate.expected_half_width(0.9), _answer(guard.score(MODELS[5])), _standing(guard)]
+        )
+    return found
+
+
+@CASES.case("guards: looks beside algorithm 1")
+def looks_beside_algorithm_1() -> Any:
+    guard = _guard(threshold=0.04, noise_scale=0.004, queries=10, budget=3)
+    certificate = guard.record_look(BlackBox(0.01))
+    return [certificate.tolerance, certificate.route, _answer(guard.score(MODELS[7]))]
+
+
+@CASES.case("guards: folds")
+def folds() -> Any:
+    found = []
+    for settings in ({}, {"queries": 10, "budget": 3}, {"groups": np.arange(N) // 3}, {"mechanism": "ladder"}):
+        guard = KFoldGuard(X[:N], Y[:N], cv=4, noise=SeededNoise(2), **settings)
+        told = [_answer(guard.score(MODELS[k])) for k in (3, 5, 6, 7)]
+        certificate = guard.certificate
+        found.append([told, _standing(guard), certificate.route, certificate.tolerance, _history(guard)])
+    return found
+
+
+@CASES.case("guards: members of folds")
+def fold_members() -> Any:
+    guard = KFoldGuard(X[:60], Y[:60], cv=5, noise=SeededNoise(0), random_state=3)
+    return [guard.folds, guard.n]
+
+
+@CASES.case("guards: simulated analysts")
+def analysts() -> Any:
+    rng = np.random.default_rng(0)
+    part = [Part(X[k : k + 300, :8] > 0.5, Y[k : k + 300] > 0) for k in (0, 300)]
+    found: list[Any] = []
+    for analyst in (AggregationAnalyst(6), BenignSearch(6)):
+        guard = SimulatedGuard(ClaimsParameters(queries=20), DependencyGraph(nx.empty_graph(300)), SeededNoise(3))
+        session = interview(analyst, guard, part[1], part[0], rng)
+        found.append([[each.reply.value, each.reply.half_width, each.reply.source] for each in session.history])
+    return found
+
+
+_KEPT = ("query", "name", "train", "value", "low", "high", "source", "remaining", "lower", "upper", "risk", "list")
+
+
+def _entries(file: Path) -> Any:
+    with HistoryFile(file) as history:
+        rows = [[getattr(entry, name) for name in _KEPT] for entry in history.entries()]
+        return [json.loads(history.header.parameters), history.header.count, rows]
+
+
+@CASES.case("ledgers: exported histories")
+def exported() -> Any:
+    found = []
+    declared: list[dict[str, Any]] = [{"queries": 20}, dict(SESSIONS["algorithm 1"])]
+    with tempfile.TemporaryDirectory() as folder:
+        for k, settings in enumerate(declared):
+            ledger = open_ledger(Path(folder, f"{k}.db"))
+            guard = _guard(ledger=ledger, **settings)
+            _searched(guard)
+            if k == 0:
+                guard.score_all(MODELS[:3])
+                guard.compare(MODELS[5], MODELS[4])
+            (name,) = ledger.guards()
+            export_history(ledger, name, Path(folder, f"{k}.jsonl"))
+            found.append([_entries(Path(folder, f"{k}.jsonl")), ledger.state(name), ledger.verify(name)])
+            ledger.close()
+    return found
+
+
+@CASES.case("ledgers: moved, imported, opened again")
+def moved() -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        first, second, third = open_ledger(Path(folder, "a.db")), open_ledger(Path(folder, "b.db")), MemoryLedger()
+        guard = _guard(ledger=first, queries=9)
+        told = [_answer(guard.score(model)) for model in MODELS[4:]]
+        (name,) = first.guards()
+        move(first, second, name)
+        again = _guard(ledger=second, queries=9, noise=SeededNoise(8))
+        told.append(_answer(again.score(MODELS[3])))
+        export_history(second, name, Path(folder, "b.jsonl"))
+        imported = import_history(third, Path(folder, "b.jsonl"))
+        rows = [[getattr(entry, field) for field in _KEPT] for entry in third.entries(imported)]
+        found = [told, _standing(again), rows]
+        first.close()
+        second.close()
+        return found

@@ -1,0 +1,112 @@
+"""What plans say: ways of asking, half-widths, records, questions, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from graphs import DependenceModel, Groups, Independent, MarkovChain, MovingWindow
+from tests.recorded.cases.registry import Cases
+from thresholdout import Plan, PlanError, plan
+from thresholdout.certificates import Certificate
+from thresholdout.mechanisms import parameters_to_json
+from thresholdout.planning.choice import choose_parameters
+from thresholdout.planning.gaussian import gaussian_half_width, gaussian_parameters
+from thresholdout.planning.posterior import algorithm_1, quiet_rise
+
+CASES = Cases()
+
+CALLS: dict[str, dict[str, Any]] = {
+    "300 records": {"n": 300},
+    "2000 records, 100 questions": {"n": 2000, "queries": 100, "expected": 0.95},
+    "2000 records and as many to train": {"n": 2000, "queries": 100, "expected": 0.95, "train_records": 2000},
+    "20000 records, 1000 questions": {"n": 20_000, "queries": 1000, "train_records": 20_000},
+    "few training records": {"n": 2000, "queries": 20, "train_records": 200},
+    "a low score": {"n": 1000, "queries": 20, "expected": 0.55},
+    "at 0.99": {"n": 1000, "queries": 20, "confidence": 0.99},
+    "fixed": {"n": 1000, "queries": 20, "fixed": True},
+    "one law": {"n": 800, "queries": 3, "identically_distributed": True},
+    "a budget": {"n": 3000, "queries": 20, "budget": 2, "expected": 0.9},
+    "a width": {"width": 0.03, "queries": 20, "expected": 0.95},
+    "a width of a fixed list": {"n": 2000, "width": 0.03, "expected": 0.95, "fixed": True},
+    "a width of gaussian answers": {"width": 0.2, "queries": 10, "mechanism": "gaussian"},
+    "gaussian": {"n": 2000, "queries": 50, "mechanism": "gaussian"},
+    "guess and check": {"n": 2000, "queries": 50, "mechanism": "guess-and-check"},
+    "splitting": {"n": 1000, "queries": 5, "mechanism": "splitting", "identically_distributed": True},
+}
+
+MODELS: dict[str, Callable[[], DependenceModel]] = {
+    "patients": lambda: Groups([k // 5 for k in range(10_000)]),
+    "moving window": lambda: MovingWindow(3000, 2),
+    "chain": lambda: MarkovChain([[0.9, 0.1], [0.2, 0.8]], 5000),
+}
+
+
+def _certificate(certificate: Certificate) -> Any:
+    return [certificate.tolerance, certificate.route, certificate.routes[["tolerance", "applies", "sound", "chosen"]]]
+
+
+def _plan(found: Plan) -> Any:
+    return {
+        "records": found.records,
+        "queries": found.queries,
+        "asked": found.asked,
+        "half_width": found.half_width,
+        "ways": [
+            [way.name, way.half_width, way.records, way.queries, parameters_to_json(way.parameters)]
+            for way in found.ways
+        ],
+        "recommended": found.recommended.name,
+        "warnings": len(found.warnings),
+        "certificate": _certificate(found.certificate),
+    }
+
+
+def _planned(call: dict[str, Any]) -> Any:
+    try:
+        return _plan(plan(**call))
+    except PlanError as error:
+        return type(error).__name__
+
+
+for _name, _call in CALLS.items():
+    CASES.add(f"plans: {_name}", lambda call=_call: _planned(call))  # type: ignore[misc]
+for _name, _make in MODELS.items():
+    CASES.add(f"plans: {_name}", lambda make=_make: _plan(plan(make(), queries=50, expected=0.9)))  # type: ignore[misc]
+
+
+@CASES.case("plans: gaussian parameters")
+def planned_gaussians() -> Any:
+    model = Independent(2000)
+    found = [gaussian_parameters(model, 20, 0.95), gaussian_parameters(model, 20, 0.95, 0.9, schedule=True)]
+    width = gaussian_half_width(model, 20, 0.95, 0.9)
+    return [[parameters_to_json(each) for each in found], None if width is None else width[1]]
+
+
+@CASES.case("plans: parameters of algorithm 1")
+def planned_algorithm_1() -> Any:
+    found = [
+        algorithm_1(Independent(10_000), queries=20, budget=2),
+        algorithm_1(Independent(10_000), queries=20, budget=2, expected=0.9, quiet_margin=0.0),
+        algorithm_1(Groups([k // 2 for k in range(20_000)]), queries=5, budget=1),
+    ]
+    return [[parameters_to_json(each) for each in found], quiet_rise(1000, 0.05)]
+
+
+@CASES.case("plans: what a guard chooses by itself")
+def chosen_parameters() -> Any:
+    declared: dict[str, Any] = {"confidence": 0.95, "queries": 20, "budget": 3}
+    names = ("thresholdout", "guess-and-check", "gaussian", "ladder", "splitting")
+    every = {
+        "at_most": None,
+        "final_check": False,
+        "private": None,
+        "threshold": None,
+        "noise_scale": None,
+        "grid": None,
+        "identically_distributed": True,
+    }
+    return [
+        parameters_to_json(choose_parameters(Independent(2000), {**every, **declared, "mechanism": name}, 2000))
+        for name in names
+    ]
