@@ -9,14 +9,15 @@ nevertheless. (With all vector instructions switched off, one number of all move
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
+from tests.recorded import record
 from tests.recorded.cases import CASES
-from tests.recorded.record import read
 from tests.recorded.values import difference, fingerprint, plain
 
-RECORDED = read()
+RECORDED = record.read()
 ANSWERS = RECORDED["answers"]
 EXACT = RECORDED["platform"] == fingerprint()
 
@@ -52,6 +53,20 @@ def test_infinite_and_missing_numbers_are_the_same_as_themselves(exact: bool) ->
     values = plain([math.inf, -math.inf, math.nan, True, 1, "word"])
     assert not difference(values, values, exact=exact)
     assert difference(plain([True]), plain([1]), exact=exact)
+
+
+def test_recording_again_adds_new_cases_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "answers.json"
+    file.write_text(record.written(fingerprint(), {"old": plain(0.5)}))
+    monkeypatch.setattr(record, "ANSWERS", file)
+    monkeypatch.setattr(record, "CASES", {"old": lambda: 0.75, "new": lambda: [1, 2.0]})
+    record.main()
+    assert record.read()["answers"] == {"old": plain(0.5), "new": plain([1, 2.0])}
+    file.write_text(record.written({"machine": "another"}, {"old": plain(0.5)}))
+    before = file.read_bytes()
+    with pytest.raises(SystemExit, match="another platform"):
+        record.main()
+    assert file.read_bytes() == before
 
 
 def test_numbers_inside_of_a_text_are_compared_as_numbers() -> None:
