@@ -56,36 +56,36 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AggregationAnalyst": "analysts",
-    "Analyst": "session",
-    "Answering": "session",
-    "Asking": "session",
-    "BenignSearch": "analysts",
-    "ClusterAnalyst": "strategic",
-    "DependentRecords": "records",
-    "Exchange": "session",
-    "ExperimentError": "experiment",
-    "FeatureSelectionAnalyst": "feature_selection",
-    "NaiveReuse": "session",
-    "Part": "session",
-    "QuadraticAnalyst": "analysts",
-    "Question": "session",
-    "Reply": "session",
-    "Session": "session",
-    "SimulatedGuard": "session",
-    "StrategicAnalyst": "strategic",
-    "Vote": "analysts",
-    "agreement": "analysts",
-    "around_hubs": "strategic",
-    "interview": "session",
-    "run_experiment": "experiment",
+    "AggregationAnalyst": "thresholdout.simulation.analysts",
+    "Analyst": "thresholdout.simulation.session",
+    "Answering": "thresholdout.simulation.session",
+    "Asking": "thresholdout.simulation.session",
+    "BenignSearch": "thresholdout.simulation.analysts",
+    "ClusterAnalyst": "thresholdout.simulation.strategic",
+    "DependentRecords": "thresholdout.simulation.records",
+    "Exchange": "thresholdout.simulation.session",
+    "ExperimentError": "thresholdout.simulation.experiment",
+    "FeatureSelectionAnalyst": "thresholdout.simulation.feature_selection",
+    "NaiveReuse": "thresholdout.simulation.session",
+    "Part": "thresholdout.simulation.session",
+    "QuadraticAnalyst": "thresholdout.simulation.analysts",
+    "Question": "thresholdout.simulation.session",
+    "Reply": "thresholdout.simulation.session",
+    "Session": "thresholdout.simulation.session",
+    "SimulatedGuard": "thresholdout.simulation.session",
+    "StrategicAnalyst": "thresholdout.simulation.strategic",
+    "Vote": "thresholdout.simulation.analysts",
+    "agreement": "thresholdout.simulation.analysts",
+    "around_hubs": "thresholdout.simulation.strategic",
+    "interview": "thresholdout.simulation.session",
+    "run_experiment": "thresholdout.simulation.experiment",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"thresholdout.simulation.{_HOMES[name]}"), name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
