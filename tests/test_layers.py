@@ -47,6 +47,9 @@ LAYERS = {
     "thresholdout.history": 4,
     "thresholdout.plotting": 2,
     "thresholdout.looks": 5,
+    "thresholdout.model_selection.policy": 5,
+    "thresholdout.model_selection.scorer": 6,
+    "thresholdout.model_selection.split": 6,
     "thresholdout.planning": 5,
     "thresholdout.report": 5,
     "thresholdout.gates": 6,
@@ -63,12 +66,10 @@ SAME_LAYER_STRANGERS = {
     ("thresholdout.mechanisms", "thresholdout.ledger"),
 }
 
-# The guard makes its scorer and splitter itself, so that users need one name only. The event of an interaction with a
+# The event of an interaction with a
 # guard asks the mechanism what it leaks.
 EXCEPTIONS = {
     ("thresholdout.accounting", "thresholdout.mechanisms"),
-    ("thresholdout.guard", "thresholdout.model_selection"),
-    ("thresholdout.remote", "thresholdout.model_selection"),
 }
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
