@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 
 if TYPE_CHECKING:
-    from graphs.chain import MarkovChain
-    from graphs.communities import Communities
-    from graphs.dependency import DependencyGraph
-    from graphs.emission import CategoricalEmission, GaussianEmission
-    from graphs.evidence import Given
     from graphs.exact import exact_leakage
-    from graphs.factors import FactorGraph
-    from graphs.field import MarkovField
-    from graphs.hidden import HiddenMarkov
     from graphs.model import DependenceModel
-    from graphs.network import BayesianNetwork, moralise
-    from graphs.pedigree import pedigree
-    from graphs.structures import Groups, Independent, MovingWindow
+    from graphs.models.chain import MarkovChain
+    from graphs.models.communities import Communities
+    from graphs.models.dependency import DependencyGraph
+    from graphs.models.emission import CategoricalEmission, GaussianEmission
+    from graphs.models.evidence import Given
+    from graphs.models.factors import FactorGraph
+    from graphs.models.field import MarkovField
+    from graphs.models.hidden import HiddenMarkov
+    from graphs.models.network import BayesianNetwork, moralise
+    from graphs.models.pedigree import pedigree
+    from graphs.models.structures import Groups, Independent, MovingWindow
 
 __all__ = [
     "ArgumentError",
@@ -49,23 +49,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BayesianNetwork": "graphs.network",
-    "CategoricalEmission": "graphs.emission",
-    "Communities": "graphs.communities",
+    "BayesianNetwork": "graphs.models.network",
+    "CategoricalEmission": "graphs.models.emission",
+    "Communities": "graphs.models.communities",
     "DependenceModel": "graphs.model",
-    "DependencyGraph": "graphs.dependency",
-    "FactorGraph": "graphs.factors",
-    "GaussianEmission": "graphs.emission",
-    "Given": "graphs.evidence",
-    "Groups": "graphs.structures",
-    "HiddenMarkov": "graphs.hidden",
-    "Independent": "graphs.structures",
-    "MarkovChain": "graphs.chain",
-    "MarkovField": "graphs.field",
-    "MovingWindow": "graphs.structures",
+    "DependencyGraph": "graphs.models.dependency",
+    "FactorGraph": "graphs.models.factors",
+    "GaussianEmission": "graphs.models.emission",
+    "Given": "graphs.models.evidence",
+    "Groups": "graphs.models.structures",
+    "HiddenMarkov": "graphs.models.hidden",
+    "Independent": "graphs.models.structures",
+    "MarkovChain": "graphs.models.chain",
+    "MarkovField": "graphs.models.field",
+    "MovingWindow": "graphs.models.structures",
     "exact_leakage": "graphs.exact",
-    "moralise": "graphs.network",
-    "pedigree": "graphs.pedigree",
+    "moralise": "graphs.models.network",
+    "pedigree": "graphs.models.pedigree",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 from graphs import Groups, Independent, MarkovChain
-from graphs.out_of_fold import OutOfFold
+from graphs.models.out_of_fold import OutOfFold
 from thresholdout.accounting import BlackBox
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.generalization import generalization_certificate

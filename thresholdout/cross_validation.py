@@ -98,7 +98,7 @@ class KFoldGuard(Shared):
     ----------
     n : int
         Number of records.
-    dependence : graphs.out_of_fold.OutOfFold
+    dependence : graphs.models.out_of_fold.OutOfFold
         How the out-of-fold values depend on each other.
 
     Raises

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
 __all__ = ["Fold", "fold_model", "make_folds"]
 
@@ -99,7 +99,7 @@ def fold_model(
     n: int, folds: tuple[Fold, ...], groups: Any = None, dependence: DependenceModel | None = None
 ) -> OutOfFold:
     """Return the dependence model of the values of these folds."""
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     home = np.empty(n, dtype=np.int64)
     for number, fold in enumerate(folds):

@@ -9,9 +9,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from graphs.arguments import LEAST_PROBABILITY, FloatArray, IntArray, check_count
-from graphs.emission import CategoricalEmission, Emission, GaussianEmission, real_values
 from graphs.errors import ArgumentError
 from graphs.labelled import refuse_unordered
+from graphs.models.emission import CategoricalEmission, Emission, GaussianEmission, real_values
 
 __all__ = ["HiddenFit", "baum_welch", "state_probabilities"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.chain import MarkovChain
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.estimation.baum_welch import baum_welch
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
-from graphs.hidden import HiddenMarkov
 from graphs.model import DependenceModel
-from graphs.structures import Groups
+from graphs.models.chain import MarkovChain
+from graphs.models.hidden import HiddenMarkov
+from graphs.models.structures import Groups
 
 if TYPE_CHECKING:
     import networkx as nx

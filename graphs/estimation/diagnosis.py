@@ -20,8 +20,8 @@ from graphs.estimation.permutation import (
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
 from graphs.labelled import Listed, align, read, refuse_unordered
 from graphs.model import DependenceModel
+from graphs.models.structures import Groups, Independent
 from graphs.ordering import read_order
-from graphs.structures import Groups, Independent
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -23,8 +23,8 @@ from graphs import (
     exact_leakage,
 )
 from graphs.estimation import baum_welch, diagnose, fit_ising, fit_potts
+from graphs.models.out_of_fold import OutOfFold
 from graphs.ordering import sort_ranks
-from graphs.out_of_fold import OutOfFold
 from graphs.plotting import plot_graph
 
 PATIENTS = [f"patient {k}" for k in range(1000)]

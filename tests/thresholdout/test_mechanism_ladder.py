@@ -15,7 +15,7 @@ from scipy.special import rel_entr
 from scipy.stats import binom
 
 from graphs import Groups, Independent, MarkovChain
-from graphs.out_of_fold import OutOfFold
+from graphs.models.out_of_fold import OutOfFold
 from thresholdout import Thresholdout
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import beta
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
-from graphs.out_of_fold import OutOfFold
+from graphs.models.out_of_fold import OutOfFold
 from thresholdout import InputError, InputTypeError, PlanError, SeededNoise, Thresholdout, plan
 from thresholdout.mechanisms import (
     ClaimsParameters,

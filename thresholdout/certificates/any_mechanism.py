@@ -95,7 +95,7 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
 
 def _claims(model: DependenceModel, parameters: ClaimsParameters, confidence: float) -> Certificate:
     """Certify claims: every answer comes with its own interval, and all of them hold together."""
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     needed, effective = model.variance_inflation(), model.effective_records()
     why = ""
@@ -111,7 +111,7 @@ def _claims(model: DependenceModel, parameters: ClaimsParameters, confidence: fl
 
 def _fold_claims(model: DependenceModel, parameters: FoldClaimsParameters, confidence: float) -> Certificate:
     """Certify claims about out-of-fold averages, by the numbers that the mechanism was given."""
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     why = ""
     if not isinstance(model, OutOfFold):
@@ -176,7 +176,7 @@ def _ladder(model: DependenceModel, parameters: LadderParameters, confidence: fl
 
 def _other_ladder(model: DependenceModel, parameters: LadderParameters) -> str:
     """Return why a ladder was made for another model; empty where it was not."""
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     if parameters.inflation < (needed := model.variance_inflation()):
         return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"

@@ -65,7 +65,7 @@ def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
     >>> truth_of(Independent(100), LadderParameters()).short
     'the best truth so far, the average over all records'
     """
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     if isinstance(parameters, SplittingParameters):
         return _SPLIT

@@ -1,7 +1,7 @@
 r"""Limits that fail on one event, whatever the mean turns out to be: for truths that depend on the records.
 
 The average risk R of the models of a cross-validation is a function of the records, as their mean value q is. For every
-slope l, with psi_l(R) = ln(1 - R + R e^l) and N of `graphs.out_of_fold.OutOfFold.claim_records`,
+slope l, with psi_l(R) = ln(1 - R + R e^l) and N of `graphs.models.out_of_fold.OutOfFold.claim_records`,
 
     E exp(N (l q - psi_l(R))) <= 1
 

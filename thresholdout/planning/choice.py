@@ -32,7 +32,7 @@ from thresholdout.planning.use import QUIET, claims
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
 __all__ = ["INSTEAD", "MechanismName", "check_choice", "check_final", "choose_parameters", "record_groups"]
 
@@ -106,7 +106,7 @@ def choose_parameters(
     PlanError
         When no parameters serve the declared use.
     """
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     chosen, queries = declared["mechanism"], declared["queries"]
     hand = [name for name in ("threshold", "noise_scale", "grid") if declared[name] is not None]
@@ -247,7 +247,7 @@ def _check_agreement(parameters: Parameters, confidence: float) -> None:
 
 def _ladder(parameters: LadderParameters, model: DependenceModel, confidence: float) -> LadderParameters:
     """Say how the records depend on each other, and whether truths do too."""
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     effective = model.effective_records()
     return dataclasses.replace(
@@ -261,7 +261,7 @@ def _ladder(parameters: LadderParameters, model: DependenceModel, confidence: fl
 
 def _checked_claims(parameters: ClaimsParameters, model: DependenceModel) -> ClaimsParameters:
     """Refuse claims where nothing limits the deviation of a fixed mean."""
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     if isinstance(model, OutOfFold) or is_unlimited(model):
         seen = f"ClaimsParameters for {model.describe()}, of which no deviation of a mean can be bounded"

@@ -147,7 +147,7 @@ def check_use(
     identically_distributed: object,
 ) -> Use:
     """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
-    from graphs.out_of_fold import OutOfFold
+    from graphs.models.out_of_fold import OutOfFold
 
     if records is None and width is None:
         raise InputError("n", None, "a number of records or a model of graphs, or the half-width to reach (width=)")

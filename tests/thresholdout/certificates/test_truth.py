@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
-from graphs.out_of_fold import OutOfFold
+from graphs.models.out_of_fold import OutOfFold
 from thresholdout.accounting import BlackBox
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.looks import with_looks

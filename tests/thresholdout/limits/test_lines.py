@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphs.out_of_fold import OutOfFold
+from graphs.models.out_of_fold import OutOfFold
 from tests.oracles.fold_claims import truths_and_counts
 from tests.oracles.risk_left import coins
 from thresholdout.limits.entropy import entropy_lower

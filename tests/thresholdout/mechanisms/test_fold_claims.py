@@ -9,7 +9,7 @@ import mpmath as mp
 import pytest
 
 import thresholdout.mechanisms.claims.folds as folds
-from graphs.out_of_fold import OutOfFold
+from graphs.models.out_of_fold import OutOfFold
 from tests.oracles.fold_claims import SOUND, FoldLetters, FoldProgram, FoldRule, Split
 from thresholdout import BudgetExhausted
 from thresholdout.errors import InputError

@@ -47,7 +47,7 @@ class FoldClaimsParameters:
     Parameters
     ----------
     effective : float
-        N of the limits by relative entropy, see `graphs.out_of_fold.OutOfFold.claim_records`.
+        N of the limits by relative entropy, see `graphs.models.out_of_fold.OutOfFold.claim_records`.
     inflation : float
         Lambda of Hoeffding's form, at least 1.
     confidence : float

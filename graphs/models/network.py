@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs.arguments import SUM_TOLERANCE, FloatArray, IntArray, real_array
 from graphs.errors import ArgumentError
-from graphs.factors import FactorGraph
+from graphs.models.factors import FactorGraph
 
 if TYPE_CHECKING:
     import networkx as nx

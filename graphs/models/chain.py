@@ -18,12 +18,12 @@ from graphs.concentration import (
     dobrushin_inflation,
     spectral_inflation,
 )
-from graphs.counting import transition_counts
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.influence import Kernels
 from graphs.labelled import refuse_unordered
 from graphs.messages import FAINTEST, Edges, along_chain, fixed_point, phi
 from graphs.model import Adversary, DependenceModel
+from graphs.models.counting import transition_counts
 from graphs.profile import Profile, smallest
 from graphs.rounding import UNIT, up
 from graphs.search import largest_below

@@ -12,9 +12,9 @@ import numpy as np
 from graphs.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.elimination import LARGEST, Table, eliminate
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
-from graphs.factor_sampling import Sampler
 from graphs.interdependence import interdependence, interdependence_inflation
 from graphs.model import Adversary, DependenceModel
+from graphs.models.factor_sampling import Sampler
 from graphs.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.potentials import Potentials
 from graphs.profile import Profile

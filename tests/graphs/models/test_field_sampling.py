@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chi2
 
 from graphs import ArgumentError, MarkovField
-from graphs.field_sampling import FieldSampler, _compare
+from graphs.models.field_sampling import FieldSampler, _compare
 
 #: Error rate of each statistical test.
 RATE = 1e-9
@@ -78,7 +78,7 @@ def test_a_wrong_law_is_noticed() -> None:
 @pytest.mark.statistical
 def test_without_a_burn_in_it_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     model = MarkovField.ising(nx.cycle_graph(3), -0.2, 0.6)
-    from graphs.field_sampling import Plan
+    from graphs.models.field_sampling import Plan
 
     monkeypatch.setattr(FieldSampler, "plan", Plan("gibbs", 0, None))
     value, limit = statistic(model, model.joint(), 4000, 3)

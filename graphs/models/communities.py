@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, check_probabilities
-from graphs.chain import MOST_STATES
-from graphs.emission import CategoricalEmission, as_emission
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.labelled import in_order
-from graphs.latent import LatentModel
 from graphs.model import DependenceModel
+from graphs.models.chain import MOST_STATES
+from graphs.models.emission import CategoricalEmission, as_emission
+from graphs.models.latent import LatentModel
+from graphs.models.structures import Groups, Independent
 from graphs.rounding import up
-from graphs.structures import Groups, Independent
 
 __all__ = ["Communities"]
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import ArgumentError, Groups, Independent, RouteUnavailable
-from graphs.out_of_fold import OutOfFold
+from graphs.models.out_of_fold import OutOfFold
 
 SLOPES = (-8.0, -2.0, -0.5, 0.5, 1.0, 2.0, 4.0, 8.0)
 Floats = NDArray[np.float64]

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray
-from graphs.chain import MOST_STATES, MarkovChain
-from graphs.emission import CategoricalEmission, as_emission
 from graphs.errors import ArgumentError
-from graphs.latent import LatentModel
 from graphs.messages import Edges, along_chain
 from graphs.model import Adversary
+from graphs.models.chain import MOST_STATES, MarkovChain
+from graphs.models.emission import CategoricalEmission, as_emission
+from graphs.models.latent import LatentModel
 from graphs.profile import Profile
 from graphs.rounding import up
 from graphs.weighted_kernels import weighted_diameters

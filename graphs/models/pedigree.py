@@ -9,7 +9,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray, real_array
 from graphs.errors import ArgumentError
-from graphs.network import BayesianNetwork
+from graphs.models.network import BayesianNetwork
 
 __all__ = ["pedigree"]
 

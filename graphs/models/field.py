@@ -11,11 +11,11 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.factors import Factor, FactorGraph
 from graphs.interactions import Interactions, ising, potts, stacked
 from graphs.interdependence import interdependence, interdependence_inflation
 from graphs.layout import GraphLike, Layout, Parallel, read_graph
 from graphs.model import Adversary, DependenceModel
+from graphs.models.factors import Factor, FactorGraph
 from graphs.potentials import Potentials
 from graphs.profile import Profile
 from graphs.propagation import Incidence, Propagation
@@ -24,7 +24,7 @@ from graphs.rounding import up
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from graphs.field_sampling import Diagnostics, FieldSampler, Plan
+    from graphs.models.field_sampling import Diagnostics, FieldSampler, Plan
 
 __all__ = ["MarkovField"]
 
@@ -425,7 +425,7 @@ class MarkovField(DependenceModel):
 
     @cached_property
     def _sampler(self) -> FieldSampler:
-        from graphs.field_sampling import FieldSampler
+        from graphs.models.field_sampling import FieldSampler
 
         return FieldSampler(self._interactions, self._propagation.component, self._interdependence)
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.emission import Emission
 from graphs.errors import RouteUnavailable
 from graphs.messages import phi
 from graphs.model import Adversary, DependenceModel
+from graphs.models.emission import Emission
 from graphs.profile import Profile
 from graphs.rounding import up
 

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, check_count
-from graphs.chain import MarkovChain
-from graphs.emission import UnknownEmission
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.known_records import CutNetwork, network_of, parts_of, profile_given
 from graphs.labelled import has_labels, places_of, refuse_unordered
 from graphs.model import Adversary, DependenceModel
+from graphs.models.chain import MarkovChain
+from graphs.models.emission import UnknownEmission
+from graphs.models.known_records import CutNetwork, network_of, parts_of, profile_given
+from graphs.models.structures import Independent
 from graphs.profile import Profile
 from graphs.rounding import up
-from graphs.structures import Independent
 
 __all__ = ["Given"]
 

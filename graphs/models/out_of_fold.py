@@ -11,9 +11,9 @@ from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
 from graphs.labelled import align, read, refuse_unordered
 from graphs.model import Adversary, DependenceModel
+from graphs.models.structures import Groups
 from graphs.profile import Profile
 from graphs.rounding import up
-from graphs.structures import Groups
 
 __all__ = ["OutOfFold"]
 

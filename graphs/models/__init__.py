@@ -1,0 +1,1 @@
+"""Models of dependence, one module for each kind."""
