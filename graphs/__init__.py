@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 
 if TYPE_CHECKING:
-    from graphs.exact import exact_leakage
+    from graphs.leakage.exact import exact_leakage
     from graphs.model import DependenceModel
     from graphs.models.chain import MarkovChain
     from graphs.models.communities import Communities
@@ -63,7 +63,7 @@ _HOMES = {
     "MarkovChain": "graphs.models.chain",
     "MarkovField": "graphs.models.field",
     "MovingWindow": "graphs.models.structures",
-    "exact_leakage": "graphs.exact",
+    "exact_leakage": "graphs.leakage.exact",
     "moralise": "graphs.models.network",
     "pedigree": "graphs.models.pedigree",
 }

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from graphs.arguments import FloatArray, IntArray
 from graphs.elimination import Table
 from graphs.errors import ArgumentError
-from graphs.propagation import Incidence, Propagation
+from graphs.leakage.propagation import Incidence, Propagation
 from graphs.rounding import UNIT, up
 
 __all__ = ["Potentials", "factor_diameters", "log_ratio_ranges"]

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, check_count, check_probabilities
-from graphs.chain_quilts import ChainQuilts
 from graphs.concentration import (
     coupling_inflation,
     dobrushin_coefficient,
@@ -19,16 +18,17 @@ from graphs.concentration import (
     spectral_inflation,
 )
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.influence import Kernels
 from graphs.labelled import refuse_unordered
-from graphs.messages import FAINTEST, Edges, along_chain, fixed_point, phi
+from graphs.leakage.chain_quilts import ChainQuilts
+from graphs.leakage.influence import Kernels
+from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, phi
+from graphs.leakage.profile import Profile, smallest
+from graphs.leakage.search import largest_below
+from graphs.leakage.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
+from graphs.leakage.supports import LEAST, Supports, distances_from, supports_of
 from graphs.model import Adversary, DependenceModel
 from graphs.models.counting import transition_counts
-from graphs.profile import Profile, smallest
 from graphs.rounding import UNIT, up
-from graphs.search import largest_below
-from graphs.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
-from graphs.supports import LEAST, Supports, distances_from, supports_of
 
 __all__ = ["MarkovChain"]
 

@@ -12,9 +12,9 @@ from graphs.arguments import FloatArray, IntArray
 from graphs.colouring import colouring_inflation, greedy_colouring
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.layout import GraphLike, read_graph
+from graphs.leakage.profile import Profile
+from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import Adversary, DependenceModel
-from graphs.profile import Profile
-from graphs.propagation import Incidence, Propagation
 from graphs.rounding import up
 
 __all__ = ["DependencyGraph"]

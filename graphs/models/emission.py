@@ -14,7 +14,7 @@ from graphs.arguments import FloatArray, IntArray, check_rows, real_array
 from graphs.concentration import dobrushin_coefficient
 from graphs.errors import ArgumentError
 from graphs.labelled import refuse_unordered
-from graphs.messages import projective_diameter
+from graphs.leakage.messages import projective_diameter
 from graphs.rounding import UNIT, up
 
 __all__ = ["CategoricalEmission", "Emission", "GaussianEmission", "UnknownEmission", "as_emission"]

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.labelled import has_labels, places_of, refuse_unordered
+from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.chain import MarkovChain
 from graphs.models.emission import UnknownEmission
 from graphs.models.known_records import CutNetwork, network_of, parts_of, profile_given
 from graphs.models.structures import Independent
-from graphs.profile import Profile
 from graphs.rounding import up
 
 __all__ = ["Given"]

@@ -13,11 +13,11 @@ from graphs.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.elimination import LARGEST, Table, eliminate
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.interdependence import interdependence, interdependence_inflation
+from graphs.leakage.network_quilts import MOST_NODES, NetworkQuilts
+from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factor_sampling import Sampler
-from graphs.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.potentials import Potentials
-from graphs.profile import Profile
 from graphs.rounding import up
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class FactorGraph(DependenceModel):
 
     *Routes.* ``"messages"``: a message from factor f to record i is phi(Delta_f^i, sum of the messages from the other
     members to f), Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v states of i
-    (`graphs.propagation`). ``"quilt"`` and ``"quilt-contracted"``: see `graphs.network_quilts`. ``"group"``: the sum of
-    the budgets of the connected component.
+    (`graphs.leakage.propagation`). ``"quilt"`` and ``"quilt-contracted"``: see `graphs.leakage.network_quilts`.
+    ``"group"``: the sum of the budgets of the connected component.
 
     Examples
     --------

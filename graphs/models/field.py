@@ -14,11 +14,11 @@ from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.interactions import Interactions, ising, potts, stacked
 from graphs.interdependence import interdependence, interdependence_inflation
 from graphs.layout import GraphLike, Layout, Parallel, read_graph
+from graphs.leakage.profile import Profile
+from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factors import Factor, FactorGraph
 from graphs.potentials import Potentials
-from graphs.profile import Profile
-from graphs.propagation import Incidence, Propagation
 from graphs.rounding import up
 
 if TYPE_CHECKING:
@@ -70,8 +70,9 @@ class MarkovField(DependenceModel):
     -----
     *Messages.* A mechanism that is eps'_j-DP in record j leaks at most
     alpha_i = eps'_i + sum over neighbours j of phi(Delta_ij, alpha_{j->i}) about record i, with Delta_ij the projective
-    diameter of the edge and messages that start from caps (`graphs.propagation`). Node weights, and what else is known
-    about other records, do not enter. *Inflation.* With C_ij = tanh(Delta_ij / 4), see `graphs.interdependence`.
+    diameter of the edge and messages that start from caps (`graphs.leakage.propagation`). Node weights, and what else
+    is known about other records, do not enter. *Inflation.* With C_ij = tanh(Delta_ij / 4), see
+    `graphs.interdependence`.
 
     Examples
     --------

@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError
-from graphs.messages import Edges, along_chain
+from graphs.leakage.messages import Edges, along_chain
+from graphs.leakage.profile import Profile
+from graphs.leakage.weighted_kernels import weighted_diameters
 from graphs.model import Adversary
 from graphs.models.chain import MOST_STATES, MarkovChain
 from graphs.models.emission import CategoricalEmission, as_emission
 from graphs.models.latent import LatentModel
-from graphs.profile import Profile
 from graphs.rounding import up
-from graphs.weighted_kernels import weighted_diameters
 
 __all__ = ["HiddenMarkov"]
 

@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.messages import along_chain
+from graphs.leakage.messages import along_chain
+from graphs.leakage.profile import Profile
+from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import DependenceModel
 from graphs.models.chain import MarkovChain
 from graphs.models.communities import Communities
 from graphs.models.factors import FactorGraph
 from graphs.models.field import MarkovField
 from graphs.models.structures import Groups, Independent
-from graphs.profile import Profile
-from graphs.propagation import Incidence, Propagation
 
 __all__ = ["CutNetwork", "Network", "network_of", "parts_of", "profile_given"]
 

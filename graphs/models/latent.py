@@ -15,10 +15,10 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
 from graphs.errors import RouteUnavailable
-from graphs.messages import phi
+from graphs.leakage.messages import phi
+from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.emission import Emission
-from graphs.profile import Profile
 from graphs.rounding import up
 
 __all__ = ["LatentModel"]

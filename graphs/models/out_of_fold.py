@@ -10,9 +10,9 @@ import numpy as np
 from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
 from graphs.labelled import align, read, refuse_unordered
+from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.structures import Groups
-from graphs.profile import Profile
 from graphs.rounding import up
 
 __all__ = ["OutOfFold"]

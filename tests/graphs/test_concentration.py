@@ -11,7 +11,7 @@ import pytest
 
 from graphs import ArgumentError, Groups, Independent, MarkovChain, MovingWindow, RouteUnavailable
 from graphs.concentration import coupling_inflation, dobrushin_inflation, operator_norm, spectral_inflation
-from graphs.spectral import stationary_law
+from graphs.leakage.spectral import stationary_law
 from tests.oracles.chains import FloatArray, chain_table, random_chain, tail
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]

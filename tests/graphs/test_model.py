@@ -22,9 +22,9 @@ from graphs import (
     RouteUnavailable,
     exact_leakage,
 )
-from graphs.profile import Profile
+from graphs.leakage.profile import Profile
+from graphs.leakage.search import largest_below
 from graphs.routes import INFLATIONS, ROUTES
-from graphs.search import largest_below
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]
 MODELS: list[DependenceModel] = [

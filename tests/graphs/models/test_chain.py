@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable
-from graphs.spectral import period, stationary_law
+from graphs.leakage.spectral import period, stationary_law
 from tests.oracles.chains import chain_table
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]

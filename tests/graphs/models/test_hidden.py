@@ -21,8 +21,8 @@ from graphs import (
     RouteUnavailable,
     exact_leakage,
 )
-from graphs.messages import phi
-from graphs.weighted_kernels import weighted_diameters
+from graphs.leakage.messages import phi
+from graphs.leakage.weighted_kernels import weighted_diameters
 
 FloatArray = npt.NDArray[np.float64]
 WALK = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]

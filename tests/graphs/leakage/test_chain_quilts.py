@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphs import ArgumentError, MarkovChain, RouteUnavailable
-from graphs.spectral import published_budget, published_quilts
+from graphs.leakage.spectral import published_budget, published_quilts
 from tests.oracles.chains import chain_table, end_influence, quilt_leakage, random_chain
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]

@@ -6,7 +6,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray
 from graphs.elimination import SMALLEST
-from graphs.messages import log_error
+from graphs.leakage.messages import log_error
 from graphs.potentials import log_ratio_ranges
 from graphs.rounding import UNIT, up
 

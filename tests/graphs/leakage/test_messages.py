@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs import ArgumentError, MarkovChain
-from graphs.messages import Edges, along_chain, fixed_point, phi, projective_diameter
+from graphs.leakage.messages import Edges, along_chain, fixed_point, phi, projective_diameter
 from tests.oracles.chains import FloatArray, mp_messages, mp_phi
 
 BIRTH_DEATH = [[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.messages import log_error
+from graphs.leakage.messages import log_error
 from graphs.rounding import UNIT
 
 __all__ = ["Kernels", "lengths"]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, real_array
 from graphs.errors import ArgumentError
-from graphs.profile import Profile
+from graphs.leakage.profile import Profile
 from graphs.rounding import UNIT, charges, down, up
 
 __all__ = ["FAINTEST", "Edges", "along_chain", "fixed_point", "phi", "projective_diameter"]

@@ -9,11 +9,11 @@ import pytest
 from mpmath import mp, mpf
 
 from graphs.cuts import Branches
-from graphs.propagation import Incidence, Propagation, propagate
+from graphs.leakage.propagation import Incidence, Propagation, propagate
+from graphs.leakage.rounds import Rounds
+from graphs.leakage.segments import Contraction, Segments
+from graphs.leakage.sweeps import Sweeps
 from graphs.rooted import Rooted
-from graphs.rounds import Rounds
-from graphs.segments import Contraction, Segments
-from graphs.sweeps import Sweeps
 
 
 def pairwise(edges: Any, diameters: Any, n: int) -> Incidence:

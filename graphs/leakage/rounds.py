@@ -6,9 +6,9 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
 from graphs.cuts import Branches
+from graphs.leakage.segments import Contraction, Segments
 from graphs.rooted import grouped
 from graphs.rounding import charges, up
-from graphs.segments import Contraction, Segments
 
 __all__ = ["ROUNDS", "Rounds"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.messages import gain
+from graphs.leakage.messages import gain
 from graphs.rounding import UNIT
 
 __all__ = ["Contraction", "Segments"]

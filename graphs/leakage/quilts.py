@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.profile import Profile
+from graphs.leakage.profile import Profile
 from graphs.rounding import charges, up
 
 __all__ = ["Penalty", "QuiltTable"]

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray
+from graphs.leakage.rounds import ROUNDS, Rounds
+from graphs.leakage.sweeps import Sweeps
 from graphs.rooted import grouped
 from graphs.rounding import UNIT, up
-from graphs.rounds import ROUNDS, Rounds
-from graphs.sweeps import Sweeps
 
 __all__ = ["Incidence", "Propagation", "propagate"]
 

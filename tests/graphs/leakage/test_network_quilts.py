@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphs import FactorGraph
-from graphs.network_quilts import NetworkQuilts
+from graphs.leakage.network_quilts import NetworkQuilts
 from graphs.separators import Search, boundary, candidates, connected_sets, nearby
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network, random_factor_graph
 

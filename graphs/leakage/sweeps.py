@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
+from graphs.leakage.segments import ENLARGE, TINY, Contraction, Segments
 from graphs.rooted import Rooted
 from graphs.rounding import UNIT, up
-from graphs.segments import ENLARGE, TINY, Contraction, Segments
 
 __all__ = ["Sweeps"]
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray
-from graphs.messages import projective_diameter
+from graphs.leakage.messages import projective_diameter
+from graphs.leakage.supports import Supports
 from graphs.rounding import UNIT
-from graphs.supports import Supports
 
 __all__ = ["weighted_diameters"]
 
@@ -48,7 +48,7 @@ def weighted_diameters(
 
     Examples
     --------
-    >>> from graphs.supports import supports_of
+    >>> from graphs.leakage.supports import supports_of
     >>> walk = np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]])
     >>> possible = supports_of(walk, np.array([0.25, 0.5, 0.25]))
     >>> weighted_diameters(walk, np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]), possible, 2).round(6)
