@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, check_count, check_probabilities
-from graphs.concentration import (
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation.concentration import (
     coupling_inflation,
     dobrushin_coefficient,
     dobrushin_inflation,
     spectral_inflation,
 )
-from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.labelled import refuse_unordered
 from graphs.leakage.chain_quilts import ChainQuilts
 from graphs.leakage.influence import Kernels

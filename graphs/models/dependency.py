@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.colouring import colouring_inflation, greedy_colouring
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation.colouring import colouring_inflation, greedy_colouring
 from graphs.layout import GraphLike, read_graph
 from graphs.leakage.profile import Profile
 from graphs.leakage.propagation import Incidence, Propagation

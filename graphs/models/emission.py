@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, check_rows, real_array
-from graphs.concentration import dobrushin_coefficient
 from graphs.errors import ArgumentError
+from graphs.inflation.concentration import dobrushin_coefficient
 from graphs.labelled import refuse_unordered
 from graphs.leakage.messages import projective_diameter
 from graphs.rounding import UNIT, up

@@ -12,7 +12,7 @@ import numpy as np
 from graphs.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.elimination import LARGEST, Table, eliminate
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
-from graphs.interdependence import interdependence, interdependence_inflation
+from graphs.inflation.interdependence import interdependence, interdependence_inflation
 from graphs.leakage.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel

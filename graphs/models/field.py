@@ -11,8 +11,8 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation.interdependence import interdependence, interdependence_inflation
 from graphs.interactions import Interactions, ising, potts, stacked
-from graphs.interdependence import interdependence, interdependence_inflation
 from graphs.layout import GraphLike, Layout, Parallel, read_graph
 from graphs.leakage.profile import Profile
 from graphs.leakage.propagation import Incidence, Propagation
@@ -72,7 +72,7 @@ class MarkovField(DependenceModel):
     alpha_i = eps'_i + sum over neighbours j of phi(Delta_ij, alpha_{j->i}) about record i, with Delta_ij the projective
     diameter of the edge and messages that start from caps (`graphs.leakage.propagation`). Node weights, and what else
     is known about other records, do not enter. *Inflation.* With C_ij = tanh(Delta_ij / 4), see
-    `graphs.interdependence`.
+    `graphs.inflation.interdependence`.
 
     Examples
     --------

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.colouring import greedy_colouring
 from graphs.errors import ArgumentError
+from graphs.inflation.colouring import greedy_colouring
+from graphs.inflation.interdependence import burn_in
 from graphs.interactions import Interactions
-from graphs.interdependence import burn_in
 from graphs.rooted import Rooted
 
 if TYPE_CHECKING:

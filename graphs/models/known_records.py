@@ -74,7 +74,7 @@ class CutNetwork:
 
     def inflation(self) -> float:
         """Return the inflation by the interdependence matrix, infinite where it says nothing."""
-        from graphs.interdependence import interdependence, interdependence_inflation
+        from graphs.inflation.interdependence import interdependence, interdependence_inflation
 
         if not np.isfinite(self.diameters).all():
             return math.inf

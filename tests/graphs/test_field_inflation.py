@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from graphs import ArgumentError, DependencyGraph, MarkovField, RouteUnavailable
-from graphs.colouring import colouring_inflation, fractional_chromatic_number, greedy_colouring
-from graphs.interdependence import burn_in, dominating, interdependence, interdependence_inflation
+from graphs.inflation.colouring import colouring_inflation, fractional_chromatic_number, greedy_colouring
+from graphs.inflation.interdependence import burn_in, dominating, interdependence, interdependence_inflation
 
 
 def of_graph(graph: "nx.Graph[Any]", strength: float) -> sparse.csr_array:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphs import ArgumentError, Groups, Independent, MarkovChain, MovingWindow, RouteUnavailable
-from graphs.concentration import coupling_inflation, dobrushin_inflation, operator_norm, spectral_inflation
+from graphs.inflation.concentration import coupling_inflation, dobrushin_inflation, operator_norm, spectral_inflation
 from graphs.leakage.spectral import stationary_law
 from tests.oracles.chains import FloatArray, chain_table, random_chain, tail
 
