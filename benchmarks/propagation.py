@@ -17,8 +17,8 @@ import networkx as nx
 import numpy as np
 
 from graphs import MarkovField
-from graphs.layout import read_graph
 from graphs.leakage.propagation import Incidence, Propagation
+from graphs.structure.layout import read_graph
 
 #: Coupling and privacy budget of every record. On the sparse networks this coupling is close to where leakages stop
 #: being of the order of the budget, which takes the most updates.

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, check_count, check_epsilon, check_target
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.labelled import by_label, has_labels, refuse_unordered
 from graphs.leakage.profile import Profile, smallest
 from graphs.leakage.search import largest_below
 from graphs.routes import INFLATIONS, ROUTES
+from graphs.structure.labelled import by_label, has_labels, refuse_unordered
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ import numpy as np
 
 from graphs.arguments import FloatArray, real_array
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.labelled import by_label
 from graphs.model import Adversary, DependenceModel
 from graphs.routes import ROUTES
+from graphs.structure.labelled import by_label
 
 if TYPE_CHECKING:
     import networkx as nx

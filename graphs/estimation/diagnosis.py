@@ -18,10 +18,10 @@ from graphs.estimation.permutation import (
     morans_i,
 )
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
-from graphs.labelled import Listed, align, read, refuse_unordered
 from graphs.model import DependenceModel
 from graphs.models.structures import Groups, Independent
-from graphs.ordering import read_order
+from graphs.structure.labelled import Listed, align, read, refuse_unordered
+from graphs.structure.ordering import read_order
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -11,8 +11,8 @@ import numpy as np
 
 from graphs.arguments import SUM_TOLERANCE, FloatArray, check_epsilon, real_array
 from graphs.errors import ArgumentError
-from graphs.labelled import places_of
 from graphs.model import DependenceModel
+from graphs.structure.labelled import places_of
 
 if TYPE_CHECKING:
     from scipy import sparse

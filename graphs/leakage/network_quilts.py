@@ -44,13 +44,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.elimination import Table, eliminate
 from graphs.errors import ArgumentError
 from graphs.leakage.messages import phi
 from graphs.leakage.spreads import known_subsets, largest_influences, largest_ranges
-from graphs.potentials import Potentials
 from graphs.rounding import charges, up
-from graphs.separators import Search, boundary, candidates, nearby
+from graphs.structure.elimination import Table, eliminate
+from graphs.structure.potentials import Potentials
+from graphs.structure.separators import Search, boundary, candidates, nearby
 
 __all__ = ["NetworkQuilts"]
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.rounds import ROUNDS, Rounds
 from graphs.leakage.sweeps import Sweeps
-from graphs.rooted import grouped
 from graphs.rounding import UNIT, up
+from graphs.structure.rooted import grouped
 
 __all__ = ["Incidence", "Propagation", "propagate"]
 

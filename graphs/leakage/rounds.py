@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.cuts import Branches
 from graphs.leakage.segments import Contraction, Segments
-from graphs.rooted import grouped
 from graphs.rounding import charges, up
+from graphs.structure.cuts import Branches
+from graphs.structure.rooted import grouped
 
 __all__ = ["ROUNDS", "Rounds"]
 

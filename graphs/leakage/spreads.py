@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from graphs.arguments import FloatArray
-from graphs.elimination import SMALLEST
 from graphs.leakage.messages import log_error
-from graphs.potentials import log_ratio_ranges
 from graphs.rounding import UNIT, up
+from graphs.structure.elimination import SMALLEST
+from graphs.structure.potentials import log_ratio_ranges
 
 __all__ = ["known_subsets", "largest_influences", "largest_ranges"]
 

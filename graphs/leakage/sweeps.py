@@ -8,8 +8,8 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.segments import ENLARGE, TINY, Contraction, Segments
-from graphs.rooted import Rooted
 from graphs.rounding import UNIT, up
+from graphs.structure.rooted import Rooted
 
 __all__ = ["Sweeps"]
 

@@ -18,7 +18,6 @@ from graphs.inflation.concentration import (
     dobrushin_inflation,
     spectral_inflation,
 )
-from graphs.labelled import refuse_unordered
 from graphs.leakage.chain_quilts import ChainQuilts
 from graphs.leakage.influence import Kernels
 from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, phi
@@ -29,6 +28,7 @@ from graphs.leakage.supports import LEAST, Supports, distances_from, supports_of
 from graphs.model import Adversary, DependenceModel
 from graphs.models.counting import transition_counts
 from graphs.rounding import UNIT, up
+from graphs.structure.labelled import refuse_unordered
 
 __all__ = ["MarkovChain"]
 

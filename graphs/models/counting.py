@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError
-from graphs.labelled import refuse_unordered
+from graphs.structure.labelled import refuse_unordered
 
 __all__ = ["transition_counts"]
 

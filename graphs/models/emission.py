@@ -13,9 +13,9 @@ import numpy.typing as npt
 from graphs.arguments import FloatArray, IntArray, check_rows, real_array
 from graphs.errors import ArgumentError
 from graphs.inflation.concentration import dobrushin_coefficient
-from graphs.labelled import refuse_unordered
 from graphs.leakage.messages import projective_diameter
 from graphs.rounding import UNIT, up
+from graphs.structure.labelled import refuse_unordered
 
 __all__ = ["CategoricalEmission", "Emission", "GaussianEmission", "UnknownEmission", "as_emission"]
 

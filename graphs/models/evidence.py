@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.labelled import has_labels, places_of, refuse_unordered
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.chain import MarkovChain
@@ -20,6 +19,7 @@ from graphs.models.emission import UnknownEmission
 from graphs.models.known_records import CutNetwork, network_of, parts_of, profile_given
 from graphs.models.structures import Independent
 from graphs.rounding import up
+from graphs.structure.labelled import has_labels, places_of, refuse_unordered
 
 __all__ = ["Given"]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray
-from graphs.elimination import Table, elimination_order, multiply, run_order
 from graphs.errors import ArgumentError
-from graphs.potentials import Potentials
+from graphs.structure.elimination import Table, elimination_order, multiply, run_order
+from graphs.structure.potentials import Potentials
 
 __all__ = ["SWEEPS", "Sampler"]
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from graphs.arguments import FloatArray, IntArray, check_count, real_array
-from graphs.elimination import LARGEST, Table, eliminate
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.inflation.interdependence import interdependence, interdependence_inflation
 from graphs.leakage.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factor_sampling import Sampler
-from graphs.potentials import Potentials
 from graphs.rounding import up
+from graphs.structure.elimination import LARGEST, Table, eliminate
+from graphs.structure.potentials import Potentials
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ class FactorGraph(DependenceModel):
     Notes
     -----
     Tables are defined up to a positive factor. Contradictory zeros are found when they rule out all states of a node
-    in turn, and otherwise by summing up the whole network where that is feasible (`graphs.elimination`).
+    in turn, and otherwise by summing up the whole network where that is feasible (`graphs.structure.elimination`).
 
     *Routes.* ``"messages"``: a message from factor f to record i is phi(Delta_f^i, sum of the messages from the other
     members to f), Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v states of i
@@ -275,7 +275,7 @@ class FactorGraph(DependenceModel):
             other nodes; latent nodes included), `influence` (ln max P(x_Q | x_i, x_L) / P(x_Q | x_i', x_L) over known
             nearby records L, infinite where it was not computed) and `spread` (the range of these logarithms over x_Q).
             The first row is the Markov blanket. Every quilt with the smallest nearby set for components of few nodes,
-            a selection otherwise (`graphs.separators`).
+            a selection otherwise (`graphs.structure.separators`).
 
         Raises
         ------

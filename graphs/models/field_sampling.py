@@ -13,8 +13,8 @@ from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
 from graphs.inflation.colouring import greedy_colouring
 from graphs.inflation.interdependence import burn_in
-from graphs.interactions import Interactions
-from graphs.rooted import Rooted
+from graphs.structure.interactions import Interactions
+from graphs.structure.rooted import Rooted
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -9,10 +9,10 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.labelled import in_order
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.rounding import charges, up
+from graphs.structure.labelled import in_order
 
 __all__ = ["Groups", "Independent", "MovingWindow"]
 

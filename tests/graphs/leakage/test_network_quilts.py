@@ -12,7 +12,7 @@ import pytest
 
 from graphs import FactorGraph
 from graphs.leakage.network_quilts import NetworkQuilts
-from graphs.separators import Search, boundary, candidates, connected_sets, nearby
+from graphs.structure.separators import Search, boundary, candidates, connected_sets, nearby
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network, random_factor_graph
 
 

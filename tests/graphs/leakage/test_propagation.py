@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from graphs.cuts import Branches
 from graphs.leakage.propagation import Incidence, Propagation, propagate
 from graphs.leakage.rounds import Rounds
 from graphs.leakage.segments import Contraction, Segments
 from graphs.leakage.sweeps import Sweeps
-from graphs.rooted import Rooted
+from graphs.structure.cuts import Branches
+from graphs.structure.rooted import Rooted
 
 
 def pairwise(edges: Any, diameters: Any, n: int) -> Incidence:

@@ -9,7 +9,7 @@ import pytest
 
 import graphs.models.factor_sampling
 from graphs import ArgumentError, FactorGraph, Groups, RouteUnavailable
-from graphs.potentials import Potentials, factor_diameters
+from graphs.structure.potentials import Potentials, factor_diameters
 from tests.graphs.random_networks import joint_by_brute_force, random_factor_graph
 
 EVEN = [[3, 1], [1, 3]]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphs.arguments import IntArray
-from graphs.rooted import Rooted
+from graphs.structure.rooted import Rooted
 
 __all__ = ["Branches"]
 

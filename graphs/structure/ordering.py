@@ -11,7 +11,7 @@ import numpy as np
 
 from graphs.arguments import IntArray
 from graphs.errors import ArgumentError
-from graphs.labelled import Listed, refuse_unordered, with_labels_of
+from graphs.structure.labelled import Listed, refuse_unordered, with_labels_of
 
 __all__ = ["read_order", "sort_ranks"]
 

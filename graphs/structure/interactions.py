@@ -11,10 +11,10 @@ import numpy as np
 
 from graphs.arguments import FloatArray, IntArray, real_array
 from graphs.errors import ArgumentError
-from graphs.labelled import has_labels
-from graphs.layout import Layout
-from graphs.potentials import log_ratio_ranges
 from graphs.rounding import FUNCTION_ULPS
+from graphs.structure.labelled import has_labels
+from graphs.structure.layout import Layout
+from graphs.structure.potentials import log_ratio_ranges
 
 __all__ = ["Interactions", "ising", "potts", "stacked"]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphs import FactorGraph, TooWide
-from graphs.elimination import SMALLEST, Table, eliminate, elimination_order
 from graphs.errors import ArgumentError
+from graphs.structure.elimination import SMALLEST, Table, eliminate, elimination_order
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network, random_factor_graph
 
 

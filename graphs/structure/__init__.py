@@ -1,0 +1,1 @@
+"""Graphs and tables in integers: layouts, elimination orders, separators, spanning forests."""
