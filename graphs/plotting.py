@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, real_array
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.model import Adversary, DependenceModel
+from graphs.numerics.arguments import FloatArray, real_array
 from graphs.routes import ROUTES
 from graphs.structure.labelled import by_label
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from graphs.arguments import LEAST_PROBABILITY, FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError
 from graphs.models.emission import CategoricalEmission, Emission, GaussianEmission, real_values
+from graphs.numerics.arguments import LEAST_PROBABILITY, FloatArray, IntArray, check_count
 from graphs.structure.labelled import refuse_unordered
 
 __all__ = ["HiddenFit", "baum_welch", "state_probabilities"]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.estimation.baum_welch import baum_welch
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
@@ -15,6 +14,7 @@ from graphs.model import DependenceModel
 from graphs.models.chain import MarkovChain
 from graphs.models.hidden import HiddenMarkov
 from graphs.models.structures import Groups
+from graphs.numerics.arguments import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import networkx as nx

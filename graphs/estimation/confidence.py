@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, check_count, check_target
 from graphs.errors import ArgumentError
 from graphs.model import Adversary, DependenceModel
+from graphs.numerics.arguments import FloatArray, check_count, check_target
 
 if TYPE_CHECKING:
     import pandas as pd

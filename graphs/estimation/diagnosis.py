@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray, check_target
 from graphs.errors import ArgumentError
 from graphs.estimation.candidates import Candidate, of_graph, of_groups, of_order
 from graphs.estimation.permutation import (
@@ -20,6 +19,7 @@ from graphs.estimation.permutation import (
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
 from graphs.model import DependenceModel
 from graphs.models.structures import Groups, Independent
+from graphs.numerics.arguments import FloatArray, IntArray, check_target
 from graphs.structure.labelled import Listed, align, read, refuse_unordered
 from graphs.structure.ordering import read_order
 

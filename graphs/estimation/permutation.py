@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray, IntArray, check_count
 
 __all__ = ["PermutationTest", "autocorrelation", "holm", "intraclass_correlation", "morans_i"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.labelled import by_label
 
 if TYPE_CHECKING:

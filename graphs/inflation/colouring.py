@@ -11,8 +11,8 @@ import itertools
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import up
 
 __all__ = ["colouring_inflation", "fractional_chromatic_number", "greedy_colouring"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.arguments import FloatArray
 from graphs.leakage.spectral import symmetrised
-from graphs.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray
+from graphs.numerics.rounding import UNIT, up
 
 __all__ = ["coupling_inflation", "dobrushin_coefficient", "dobrushin_inflation", "operator_norm", "spectral_inflation"]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
-from graphs.rounding import FUNCTION_ULPS, UNIT, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -6,12 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from graphs.arguments import FloatArray
 from graphs.leakage.influence import BoolArray, Kernels
 from graphs.leakage.profile import Profile
 from graphs.leakage.quilts import Penalty, QuiltTable
 from graphs.leakage.supports import LEAST, Supports
-from graphs.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray
+from graphs.numerics.rounding import UNIT, up
 
 __all__ = ["ChainQuilts"]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphs.arguments import SUM_TOLERANCE, FloatArray, check_epsilon, real_array
 from graphs.errors import ArgumentError
 from graphs.model import DependenceModel
+from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, check_epsilon, real_array
 from graphs.structure.labelled import places_of
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.messages import log_error
-from graphs.rounding import UNIT
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import UNIT
 
 __all__ = ["Kernels", "lengths"]
 

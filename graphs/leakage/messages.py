@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray, real_array
 from graphs.errors import ArgumentError
 from graphs.leakage.profile import Profile
-from graphs.rounding import UNIT, charges, down, up
+from graphs.numerics.arguments import FloatArray, IntArray, real_array
+from graphs.numerics.rounding import UNIT, charges, down, up
 
 __all__ = ["FAINTEST", "Edges", "along_chain", "fixed_point", "phi", "projective_diameter"]
 

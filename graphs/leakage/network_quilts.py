@@ -43,11 +43,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
 from graphs.leakage.messages import phi
 from graphs.leakage.spreads import known_subsets, largest_influences, largest_ranges
-from graphs.rounding import charges, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import charges, up
 from graphs.structure.elimination import Table, eliminate
 from graphs.structure.potentials import Potentials
 from graphs.structure.separators import Search, boundary, candidates, nearby

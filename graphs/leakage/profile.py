@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
-from graphs.rounding import upward_sum
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import upward_sum
 
 __all__ = ["Profile"]
 

@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.rounds import ROUNDS, Rounds
 from graphs.leakage.sweeps import Sweeps
-from graphs.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import UNIT, up
 from graphs.structure.rooted import grouped
 
 __all__ = ["Incidence", "Propagation", "propagate"]

@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.profile import Profile
-from graphs.rounding import charges, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import charges, up
 
 __all__ = ["Penalty", "QuiltTable"]
 

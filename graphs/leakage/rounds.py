@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.segments import Contraction, Segments
-from graphs.rounding import charges, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import charges, up
 from graphs.structure.cuts import Branches
 from graphs.structure.rooted import grouped
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.messages import gain
-from graphs.rounding import UNIT
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import UNIT
 
 __all__ = ["Contraction", "Segments"]
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError
-from graphs.rounding import UNIT
-from graphs.wide import Wide
+from graphs.numerics.arguments import FloatArray
+from graphs.numerics.rounding import UNIT
+from graphs.numerics.wide import Wide
 
 __all__ = [
     "is_reversible",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.arguments import FloatArray
 from graphs.leakage.messages import log_error
-from graphs.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray
+from graphs.numerics.rounding import UNIT, up
 from graphs.structure.elimination import SMALLEST
 from graphs.structure.potentials import log_ratio_ranges
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray
-from graphs.rounding import UNIT
+from graphs.numerics.arguments import FloatArray
+from graphs.numerics.rounding import UNIT
 
 __all__ = ["LEAST", "Supports", "distances_from", "supports_of"]
 

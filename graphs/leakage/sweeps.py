@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.segments import ENLARGE, TINY, Contraction, Segments
-from graphs.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import UNIT, up
 from graphs.structure.rooted import Rooted
 
 __all__ = ["Sweeps"]

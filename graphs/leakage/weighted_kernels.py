@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray
 from graphs.leakage.messages import projective_diameter
 from graphs.leakage.supports import Supports
-from graphs.rounding import UNIT
+from graphs.numerics.arguments import FloatArray
+from graphs.numerics.rounding import UNIT
 
 __all__ = ["weighted_diameters"]
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, check_count, check_probabilities
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.concentration import (
     coupling_inflation,
@@ -27,7 +26,8 @@ from graphs.leakage.spectral import is_reversible, period, published_budget, spe
 from graphs.leakage.supports import LEAST, Supports, distances_from, supports_of
 from graphs.model import Adversary, DependenceModel
 from graphs.models.counting import transition_counts
-from graphs.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray, check_count, check_probabilities
+from graphs.numerics.rounding import UNIT, up
 from graphs.structure.labelled import refuse_unordered
 
 __all__ = ["MarkovChain"]

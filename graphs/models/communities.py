@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray, check_probabilities
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.model import DependenceModel
 from graphs.models.chain import MOST_STATES
 from graphs.models.emission import CategoricalEmission, as_emission
 from graphs.models.latent import LatentModel
 from graphs.models.structures import Groups, Independent
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray, IntArray, check_probabilities
+from graphs.numerics.rounding import up
 from graphs.structure.labelled import in_order
 
 __all__ = ["Communities"]

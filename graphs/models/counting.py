@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray
 from graphs.structure.labelled import refuse_unordered
 
 __all__ = ["transition_counts"]

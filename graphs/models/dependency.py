@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, greedy_colouring
 from graphs.leakage.profile import Profile
 from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import Adversary, DependenceModel
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import up
 from graphs.structure.layout import GraphLike, read_graph
 
 __all__ = ["DependencyGraph"]

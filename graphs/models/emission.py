@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray, check_rows, real_array
 from graphs.errors import ArgumentError
 from graphs.inflation.concentration import dobrushin_coefficient
 from graphs.leakage.messages import projective_diameter
-from graphs.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray, IntArray, check_rows, real_array
+from graphs.numerics.rounding import UNIT, up
 from graphs.structure.labelled import refuse_unordered
 
 __all__ = ["CategoricalEmission", "Emission", "GaussianEmission", "UnknownEmission", "as_emission"]

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
@@ -18,7 +17,8 @@ from graphs.models.chain import MarkovChain
 from graphs.models.emission import UnknownEmission
 from graphs.models.known_records import CutNetwork, network_of, parts_of, profile_given
 from graphs.models.structures import Independent
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray, IntArray, check_count
+from graphs.numerics.rounding import up
 from graphs.structure.labelled import has_labels, places_of, refuse_unordered
 
 __all__ = ["Given"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.elimination import Table, elimination_order, multiply, run_order
 from graphs.structure.potentials import Potentials
 

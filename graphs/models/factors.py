@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.inflation.interdependence import interdependence, interdependence_inflation
 from graphs.leakage.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factor_sampling import Sampler
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_array
+from graphs.numerics.rounding import up
 from graphs.structure.elimination import LARGEST, Table, eliminate
 from graphs.structure.potentials import Potentials
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.interdependence import interdependence, interdependence_inflation
 from graphs.leakage.profile import Profile
 from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factors import Factor, FactorGraph
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray, IntArray, check_count
+from graphs.numerics.rounding import up
 from graphs.structure.interactions import Interactions, ising, potts, stacked
 from graphs.structure.layout import GraphLike, Layout, Parallel, read_graph
 from graphs.structure.potentials import Potentials

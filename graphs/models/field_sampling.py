@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
 from graphs.inflation.colouring import greedy_colouring
 from graphs.inflation.interdependence import burn_in
+from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.interactions import Interactions
 from graphs.structure.rooted import Rooted
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError
 from graphs.leakage.messages import Edges, along_chain
 from graphs.leakage.profile import Profile
@@ -18,7 +17,8 @@ from graphs.model import Adversary
 from graphs.models.chain import MOST_STATES, MarkovChain
 from graphs.models.emission import CategoricalEmission, as_emission
 from graphs.models.latent import LatentModel
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray
+from graphs.numerics.rounding import up
 
 __all__ = ["HiddenMarkov"]
 

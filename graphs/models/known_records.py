@@ -12,7 +12,6 @@ from functools import singledispatch
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.leakage.messages import along_chain
 from graphs.leakage.profile import Profile
 from graphs.leakage.propagation import Incidence, Propagation
@@ -22,6 +21,7 @@ from graphs.models.communities import Communities
 from graphs.models.factors import FactorGraph
 from graphs.models.field import MarkovField
 from graphs.models.structures import Groups, Independent
+from graphs.numerics.arguments import FloatArray, IntArray
 
 __all__ = ["CutNetwork", "Network", "network_of", "parts_of", "profile_given"]
 

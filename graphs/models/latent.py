@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import RouteUnavailable
 from graphs.leakage.messages import phi
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.emission import Emission
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import up
 
 __all__ = ["LatentModel"]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from graphs.arguments import SUM_TOLERANCE, FloatArray, IntArray, real_array
 from graphs.errors import ArgumentError
 from graphs.models.factors import FactorGraph
+from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, IntArray, real_array
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.structures import Groups
-from graphs.rounding import up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import up
 from graphs.structure.labelled import align, read, refuse_unordered
 
 __all__ = ["OutOfFold"]

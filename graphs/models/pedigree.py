@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, real_array
 from graphs.errors import ArgumentError
 from graphs.models.network import BayesianNetwork
+from graphs.numerics.arguments import FloatArray, real_array
 
 __all__ = ["pedigree"]
 

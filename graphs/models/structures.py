@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray, check_count
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
-from graphs.rounding import charges, up
+from graphs.numerics.arguments import FloatArray, IntArray, check_count
+from graphs.numerics.rounding import charges, up
 from graphs.structure.labelled import in_order
 
 __all__ = ["Groups", "Independent", "MovingWindow"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.arguments import IntArray
+from graphs.numerics.arguments import IntArray
 from graphs.structure.rooted import Rooted
 
 __all__ = ["Branches"]

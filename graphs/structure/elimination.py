@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray
 from graphs.errors import ArgumentError, TooWide
+from graphs.numerics.arguments import FloatArray
 
 __all__ = ["LARGEST", "SMALLEST", "Table", "eliminate", "elimination_order", "run_order"]
 

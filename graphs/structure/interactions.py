@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray, real_array
 from graphs.errors import ArgumentError
-from graphs.rounding import FUNCTION_ULPS
+from graphs.numerics.arguments import FloatArray, IntArray, real_array
+from graphs.numerics.rounding import FUNCTION_ULPS
 from graphs.structure.labelled import has_labels
 from graphs.structure.layout import Layout
 from graphs.structure.potentials import log_ratio_ranges

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from graphs.arguments import check_count
 from graphs.errors import ArgumentError
+from graphs.numerics.arguments import check_count
 
 __all__ = [
     "Listed",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.structure.labelled import by_label, has_labels, refuse_unordered
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from graphs.arguments import IntArray
 from graphs.errors import ArgumentError
+from graphs.numerics.arguments import IntArray
 from graphs.structure.labelled import Listed, refuse_unordered, with_labels_of
 
 __all__ = ["read_order", "sort_ranks"]

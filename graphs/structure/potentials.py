@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from graphs.arguments import FloatArray, IntArray
 from graphs.errors import ArgumentError
 from graphs.leakage.propagation import Incidence, Propagation
-from graphs.rounding import UNIT, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import UNIT, up
 from graphs.structure.elimination import Table
 
 __all__ = ["Potentials", "factor_diameters", "log_ratio_ranges"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from graphs.arguments import IntArray
+from graphs.numerics.arguments import IntArray
 
 __all__ = ["NARROW", "Rooted", "grouped"]
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable, exact_leakage
 from graphs.leakage.spectral import is_reversible, published_budget, published_quilts, spectral_gap, stationary_law
 from graphs.leakage.supports import distances_from
+from graphs.numerics.wide import Wide
 from graphs.routes import ROUTES
-from graphs.wide import Wide
 
 RARE = [[0.5, 0.5, 0.0], [1e-200, 0.5, 0.5], [0.0, 1e-200, 1.0]]
 UNSEEN = [[1.0, 1e-200, 0.0], [0.5, 0.5, 1e-200], [0.0, 0.5, 0.5]]

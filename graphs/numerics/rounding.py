@@ -12,7 +12,7 @@ from typing import overload
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
+from graphs.numerics.arguments import FloatArray, IntArray
 
 __all__ = ["UNIT", "charges", "down", "up", "upward_sum"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.arguments import FloatArray, IntArray
+from graphs.numerics.arguments import FloatArray, IntArray
 
 __all__ = ["Wide"]
 
