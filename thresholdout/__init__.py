@@ -28,7 +28,7 @@ from thresholdout.errors import (
     UnsealedLedgerWarning,
 )
 from thresholdout.guard import Thresholdout
-from thresholdout.noise import SeededNoise, SystemNoise
+from thresholdout.noise.noise import SeededNoise, SystemNoise
 from thresholdout.planning import Plan, plan
 
 __all__ = [

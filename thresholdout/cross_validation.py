@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from thresholdout.folds import Fold
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.noise import NoiseSource
+    from thresholdout.noise.noise import NoiseSource
     from thresholdout.records import Origin
 
 __all__ = ["KFoldGuard"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Entry
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
     from thresholdout.metrics import Metric
-    from thresholdout.noise import NoiseSource
+    from thresholdout.noise.noise import NoiseSource
     from thresholdout.queries import UnitRecords
     from thresholdout.records import Records
 

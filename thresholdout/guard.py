@@ -26,7 +26,7 @@ from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.precision import check_count, shown_above
 from thresholdout.metrics import Metric
-from thresholdout.noise import NoiseSource
+from thresholdout.noise.noise import NoiseSource
 from thresholdout.opening import (
     check_budget,
     check_dependence,

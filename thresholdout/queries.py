@@ -22,7 +22,7 @@ from thresholdout.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.noise import NoiseSource
+    from thresholdout.noise.noise import NoiseSource
 
 __all__ = [
     "BLOCK",

@@ -35,7 +35,7 @@ from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.learning import DPSGDClassifier, sgld_sample, step_size, worst_case_pair
 from thresholdout.learning.dpsgd.batches import Batches
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
-from thresholdout.noise import NoiseSource, SeededNoise
+from thresholdout.noise.noise import NoiseSource, SeededNoise
 
 pytestmark = pytest.mark.statistical
 

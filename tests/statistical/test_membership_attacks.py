@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Thresholdout
 from thresholdout.model_selection import GuardedSearchCV
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 from thresholdout.sharing import share
 
 pytestmark = pytest.mark.statistical

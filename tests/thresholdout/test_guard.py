@@ -30,7 +30,7 @@ from thresholdout.mechanisms import (
     SplittingParameters,
 )
 from thresholdout.metrics import log_loss, squared_error
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 
 
 def test_agreement_is_answered_from_training_and_costs_nothing() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 from thresholdout.queries import ExactMean, UnitRecords, record_bits, record_rounding, unit_records, unit_total
 
 UNIT = (0.0, 1.0)

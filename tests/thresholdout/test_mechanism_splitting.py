@@ -23,7 +23,7 @@ from thresholdout.mechanisms import (
     SplittingParameters,
     SplittingState,
 )
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 
 
 @given(st.integers(1, 300), st.data())

@@ -25,7 +25,7 @@ from thresholdout.mechanisms import (
     mean_error,
     noise_slack,
 )
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 from thresholdout.queries import BLOCK, WHOLE
 
 

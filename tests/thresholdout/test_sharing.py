@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from graphs import Groups
 from thresholdout import BudgetExhausted, Thresholdout, metrics, sharing
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted, SearchFailed, SharingError
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 from thresholdout.remote import RemoteGuard
 from thresholdout.sharing import Elsewhere, Handle, Shared, same, share
 

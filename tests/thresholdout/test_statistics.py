@@ -21,7 +21,7 @@ from graphs import DependenceModel, Groups, Independent, MovingWindow
 from thresholdout import Thresholdout, metrics, statistics
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 from thresholdout.statistics.parts import matching_constant
 
 Floats = NDArray[np.float64]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from thresholdout.answer import Answer
     from thresholdout.ledger import Ledger
     from thresholdout.metrics import Metric
-    from thresholdout.noise import NoiseSource
+    from thresholdout.noise.noise import NoiseSource
 
 __all__ = ["GuardedSearchCV"]
 

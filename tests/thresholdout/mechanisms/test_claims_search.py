@@ -17,7 +17,7 @@ from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, Letter
 from thresholdout.mechanisms.claims.mechanism import _rounded
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 from thresholdout.queries import record_rounding
 
 

@@ -23,7 +23,7 @@ from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.lists import Told, after_list, list_level
 from thresholdout.mechanisms.claims.score import RAISED
-from thresholdout.noise import SeededNoise
+from thresholdout.noise.noise import SeededNoise
 
 _ABOVE = 1e-9  # of sums of floats
 

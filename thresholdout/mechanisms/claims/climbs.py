@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from thresholdout.mechanisms.claims.parameters import ClaimsParameters
     from thresholdout.mechanisms.claims.state import ClaimsState
-    from thresholdout.noise import NoiseSource
+    from thresholdout.noise.noise import NoiseSource
     from thresholdout.queries import UnitRecords
 
 __all__ = ["FREE", "PROVED", "Candidate", "Climb", "LastLook", "Move", "Rules", "Verdict", "advanced", "remembered_by"]

@@ -1,0 +1,1 @@
+"""Exact noise on a grid, and where its randomness comes from."""
