@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from thresholdout.answer import Answer
+from thresholdout.data.fingerprint import handed_out
+from thresholdout.data.queries import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.fingerprint import handed_out
 from thresholdout.given import Given
 from thresholdout.mechanisms import Known
 from thresholdout.metrics import Metric
-from thresholdout.queries import check_bounds, clipped
 from thresholdout.question import Question
 from thresholdout.scoring import check_score, statistic_question
 from thresholdout.statistics import Estimate, Statistic, get_score

@@ -11,14 +11,14 @@ import numpy as np
 
 from thresholdout.asking import check_lists, checked_keep
 from thresholdout.comparison import About, Comparison
+from thresholdout.data.fingerprint import handed_out
+from thresholdout.data.queries import clipped
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.fingerprint import handed_out
 from thresholdout.given import Given, Said, described, said_by
 from thresholdout.mechanisms import Claims, Known
 from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.metrics import Metric
-from thresholdout.queries import clipped
 from thresholdout.question import Question
 from thresholdout.scoring import check_score
 from thresholdout.statistics import Statistic

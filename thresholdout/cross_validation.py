@@ -18,6 +18,7 @@ import numpy as np
 from thresholdout.answer import Answer
 from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
+from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.errors import InputError, InputTypeError, SharingError
 from thresholdout.folds import fold_model, make_folds
 from thresholdout.guard import Thresholdout
@@ -25,7 +26,6 @@ from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Known, Ladder, LadderParameters
 from thresholdout.metrics import Metric
 from thresholdout.question import Question
-from thresholdout.record_labels import aligned, record_labels
 from thresholdout.records import content_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.silence import silence

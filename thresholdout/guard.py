@@ -16,8 +16,9 @@ from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
 from thresholdout.comparing import ComparesModels
+from thresholdout.data.fingerprint import Part
+from thresholdout.data.queries import check_bounds
 from thresholdout.errors import InputError
-from thresholdout.fingerprint import Part
 from thresholdout.gates import MakesGates
 from thresholdout.given import Given, check_given, check_served, truth_given
 from thresholdout.ledger import Ledger, open_ledger
@@ -42,7 +43,6 @@ from thresholdout.opening import (
 )
 from thresholdout.planning.choice import MechanismName, check_choice, check_final, choose_parameters, record_groups
 from thresholdout.planning.use import check_declaration
-from thresholdout.queries import check_bounds
 from thresholdout.question import Question
 from thresholdout.records import Origin, Records, content_hashes
 from thresholdout.sharing import Handle, Shared

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from thresholdout.errors import InputError
-from thresholdout.fingerprint import (
+from thresholdout.data.fingerprint import (
     Part,
     check_labels,
     handed_out,
@@ -20,11 +19,12 @@ from thresholdout.fingerprint import (
     part,
     table_digest,
 )
+from thresholdout.data.overlap import check_disjoint, check_groups
+from thresholdout.data.queries import unit_mean, unit_records
+from thresholdout.data.record_labels import aligned, record_labels
+from thresholdout.data.rows import membership_keys, record_hashes, row_hashes
+from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import Known
-from thresholdout.overlap import check_disjoint, check_groups
-from thresholdout.queries import unit_mean, unit_records
-from thresholdout.record_labels import aligned, record_labels
-from thresholdout.rows import membership_keys, record_hashes, row_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -160,7 +160,7 @@ class Records:
         return mean, Known(None if ends else float(np.var(records.unit())), ends)
 
     def ordered(self, values: object, argument: str) -> object:
-        """Return per-record values of the holdout in its order; see `thresholdout.record_labels.aligned`."""
+        """Return per-record values of the holdout in its order; see `thresholdout.data.record_labels.aligned`."""
         return aligned(values, self.labels, argument)
 
     def origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
@@ -171,9 +171,9 @@ class Records:
         Parameters
         ----------
         hashes : ndarray of shape (k, 2)
-            Of the rows of X in single precision, by `thresholdout.rows.row_hashes`.
+            Of the rows of X in single precision, by `thresholdout.data.rows.row_hashes`.
         records : ndarray of shape (k, 2), optional
-            Of the records (X, y) in single precision, by `thresholdout.rows.record_hashes`; without them X alone
+            Of the records (X, y) in single precision, by `thresholdout.data.rows.record_hashes`; without them X alone
             decides.
 
         Returns

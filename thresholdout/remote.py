@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from thresholdout.answer import Answer
     from thresholdout.certificates import Certificate
     from thresholdout.comparison import Comparison
-    from thresholdout.fingerprint import Part
+    from thresholdout.data.fingerprint import Part
     from thresholdout.gates import Gate
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.model_selection import GuardScorer, TrainSplit

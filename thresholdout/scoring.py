@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from thresholdout.best_so_far import check_direction
+from thresholdout.data.fingerprint import handed_out
 from thresholdout.errors import InputError
-from thresholdout.fingerprint import handed_out
 from thresholdout.given import Given
 from thresholdout.mechanisms import Known, Mechanism
 from thresholdout.question import Question

@@ -20,19 +20,10 @@ from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
 from thresholdout.comparing import Side
 from thresholdout.comparison import Comparison
-from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
-from thresholdout.fingerprint import handed_out
-from thresholdout.given import Given, said_by
-from thresholdout.guard import Thresholdout
-from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.mechanisms import Splitting
-from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
-from thresholdout.metrics import Metric, get_metric
-from thresholdout.opening import read_declaration
-from thresholdout.overlap import check_disjoint
-from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
-from thresholdout.table_dependence import MOST_CLASSES, described, model_of
-from thresholdout.tables import (
+from thresholdout.data.fingerprint import handed_out
+from thresholdout.data.overlap import check_disjoint
+from thresholdout.data.table_dependence import MOST_CLASSES, described, model_of
+from thresholdout.data.tables import (
     check_table,
     id_texts,
     is_number_like,
@@ -43,6 +34,15 @@ from thresholdout.tables import (
     shared_content,
     sorted_by,
 )
+from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
+from thresholdout.given import Given, said_by
+from thresholdout.guard import Thresholdout
+from thresholdout.ledger import Ledger, open_ledger
+from thresholdout.mechanisms import Splitting
+from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
+from thresholdout.metrics import Metric, get_metric
+from thresholdout.opening import read_declaration
+from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresholdout.data.record_labels import aligned
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.record_labels import aligned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.cli import main
+from thresholdout.data.fingerprint import identity, order
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
-from thresholdout.fingerprint import identity, order
 from thresholdout.ledger import (
     CONTENT,
     Ledger,

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from thresholdout.data.queries import ExactMean, UnitRecords, record_bits, record_rounding, unit_records, unit_total
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.noise.noise import SeededNoise
-from thresholdout.queries import ExactMean, UnitRecords, record_bits, record_rounding, unit_records, unit_total
 
 UNIT = (0.0, 1.0)
 

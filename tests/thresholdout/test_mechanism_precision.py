@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thresholdout.data.queries import BLOCK, WHOLE, unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import mean_error
 from thresholdout.mechanisms.precision import check_count, integer_sensitivity, round_up
-from thresholdout.queries import BLOCK, WHOLE, unit_mean
 
 fractions = st.fractions(min_value=0, max_value=1, max_denominator=10**9)
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles.noise_doubles import LaplaceOnly
+from thresholdout.data.queries import BLOCK, WHOLE
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
     DWORK_RATIOS,
@@ -26,7 +27,6 @@ from thresholdout.mechanisms import (
     noise_slack,
 )
 from thresholdout.noise.noise import SeededNoise
-from thresholdout.queries import BLOCK, WHOLE
 
 
 class Scripted(LaplaceOnly):

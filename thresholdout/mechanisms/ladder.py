@@ -28,6 +28,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from thresholdout.data.queries import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
@@ -35,7 +36,6 @@ from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_val
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.precision import check_count, check_number
 from thresholdout.noise.noise import NoiseSource
-from thresholdout.queries import record_rounding
 
 __all__ = ["Ladder", "LadderParameters", "LadderState"]
 

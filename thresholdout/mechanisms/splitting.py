@@ -12,13 +12,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thresholdout.data.queries import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.claims.reading import Reading, read_values
 from thresholdout.mechanisms.parts import equal_groups, shuffled
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise.noise import NoiseSource
-from thresholdout.queries import record_rounding
 
 __all__ = ["Splitting", "SplittingParameters", "SplittingState"]
 

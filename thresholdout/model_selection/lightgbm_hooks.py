@@ -10,8 +10,8 @@ import numpy as np
 
 from thresholdout.answer import Answer
 from thresholdout.best_so_far import check_tells_each
+from thresholdout.data.fingerprint import handed_out
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
-from thresholdout.fingerprint import handed_out
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric, get_metric
 from thresholdout.model_selection.guarded_stopping import GuardedStopping

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self,
 import numpy as np
 
 from thresholdout.best_so_far import check_tells_each
+from thresholdout.data.rows import row_hashes
 from thresholdout.errors import (
     BudgetExhausted,
     InputError,
@@ -29,7 +30,6 @@ from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn
 from thresholdout.model_selection.split import placeholder_size, rows_of
 from thresholdout.records import content_hashes
 from thresholdout.remote import known
-from thresholdout.rows import row_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 from thresholdout.statistics.scorers import is_scorer

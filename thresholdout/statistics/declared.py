@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresholdout.data.queries import check_bounds
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.queries import check_bounds
 from thresholdout.statistics.checks import positive_number
 from thresholdout.statistics.parts import Concentrated, Judged
 from thresholdout.statistics.statistic import Statistic

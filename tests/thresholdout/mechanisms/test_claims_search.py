@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thresholdout.data.queries import record_rounding
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, Letter
 from thresholdout.mechanisms.claims.mechanism import _rounded
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
 from thresholdout.noise.noise import SeededNoise
-from thresholdout.queries import record_rounding
 
 
 @pytest.mark.parametrize("log_risk", [-0.1, -3.0, -1e3, -1e6, -1e12])

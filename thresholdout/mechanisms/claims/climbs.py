@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from thresholdout.data.queries import record_rounding
 from thresholdout.mechanisms.claims.gate import (
     BetGate,
     Decision,
@@ -32,15 +33,14 @@ from thresholdout.mechanisms.claims.gate import (
     share_of_risk,
     worth_a_checkpoint,
 )
-from thresholdout.queries import record_rounding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thresholdout.data.queries import UnitRecords
     from thresholdout.mechanisms.claims.parameters import ClaimsParameters
     from thresholdout.mechanisms.claims.state import ClaimsState
     from thresholdout.noise.noise import NoiseSource
-    from thresholdout.queries import UnitRecords
 
 __all__ = ["FREE", "PROVED", "Candidate", "Climb", "LastLook", "Move", "Rules", "Verdict", "advanced", "remembered_by"]
 

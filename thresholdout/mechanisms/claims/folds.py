@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from thresholdout.data.queries import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.lines import Line, line
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
@@ -29,7 +30,6 @@ from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.precision import check_count, check_number
 from thresholdout.noise.noise import NoiseSource
-from thresholdout.queries import record_rounding
 
 __all__ = ["FoldClaims", "FoldClaimsParameters"]
 

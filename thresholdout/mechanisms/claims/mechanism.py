@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
+from thresholdout.data.queries import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.duel import Duel
@@ -49,7 +50,6 @@ from thresholdout.mechanisms.claims.statistic import StatisticTest
 from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise.noise import NoiseSource
-from thresholdout.queries import record_rounding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from thresholdout.data.queries import BLOCK, WHOLE, check_bounds, unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import mean_error
-from thresholdout.queries import BLOCK, WHOLE, check_bounds, unit_mean
 
 UNIT = (0.0, 1.0)
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from thresholdout.data.record_labels import aligned
+from thresholdout.data.rows import Precision, columns_of, record_hashes, rounded
 from thresholdout.errors import InputError, OverlapError
-from thresholdout.record_labels import aligned
-from thresholdout.rows import Precision, columns_of, record_hashes, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.fingerprint import Part
+    from thresholdout.data.fingerprint import Part
 
 __all__ = ["check_disjoint", "check_groups"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from thresholdout.data.tables import check_table, id_texts, numbers, sorted_by
 from thresholdout.errors import InputError
-from thresholdout.tables import check_table, id_texts, numbers, sorted_by
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from sklearn.model_selection import GroupShuffleSplit
 
 from graphs import Communities, Groups, MovingWindow
 from thresholdout import Thresholdout
+from thresholdout.data.overlap import check_disjoint
 from thresholdout.errors import InputError, OverlapError
-from thresholdout.overlap import check_disjoint
 
 RNG = np.random.default_rng(11)
 N = 400

@@ -3,9 +3,9 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
+from thresholdout.data.fingerprint import identity, order, part
+from thresholdout.data.overlap import check_disjoint
 from thresholdout.errors import InputError, InputTypeError, OverlapError
-from thresholdout.fingerprint import identity, order, part
-from thresholdout.overlap import check_disjoint
 
 X = np.arange(12.0).reshape(4, 3)
 Y = np.array([0, 1, 0, 1])

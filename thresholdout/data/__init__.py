@@ -1,0 +1,1 @@
+"""Values and records that come in: checked, hashed, aligned by label."""
