@@ -12,8 +12,8 @@ OLDEST_LIBRARIES := numpy==1.26.0 scipy==1.12.0 pandas==2.1.0 networkx==3.2 scik
 # Their wheels are for this Python.
 OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
 	$$name -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && echo $$name && break; done)
-OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/model_selection/test_scorer.py \
-	tests/thresholdout/test_guard.py tests/thresholdout/test_guard_arguments.py tests/thresholdout/ledger/test_memory.py
+OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/guard/test_scorer.py \
+	tests/thresholdout/guard/test_guard.py tests/thresholdout/guard/test_guard_arguments.py tests/thresholdout/ledger/test_memory.py
 
 .PHONY: help demo docs test test-slow test-oldest postgres browser lint bench experiments clean
 .DEFAULT_GOAL := help

@@ -397,8 +397,11 @@ def test_docstrings(test: doctest.DocTest, monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_docstrings_are_found() -> None:
     names = {test.name for test in DOCUMENTED}
-    assert {"thresholdout.guard.Thresholdout", "thresholdout.service.PredictionGuard"} <= names
-    assert {"thresholdout.cross_validation.KFoldGuard", "thresholdout.model_selection.search.GuardedSearchCV"} <= names
+    assert {"thresholdout.guard.guard.Thresholdout", "thresholdout.service.PredictionGuard"} <= names
+    assert {
+        "thresholdout.guard.cross_validation.KFoldGuard",
+        "thresholdout.model_selection.search.GuardedSearchCV",
+    } <= names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

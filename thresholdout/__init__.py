@@ -4,9 +4,7 @@
 is one; the package `graphs`, beside this one, has the models of how records depend on each other.
 """
 
-from thresholdout.answer import Answer
 from thresholdout.certificates import Certificate, certify
-from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import (
     BudgetExhausted,
     GuardExhaustedWarning,
@@ -27,7 +25,9 @@ from thresholdout.errors import (
     ThresholdoutError,
     UnsealedLedgerWarning,
 )
-from thresholdout.guard import Thresholdout
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.cross_validation import KFoldGuard
+from thresholdout.guard.guard import Thresholdout
 from thresholdout.noise.noise import SeededNoise, SystemNoise
 from thresholdout.planning import Plan, plan
 

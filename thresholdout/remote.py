@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from thresholdout.errors import SharingError
-from thresholdout.guard import Thresholdout
+from thresholdout.guard.guard import Thresholdout
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.metrics import Metric
 from thresholdout.sharing import Elsewhere, Handle
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.accounting.events import Composed, Event
-    from thresholdout.answer import Answer
     from thresholdout.certificates import Certificate
-    from thresholdout.comparison import Comparison
     from thresholdout.data.fingerprint import Part
-    from thresholdout.gates import Gate
+    from thresholdout.guard.answer import Answer
+    from thresholdout.guard.comparison import Comparison
+    from thresholdout.guard.gates import Gate
+    from thresholdout.guard.policy import Exhausted
+    from thresholdout.guard.records import Origin
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.model_selection import GuardScorer, TrainSplit
-    from thresholdout.model_selection.policy import Exhausted
-    from thresholdout.records import Origin
     from thresholdout.report import GuardReport
 
 __all__ = ["RemoteGuard", "known"]

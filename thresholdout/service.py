@@ -15,11 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.answer import Answer
-from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
-from thresholdout.comparing import Side
-from thresholdout.comparison import Comparison
 from thresholdout.data.fingerprint import handed_out
 from thresholdout.data.overlap import check_disjoint
 from thresholdout.data.table_dependence import MOST_CLASSES, described, model_of
@@ -35,13 +31,17 @@ from thresholdout.data.tables import (
     sorted_by,
 )
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
-from thresholdout.given import Given, said_by
-from thresholdout.guard import Thresholdout
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.best_so_far import check_direction
+from thresholdout.guard.comparing import Side
+from thresholdout.guard.comparison import Comparison
+from thresholdout.guard.given import Given, said_by
+from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.opening import read_declaration
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
 from thresholdout.metrics import Metric, get_metric
-from thresholdout.opening import read_declaration
 from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
 
 if TYPE_CHECKING:

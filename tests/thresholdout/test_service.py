@@ -12,10 +12,10 @@ from graphs import MarkovChain
 from thresholdout import Thresholdout
 from thresholdout.data.tables import as_numbers, labels_of, numbers, shared_content, sorted_by
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
+from thresholdout.guard.opening import ORDER
 from thresholdout.ledger import CONTENT, MemoryLedger
 from thresholdout.mechanisms import LadderParameters, SplittingParameters
 from thresholdout.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
-from thresholdout.opening import ORDER
 from thresholdout.service import PredictionGuard, read_table
 
 N = 1000

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
-from thresholdout.answer import Source
 from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
-from thresholdout.given import Given
+from thresholdout.guard.answer import Source
+from thresholdout.guard.given import Given
 from thresholdout.planning.choice import MechanismName
 
 if TYPE_CHECKING:
-    from thresholdout.answer import Answer
+    from thresholdout.guard.answer import Answer
     from thresholdout.ledger import Entry, Ledger
     from thresholdout.metrics import Metric
 
@@ -268,7 +268,7 @@ def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None
 @GUARD
 def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: str | None) -> None:
     """Show every question and answer so far."""
-    from thresholdout.history import history_frame
+    from thresholdout.guard.history import history_frame
     from thresholdout.ledger import open_ledger
     from thresholdout.plotting import plot_history
 

@@ -37,9 +37,9 @@ def mean_error(n: int) -> Fraction:
     `thresholdout.data.queries` sums blocks of k values with `numpy.einsum`, adds the block sums with `math.fsum` and
     divides once by n. A block may be summed in any order and any number of accumulators; every value then passes
     through at most k - 1 roundings in a block of k (products with 1 and sums with 0 are exact), so the relative error
-    of a block is at most g = (k-1)u/(1 - (k-1)u), u = 2**-53. The values are not negative, so this is the relative error of any
-    sum of blocks too; fsum and the division round once each: (1+g)(1+u)**2 - 1 <= (k+3)u for k <= 2**24. The mean is at
-    most 1. `numpy.mean` of at most ``WHOLE`` values obeys the same bound.
+    of a block is at most g = (k-1)u/(1 - (k-1)u), u = 2**-53. The values are not negative, so this is the relative
+    error of any sum of blocks too; fsum and the division round once each: (1+g)(1+u)**2 - 1 <= (k+3)u for k <= 2**24.
+    The mean is at most 1. `numpy.mean` of at most ``WHOLE`` values obeys the same bound.
 
     Examples
     --------

@@ -26,7 +26,7 @@ def check_search(search: object, candidates: object) -> None:
     InputError, InputTypeError
         Says what was expected.
     """
-    from thresholdout.model_selection.scorer import GuardScorer
+    from thresholdout.guard.scorer import GuardScorer
 
     if isinstance(search, type) or not all(hasattr(search, name) for name in ("estimator", "fit", "get_params")):
         seen = f"{search!r}"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard import Thresholdout
+from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.scorer import GuardScorer, stands_for
+from thresholdout.guard.split import rows_of
 from thresholdout.model_selection.reaching import reaches
-from thresholdout.model_selection.scorer import GuardScorer, stands_for
-from thresholdout.model_selection.split import rows_of
 from thresholdout.sharing import same
 from thresholdout.silence import silence
 

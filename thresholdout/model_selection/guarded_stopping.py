@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from thresholdout.answer import Answer
-from thresholdout.best_so_far import check_tells_each
 from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.best_so_far import check_tells_each
+from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.remote import known
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from thresholdout.guard import Thresholdout
+    from thresholdout.guard.guard import Thresholdout
 
 __all__ = ["GuardedStopping", "Look"]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import PlanError
-from thresholdout.guard import Thresholdout
+from thresholdout.guard.guard import Thresholdout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.answer import Answer
+    from thresholdout.guard.answer import Answer
     from thresholdout.model_selection.search import GuardedSearchCV
 
 __all__ = ["HeldOut"]

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from thresholdout.answer import Answer
-from thresholdout.best_so_far import check_tells_each
 from thresholdout.data.fingerprint import handed_out
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.best_so_far import check_tells_each
+from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric, get_metric
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.remote import known
 from thresholdout.sharing import Elsewhere
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from thresholdout.guard import Thresholdout
+    from thresholdout.guard.guard import Thresholdout
 
 __all__ = ["LightGBMCallback", "LightGBMEval"]
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from thresholdout.answer import Answer
-from thresholdout.best_so_far import check_tells_each
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.best_so_far import check_tells_each
+from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.metrics import Metric
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
-    from thresholdout.guard import Thresholdout
+    from thresholdout.guard.guard import Thresholdout
 
 __all__ = ["GuardedObjective", "stop_when_exhausted"]
 

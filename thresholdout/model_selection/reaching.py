@@ -7,13 +7,13 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from thresholdout.guard.scorer import GuardScorer
+from thresholdout.guard.split import TrainSplit
 from thresholdout.model_selection.keys import closed_over, is_installed, used_globals
-from thresholdout.model_selection.scorer import GuardScorer
-from thresholdout.model_selection.split import TrainSplit
 from thresholdout.sharing import Shared, same
 
 if TYPE_CHECKING:
-    from thresholdout.guard import Thresholdout
+    from thresholdout.guard.guard import Thresholdout
 
 __all__ = ["reaches"]
 

@@ -11,22 +11,22 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 
-from thresholdout.asking import checked_keep
-from thresholdout.best_so_far import check_tells_each
-from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.guard import Thresholdout
+from thresholdout.guard.asking import checked_keep
+from thresholdout.guard.best_so_far import check_tells_each
+from thresholdout.guard.cross_validation import KFoldGuard
+from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.split import check_training
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.keys import content_key
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.model_selection.refits import (
     estimator_parameters,
     fit_candidate,
     wants_groups,
     with_parameters,
 )
-from thresholdout.model_selection.split import check_training
 from thresholdout.model_selection.together import Found, Tell, ask_together, candidate, checked_tell, takes_lists
 from thresholdout.model_selection.training_value import Scoring
 from thresholdout.remote import known
@@ -35,7 +35,7 @@ from thresholdout.statistics import Statistic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.answer import Answer
+    from thresholdout.guard.answer import Answer
     from thresholdout.ledger import Ledger
     from thresholdout.metrics import Metric
     from thresholdout.noise.noise import NoiseSource

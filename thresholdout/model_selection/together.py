@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.guard.policy import Exhausted
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.model_selection.keys import content_key
-from thresholdout.model_selection.policy import Exhausted
 
 if TYPE_CHECKING:
-    from thresholdout.answer import Answer
-    from thresholdout.guard import Thresholdout
+    from thresholdout.guard.answer import Answer
+    from thresholdout.guard.guard import Thresholdout
     from thresholdout.metrics import Metric
     from thresholdout.statistics import Statistic
 

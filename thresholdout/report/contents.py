@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from thresholdout.answer import Source
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.history import history_frame
+from thresholdout.guard.answer import Source
+from thresholdout.guard.history import history_frame
+from thresholdout.guard.opening import read_declaration
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Verdict
-from thresholdout.opening import read_declaration
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, get_args
 
-from thresholdout.answer import Source
+from thresholdout.guard.answer import Source
 from thresholdout.plotting import drawable, plot_history
 from thresholdout.report import words
 from thresholdout.report.contents import GuardReport

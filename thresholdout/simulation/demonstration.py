@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.guard import Thresholdout
+from thresholdout.guard.guard import Thresholdout
 from thresholdout.plotting import BLUE, GREY, ORANGE
 from thresholdout.simulation.analysts import AggregationAnalyst
 from thresholdout.simulation.session import Answering, NaiveReuse, Part, interview

@@ -17,8 +17,8 @@ from graphs import DependencyGraph, Groups, MarkovChain, MovingWindow
 from tests.recorded.cases.registry import Cases
 from thresholdout import BudgetExhausted, InputError, KFoldGuard, SeededNoise, Thresholdout
 from thresholdout.accounting import BlackBox, GaussianAnswer
-from thresholdout.answer import Answer
-from thresholdout.comparison import Comparison
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.comparison import Comparison
 from thresholdout.ledger import MemoryLedger, export_history, import_history, move, open_ledger
 from thresholdout.ledger.history_file import HistoryFile
 from thresholdout.mechanisms import ClaimsParameters, LadderParameters

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from tests.thresholdout.cli.running import N, create, run
+from thresholdout.guard.standing import parted_state
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.service import PredictionGuard
-from thresholdout.standing import parted_state
 
 
 def test_from_create_to_history(folder: Path) -> None:

@@ -13,8 +13,8 @@ from tests.ledgers.guards import FOLDER, GUARDS, KEY, answered, opened, written
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout import Thresholdout
 from thresholdout.errors import LedgerRetired, LedgerSealed
+from thresholdout.guard.standing import check_standing
 from thresholdout.ledger import Ledger, MemoryLedger, import_history, open_ledger, verify_export
-from thresholdout.standing import check_standing
 
 FORMATS = sorted(folder.name for folder in FOLDER.glob("format-*"))
 

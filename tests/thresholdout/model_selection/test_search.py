@@ -36,8 +36,8 @@ from sklearn.tree import DecisionTreeClassifier
 from graphs import Groups
 from tests.estimator_checks import each_check
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
-from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
+from thresholdout.guard.cross_validation import KFoldGuard
 from thresholdout.ledger import open_ledger
 from thresholdout.metrics import Metric, accuracy, squared_error, zero_one_loss
 from thresholdout.model_selection import GuardedSearchCV

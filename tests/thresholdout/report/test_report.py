@@ -17,6 +17,7 @@ from thresholdout import Thresholdout
 from thresholdout.accounting import BlackBox
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.guard.standing import parted_state
 from thresholdout.ledger import open_ledger
 from thresholdout.ledger.transfer import move
 from thresholdout.mechanisms import GaussianParameters, LadderParameters
@@ -25,7 +26,6 @@ from thresholdout.noise.noise import SeededNoise
 from thresholdout.report import GuardReport, report_of
 from thresholdout.report.pictures import plot_against_train, plot_budget, thinned
 from thresholdout.service import PredictionGuard
-from thresholdout.standing import parted_state
 
 VOID = {"meta", "img", "link", "br"}
 

@@ -38,9 +38,9 @@ from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWind
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.cli import main
-from thresholdout.cross_validation import KFoldGuard
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
-from thresholdout.folds import fold_model, make_folds
+from thresholdout.guard.cross_validation import KFoldGuard
+from thresholdout.guard.folds import fold_model, make_folds
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.mechanisms import ClaimsParameters, FoldClaimsParameters
 from thresholdout.metrics import brier_score, squared_error, top_k_accuracy

@@ -13,8 +13,8 @@ from scipy.stats import beta
 
 from graphs import Groups, MovingWindow
 from thresholdout import BudgetExhausted, InputError, LedgerMismatch, SeededNoise, Thresholdout, metrics
-from thresholdout.answer import Answer
-from thresholdout.comparison import Comparison
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.comparison import Comparison
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.guess import Forecast
 from thresholdout.mechanisms.claims.lists import cell_nats, ends_nats

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.thresholdout.guard_child import BUDGET, forgetful, history
+from tests.thresholdout.guard.guard_child import BUDGET, forgetful, history
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +22,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def start(command: str, *arguments: object) -> subprocess.Popen[str]:
-    words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.guard_child", command, *map(str, arguments)]
+    words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.guard.guard_child", command, *map(str, arguments)]
     return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from thresholdout.answer import Answer
-from thresholdout.best_so_far import check_direction
 from thresholdout.certificates import Certificate
 from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.errors import InputError, InputTypeError, SharingError
-from thresholdout.folds import fold_model, make_folds
-from thresholdout.guard import Thresholdout
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.best_so_far import check_direction
+from thresholdout.guard.folds import fold_model, make_folds
+from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.question import Question
+from thresholdout.guard.records import content_hashes
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Known, Ladder, LadderParameters
 from thresholdout.metrics import Metric
-from thresholdout.question import Question
-from thresholdout.records import content_hashes
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.silence import silence
 from thresholdout.statistics import Statistic, get_score
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.folds import Fold
+    from thresholdout.guard.folds import Fold
+    from thresholdout.guard.records import Origin
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.noise.noise import NoiseSource
-    from thresholdout.records import Origin
 
 __all__ = ["KFoldGuard"]
 
@@ -300,7 +300,7 @@ class KFoldGuard(Shared):
         return self._origin(*content_hashes(X, y))
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        """Say where records come from, by what `thresholdout.records.content_hashes` returns."""
+        """Say where records come from, by what `thresholdout.guard.records.content_hashes` returns."""
         return self._guard._origin(hashes, records)
 
     @property

@@ -15,16 +15,16 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from thresholdout.answer import Answer, Source
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
+from thresholdout.guard.answer import Answer, Source
+from thresholdout.guard.question import Question
+from thresholdout.guard.standing import joined_state, parted_state, past_of
 from thresholdout.ledger.checks import check_questions, check_repeat, check_short_texts
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Move, advanced, remembered_by
 from thresholdout.mechanisms.claims.edges import refuse_private
-from thresholdout.question import Question
 from thresholdout.silence import silence
-from thresholdout.standing import joined_state, parted_state, past_of
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate

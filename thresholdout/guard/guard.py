@@ -10,25 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from thresholdout.answer import Answer
-from thresholdout.asking import AsksAboutEstimators
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.comparing import ComparesModels
 from thresholdout.data.fingerprint import Part
 from thresholdout.data.queries import check_bounds
 from thresholdout.errors import InputError
-from thresholdout.gates import MakesGates
-from thresholdout.given import Given, check_given, check_served, truth_given
-from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.looks import LooksRecorded
-from thresholdout.mechanisms import ThresholdoutParameters
-from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
-from thresholdout.mechanisms.precision import check_count, shown_above
-from thresholdout.metrics import Metric
-from thresholdout.noise.noise import NoiseSource
-from thresholdout.opening import (
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.asking import AsksAboutEstimators
+from thresholdout.guard.comparing import ComparesModels
+from thresholdout.guard.gates import MakesGates
+from thresholdout.guard.given import Given, check_given, check_served, truth_given
+from thresholdout.guard.looks import LooksRecorded
+from thresholdout.guard.opening import (
     check_budget,
     check_dependence,
     check_documents,
@@ -41,22 +35,28 @@ from thresholdout.opening import (
     optional_numbers,
     stored_parameters,
 )
+from thresholdout.guard.question import Question
+from thresholdout.guard.records import Origin, Records, content_hashes
+from thresholdout.guard.standing import check_standing
+from thresholdout.guard.steps import FAILURES, Steps, Worth
+from thresholdout.ledger import Ledger, open_ledger
+from thresholdout.mechanisms import ThresholdoutParameters
+from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
+from thresholdout.mechanisms.precision import check_count, shown_above
+from thresholdout.metrics import Metric
+from thresholdout.noise.noise import NoiseSource
 from thresholdout.planning.choice import MechanismName, check_choice, check_final, choose_parameters, record_groups
 from thresholdout.planning.use import check_declaration
-from thresholdout.question import Question
-from thresholdout.records import Origin, Records, content_hashes
 from thresholdout.sharing import Handle, Shared
-from thresholdout.standing import check_standing
 from thresholdout.statistics import Statistic
-from thresholdout.steps import FAILURES, Steps, Worth
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
+    from thresholdout.guard.policy import Exhausted
     from thresholdout.model_selection import GuardScorer, TrainSplit
-    from thresholdout.model_selection.policy import Exhausted
     from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]
@@ -523,7 +523,7 @@ class Thresholdout(
     @property
     def history(self) -> pd.DataFrame:
         """Every question and answer so far, one row each; nothing in it is secret."""
-        from thresholdout.history import history_frame
+        from thresholdout.guard.history import history_frame
 
         return history_frame(self._ledger.entries(self._id))
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from thresholdout.best_so_far import check_direction
 from thresholdout.data.fingerprint import handed_out
 from thresholdout.errors import InputError
-from thresholdout.given import Given
+from thresholdout.guard.best_so_far import check_direction
+from thresholdout.guard.given import Given
+from thresholdout.guard.question import Question
+from thresholdout.guard.weights import Weights
 from thresholdout.mechanisms import Known, Mechanism
-from thresholdout.question import Question
 from thresholdout.statistics import Estimate, Statistic, get_score
-from thresholdout.weights import Weights
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from thresholdout.guard.records import Records
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.metrics import Metric
-    from thresholdout.records import Records
 
 __all__ = ["check_score", "statistic_question"]
 

@@ -1,6 +1,6 @@
 """Processes with a whole guard, which the tests start, and kill.
 
-Run as ``python -m tests.thresholdout.guard_child command ledger [argument]``. An answer is printed on a line: the
+Run as ``python -m tests.thresholdout.guard.guard_child command ledger [argument]``. An answer is printed on a line: the
 question's key, the answer's number, value, half-width and source, and how many surprises are left.
 """
 

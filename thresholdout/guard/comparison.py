@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from thresholdout.answer import Answer
+    from thresholdout.guard.answer import Answer
 
 __all__ = ["About", "Comparison", "Verdict"]
 
@@ -67,7 +67,7 @@ class Comparison:
 
         Examples
         --------
-        >>> from thresholdout.answer import Answer
+        >>> from thresholdout.guard.answer import Answer
         >>> Comparison.of(Answer(0.01, (-0.01, 0.03), "train", 1, None, -1.0, 1.0), 1000)
         <Comparison: not settled, +0.01 in [-0.01, +0.03]; about 4,000 records would settle it>
         """

@@ -9,15 +9,15 @@ import numpy as np
 
 from thresholdout.certificates.setting import check_confidence
 from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, LedgerMismatch, LedgerUnusable
+from thresholdout.guard.standing import check_mechanism
 from thresholdout.ledger import CONTENT, Ledger, fresh_key
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.noise.noise import NoiseSource, SystemNoise
-from thresholdout.standing import check_mechanism
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.records import Records
+    from thresholdout.guard.records import Records
 
 __all__ = [
     "ORDER",

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import Groups, MarkovChain
-from tests.thresholdout.gating import (
+from tests.thresholdout.guard.gating import (
     TRAIN,
     Fails,
     N,

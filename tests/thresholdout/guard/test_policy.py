@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_val
 from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, train_scores, tree
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted
+from thresholdout.guard.policy import POLICIES, Exhausted, check_exhausted, warn_exhausted
 from thresholdout.model_selection import (
     GuardedObjective,
     GuardedSearchCV,
@@ -24,7 +25,6 @@ from thresholdout.model_selection import (
     GuardScorer,
     LightGBMEval,
 )
-from thresholdout.model_selection.policy import POLICIES, Exhausted, check_exhausted, warn_exhausted
 from thresholdout.remote import RemoteGuard
 
 BY_BACKEND = pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS, ids=[f"{b}-{n}" for b, n in BACKENDS])

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self,
 
 import numpy as np
 
-from thresholdout.best_so_far import check_tells_each
 from thresholdout.data.rows import row_hashes
 from thresholdout.errors import (
     BudgetExhausted,
@@ -24,11 +23,12 @@ from thresholdout.errors import (
     SearchFailed,
     SharingError,
 )
+from thresholdout.guard.best_so_far import check_tells_each
+from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.guard.records import content_hashes
+from thresholdout.guard.split import placeholder_size, rows_of
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
-from thresholdout.model_selection.policy import Exhausted, check_exhausted, warn_exhausted
-from thresholdout.model_selection.split import placeholder_size, rows_of
-from thresholdout.records import content_hashes
 from thresholdout.remote import known
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
@@ -37,7 +37,7 @@ from thresholdout.statistics.scorers import is_scorer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.guard import Thresholdout
+    from thresholdout.guard.guard import Thresholdout
     from thresholdout.metrics import Metric
 
 __all__ = ["GuardScorer", "stands_for"]
@@ -92,7 +92,7 @@ class GuardScorer(Shared):
         Weights of the training records and of the holdout records; see `Thresholdout.score`. Weights that a search
         routes here apply to plain training scores: holdout records have none in the search.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        What to do when the guard answers no more; see `thresholdout.model_selection.policy`. Scikit-learn's searches
+        What to do when the guard answers no more; see `thresholdout.guard.policy`. Scikit-learn's searches
         can't be ended, so by "stop" the candidates that were not answered get NaN, at once: they are ranked last, and
         the best of the answered is refitted. Beside this package's `GuardExhaustedWarning` scikit-learn warns that
         scores are non-finite: these are the candidates without an answer. A round of a search in which no candidate
@@ -114,7 +114,7 @@ class GuardScorer(Shared):
     A scorer sees one candidate at a time, in the order in which workers finish, so every question is adaptive: it pays
     for what the answers before it have told. `GuardedSearchCV` fits first and asks about all candidates as one list:
     for 20 of them its intervals were 1.6 to 2 times narrower, measured at 1,000 and 5,000 records. A line in the log
-    (``thresholdout.model_selection.scorer``, at INFO) says so once.
+    (``thresholdout.guard.scorer``, at INFO) says so once.
     """
 
     served: ClassVar[frozenset[str]] = frozenset(

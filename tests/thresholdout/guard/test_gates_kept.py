@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from tests.thresholdout.gating import (
+from tests.thresholdout.guard.gating import (
     STEPS,
     N,
     Told,
@@ -28,7 +28,7 @@ from tests.thresholdout.gating import (
 from thresholdout import InputError, LedgerDamaged, Thresholdout
 from thresholdout.cli.asking import history
 from thresholdout.cli.keeping import verify
-from thresholdout.gates import Decision, Gate
+from thresholdout.guard.gates import Decision, Gate
 from thresholdout.mechanisms.claims.climbs import remembered_by
 from thresholdout.sharing import share
 

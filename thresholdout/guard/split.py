@@ -13,7 +13,7 @@ from thresholdout.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.guard import Thresholdout
+    from thresholdout.guard.guard import Thresholdout
 
 __all__ = ["TrainSplit", "check_training", "placeholder_size", "rows_of"]
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.accounting.events import Composed, Event
     from thresholdout.certificates import Certificate
+    from thresholdout.guard.steps import Steps
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.steps import Steps
 
 __all__ = ["LooksRecorded"]
 

@@ -23,9 +23,9 @@ from thresholdout.errors import (
     LedgerMismatch,
     LedgerRetired,
 )
-from thresholdout.history import history_frame
+from thresholdout.guard.history import history_frame
+from thresholdout.guard.steps import FAILURES, failure_share
 from thresholdout.ledger import MemoryLedger, export_history, import_history
-from thresholdout.steps import FAILURES, failure_share
 
 
 def test_the_same_records_in_another_order_and_another_container_share_the_budget(tmp_path: Path) -> None:

@@ -14,16 +14,16 @@ import pytest
 from graphs import Independent
 from thresholdout import Thresholdout, sharing
 from thresholdout.accounting import BlackBox
-from thresholdout.answer import Answer
 from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import InputError, LedgerDamaged
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.standing import past_of
+from thresholdout.guard.steps import failure_share
 from thresholdout.ledger import SQLLedger
 from thresholdout.mechanisms import GaussianParameters
 from thresholdout.remote import RemoteGuard
 from thresholdout.service import PredictionGuard
-from thresholdout.standing import past_of
-from thresholdout.steps import failure_share
 
 N = 4000
 RECORDS = np.arange(float(N))

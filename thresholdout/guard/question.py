@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final, Literal, cast, get_args
 
-from thresholdout.answer import Answer, Source
 from thresholdout.errors import InputError
+from thresholdout.guard.answer import Answer, Source
 from thresholdout.ledger import Entry
 from thresholdout.mechanisms import UNKNOWN, Known, Outcome
 

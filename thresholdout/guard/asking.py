@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from thresholdout.answer import Answer
 from thresholdout.data.fingerprint import handed_out
 from thresholdout.data.queries import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.given import Given
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.given import Given
+from thresholdout.guard.question import Question
+from thresholdout.guard.scoring import check_score, statistic_question
+from thresholdout.guard.steps import Steps, Worth
 from thresholdout.mechanisms import Known
 from thresholdout.metrics import Metric
-from thresholdout.question import Question
-from thresholdout.scoring import check_score, statistic_question
 from thresholdout.statistics import Estimate, Statistic, get_score
-from thresholdout.steps import Steps, Worth
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from thresholdout.guard.records import Records
+    from thresholdout.guard.weights import Weights
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.records import Records
-    from thresholdout.weights import Weights
 
 __all__ = ["AsksAboutEstimators", "check_lists", "checked_keep"]
 

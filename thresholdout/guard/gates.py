@@ -19,12 +19,12 @@ import numpy as np
 from thresholdout.data.fingerprint import handed_out
 from thresholdout.data.queries import clipped, unit_records
 from thresholdout.errors import InputError
+from thresholdout.guard.question import Question
 from thresholdout.ledger.checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms import Claims
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.precision import check_number
-from thresholdout.question import Question
 from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.data.queries import UnitRecords
-    from thresholdout.guard import Thresholdout
+    from thresholdout.guard.guard import Thresholdout
+    from thresholdout.guard.records import Records
     from thresholdout.ledger import Entry
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
     from thresholdout.metrics import Metric
     from thresholdout.noise.noise import NoiseSource
-    from thresholdout.records import Records
 
 __all__ = ["Decision", "Gate", "MakesGates"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from thresholdout import SeededNoise, Thresholdout
-from thresholdout.gates import Decision, Gate
+from thresholdout.guard.gates import Decision, Gate
 
 N = 1000
 TRAIN = 2 * N

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.asking import check_lists, checked_keep
-from thresholdout.comparison import About, Comparison
 from thresholdout.data.fingerprint import handed_out
 from thresholdout.data.queries import clipped
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.given import Given, Said, described, said_by
+from thresholdout.guard.asking import check_lists, checked_keep
+from thresholdout.guard.comparison import About, Comparison
+from thresholdout.guard.given import Given, Said, described, said_by
+from thresholdout.guard.question import Question
+from thresholdout.guard.scoring import check_score
+from thresholdout.guard.steps import Steps, Worth
 from thresholdout.mechanisms import Claims, Known
 from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.metrics import Metric
-from thresholdout.question import Question
-from thresholdout.scoring import check_score
 from thresholdout.statistics import Statistic
-from thresholdout.steps import Steps, Worth
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.answer import Answer
+    from thresholdout.guard.answer import Answer
+    from thresholdout.guard.records import Records
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.records import Records
 
 __all__ = ["ComparesModels", "Side"]
 

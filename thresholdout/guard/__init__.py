@@ -1,0 +1,1 @@
+"""The guard around a holdout, and what it consists of."""
