@@ -18,9 +18,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Thresholdout
+from thresholdout.guard.sharing.sharing import share
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.noise.noise import SeededNoise
-from thresholdout.sharing import share
 
 pytestmark = pytest.mark.statistical
 

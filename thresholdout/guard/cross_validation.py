@@ -24,10 +24,10 @@ from thresholdout.guard.folds import fold_model, make_folds
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.question import Question
 from thresholdout.guard.records import content_hashes
+from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Known, Ladder, LadderParameters
 from thresholdout.metrics import Metric
-from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.silence import silence
 from thresholdout.statistics import Statistic, get_score
 
@@ -61,7 +61,7 @@ class KFoldGuard(Shared):
     What a fitted model says about a record must not depend on the records that it predicts at the same time, as ranks
     or batch statistics do: the values of a fold would depend on each other.
 
-    Sent to other processes it stays where it is, and fits there; see `thresholdout.sharing`.
+    Sent to other processes it stays where it is, and fits there; see `thresholdout.guard.sharing.sharing`.
 
     Parameters
     ----------

@@ -20,12 +20,12 @@ from thresholdout.data.fingerprint import handed_out
 from thresholdout.data.queries import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.question import Question
+from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
 from thresholdout.ledger.checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms import Claims
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.precision import check_number
-from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Gate(Shared):
         {"__repr__", "_proposed", "certified", "certify", "delta", "guard", "incumbent", "last_look", "metric",
          "on_the_way", "test"}
     )  # fmt: skip
-    """What other processes may use of a gate that was sent to them; see `thresholdout.sharing`."""
+    """What other processes may use of a gate that was sent to them; see `thresholdout.guard.sharing.sharing`."""
 
     def __init__(self, guard: Thresholdout, incumbent: Any, metric: Metric, certify: Certify, delta: float) -> None:
         self.guard = guard
@@ -402,7 +402,7 @@ class Gate(Shared):
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
-        """Return what a gate is in other processes than its own; see `thresholdout.sharing`."""
+        """Return what a gate is in other processes than its own; see `thresholdout.guard.sharing.sharing`."""
         return _RemoteGate(handle)
 
     def __repr__(self) -> str:

@@ -37,6 +37,7 @@ from thresholdout.guard.opening import (
 )
 from thresholdout.guard.question import Question
 from thresholdout.guard.records import Origin, Records, content_hashes
+from thresholdout.guard.sharing.sharing import Handle, Shared
 from thresholdout.guard.standing import check_standing
 from thresholdout.guard.steps import FAILURES, Steps, Worth
 from thresholdout.ledger import Ledger, open_ledger
@@ -47,7 +48,6 @@ from thresholdout.metrics import Metric
 from thresholdout.noise.noise import NoiseSource
 from thresholdout.planning.choice import MechanismName, check_choice, check_final, choose_parameters, record_groups
 from thresholdout.planning.use import check_declaration
-from thresholdout.sharing import Handle, Shared
 from thresholdout.statistics import Statistic
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class Thresholdout(
             "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
-    """What other processes may use of a guard that was sent to them; see `thresholdout.sharing`."""
+    """What other processes may use of a guard that was sent to them; see `thresholdout.guard.sharing.sharing`."""
 
     def __init__(
         self,
@@ -574,8 +574,8 @@ class Thresholdout(
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
-        """Return what a guard is in other processes than its own; see `thresholdout.sharing`."""
-        from thresholdout.remote import RemoteGuard
+        """Return what a guard is in other processes than its own; see `thresholdout.guard.sharing.sharing`."""
+        from thresholdout.guard.sharing.remote import RemoteGuard
 
         return RemoteGuard(handle)
 

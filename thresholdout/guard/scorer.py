@@ -26,11 +26,11 @@ from thresholdout.errors import (
 from thresholdout.guard.best_so_far import check_tells_each
 from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.records import content_hashes
+from thresholdout.guard.sharing.remote import known
+from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
 from thresholdout.guard.split import placeholder_size, rows_of
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
-from thresholdout.remote import known
-from thresholdout.sharing import Elsewhere, Handle, Shared
 from thresholdout.statistics import Statistic, get_score
 from thresholdout.statistics.scorers import is_scorer
 
@@ -293,7 +293,7 @@ class GuardScorer(Shared):
         if os.getpid() != self._process:
             raise SharingError(
                 "this scorer belongs to the process that made it, and was copied by a fork; pickle it (joblib does), "
-                "or call thresholdout.sharing.share(scorer) before the fork"
+                "or call thresholdout.guard.sharing.sharing.share(scorer) before the fork"
             )
         with self._lock:
             self._rounds.setdefault(round_, set()).update(keys.values())

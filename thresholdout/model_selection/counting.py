@@ -10,9 +10,9 @@ import numpy as np
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.scorer import GuardScorer, stands_for
+from thresholdout.guard.sharing.sharing import same
 from thresholdout.guard.split import rows_of
 from thresholdout.model_selection.reaching import reaches
-from thresholdout.sharing import same
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, Sha
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.best_so_far import check_tells_each
 from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.sharing.remote import known
+from thresholdout.guard.sharing.sharing import Elsewhere
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.metrics import Metric, get_metric
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor
-from thresholdout.remote import known
-from thresholdout.sharing import Elsewhere
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -8,9 +8,9 @@ from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.guard.scorer import GuardScorer
+from thresholdout.guard.sharing.sharing import Shared, same
 from thresholdout.guard.split import TrainSplit
 from thresholdout.model_selection.keys import closed_over, is_installed, used_globals
-from thresholdout.sharing import Shared, same
 
 if TYPE_CHECKING:
     from thresholdout.guard.guard import Thresholdout

@@ -17,6 +17,7 @@ from thresholdout.guard.best_so_far import check_tells_each
 from thresholdout.guard.cross_validation import KFoldGuard
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.sharing.remote import known
 from thresholdout.guard.split import check_training
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.held_out import HeldOut
@@ -29,7 +30,6 @@ from thresholdout.model_selection.refits import (
 )
 from thresholdout.model_selection.together import Found, Tell, ask_together, candidate, checked_tell, takes_lists
 from thresholdout.model_selection.training_value import Scoring
-from thresholdout.remote import known
 from thresholdout.statistics import Statistic
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from thresholdout import InputError, LedgerDamaged, Thresholdout
 from thresholdout.cli.asking import history
 from thresholdout.cli.keeping import verify
 from thresholdout.guard.gates import Decision, Gate
+from thresholdout.guard.sharing.sharing import share
 from thresholdout.mechanisms.claims.climbs import remembered_by
-from thresholdout.sharing import share
 
 
 @pytest.mark.parametrize("certify", ["each", "milestones"])

@@ -12,17 +12,18 @@ import pandas as pd
 import pytest
 
 from graphs import Independent
-from thresholdout import Thresholdout, sharing
+from thresholdout import Thresholdout
 from thresholdout.accounting import BlackBox
 from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
+from thresholdout.guard.sharing import sharing
+from thresholdout.guard.sharing.remote import RemoteGuard
 from thresholdout.guard.standing import past_of
 from thresholdout.guard.steps import failure_share
 from thresholdout.ledger import SQLLedger
 from thresholdout.mechanisms import GaussianParameters
-from thresholdout.remote import RemoteGuard
 from thresholdout.service import PredictionGuard
 
 N = 4000

@@ -18,6 +18,7 @@ from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, 
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted
 from thresholdout.guard.policy import POLICIES, Exhausted, check_exhausted, warn_exhausted
+from thresholdout.guard.sharing.remote import RemoteGuard
 from thresholdout.model_selection import (
     GuardedObjective,
     GuardedSearchCV,
@@ -25,7 +26,6 @@ from thresholdout.model_selection import (
     GuardScorer,
     LightGBMEval,
 )
-from thresholdout.remote import RemoteGuard
 
 BY_BACKEND = pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS, ids=[f"{b}-{n}" for b, n in BACKENDS])
 DEPTHS = [1, 2, 3, 4, 5, 6]

@@ -11,8 +11,8 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.thresholdout.guards import N, data, make
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
+from thresholdout.guard.sharing.sharing import share
 from thresholdout.model_selection import GuardedSearchCV
-from thresholdout.sharing import share
 
 (X, Y), (X_TRAIN, Y_TRAIN) = data(0), data(1)
 MODEL = DecisionTreeClassifier(max_depth=1).fit(X_TRAIN, Y_TRAIN)

@@ -9,7 +9,8 @@ keeps no process alive; when the process ends, its handles say so. A shared obje
 nobody can know whether a handle to it is still on its way.
 
 Handles are secrets in so far as who has one may ask questions. Connections go through a socket that only this user can
-reach (`thresholdout.private_socket`), and both sides prove that they know a random key before anything else is read.
+reach (`thresholdout.guard.sharing.private_socket`), and both sides prove that they know a random key before anything
+else is read.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from thresholdout.errors import SharingError
-from thresholdout.private_socket import check_private, hung_up_after, listen, remove
+from thresholdout.guard.sharing.private_socket import check_private, hung_up_after, listen, remove
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

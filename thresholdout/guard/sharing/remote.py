@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from thresholdout.errors import SharingError
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.sharing.sharing import Elsewhere, Handle
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.metrics import Metric
-from thresholdout.sharing import Elsewhere, Handle
 from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ import joblib
 import numpy as np
 import pytest
 
-from thresholdout import Thresholdout, private_socket, sharing
+from thresholdout import Thresholdout
 from thresholdout.errors import SharingError
-from thresholdout.private_socket import check_private, listen, remove
-from thresholdout.sharing import Handle, _Clients, share
+from thresholdout.guard.sharing import private_socket, sharing
+from thresholdout.guard.sharing.private_socket import check_private, listen, remove
+from thresholdout.guard.sharing.sharing import Handle, _Clients, share
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""One guard, used from several threads and processes."""
