@@ -39,7 +39,7 @@ from benchmarks.statistics_price import Search
 from thresholdout import Thresholdout
 from thresholdout.mechanisms import DWORK_RATIOS, NoiseRatios, SparseVector, ThresholdoutParameters
 from thresholdout.noise.noise import SeededNoise
-from thresholdout.statistics import roc_auc
+from thresholdout.scoring.statistics import roc_auc
 
 ATTRIBUTES, REAL, FIRST, MORE, ROUNDS, HOLDOUT, FRESH = 300, 10, 100, 10, 30, 100, 5000
 SUBSETS = 60

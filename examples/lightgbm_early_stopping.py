@@ -19,8 +19,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.model_selection import train_test_split
 
 from thresholdout import Thresholdout
-from thresholdout.metrics import Metric, log_loss, squared_error
 from thresholdout.model_selection import GuardedStopping, LightGBMCallback
+from thresholdout.scoring.metrics import Metric, log_loss, squared_error
 
 CASES: dict[str, tuple[Callable[..., Any], Metric, dict[str, Any]]] = {
     "digits": (load_digits, log_loss(3.0), {"objective": "multiclass", "num_class": 10}),

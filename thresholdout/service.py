@@ -41,8 +41,8 @@ from thresholdout.guard.opening import read_declaration
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
-from thresholdout.metrics import Metric, get_metric
 from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
+from thresholdout.scoring.metrics import Metric, get_metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -253,7 +253,7 @@ class PredictionGuard:
             that only the holdout has counts as one that was given no probability. Every record of both parts once, in
             any order.
         metric : str or Metric, default="accuracy"
-            One of `thresholdout.metrics`.
+            One of `thresholdout.scoring.metrics`.
         name : str, optional
             What the history calls the question; the metric's name stands behind it.
         key : str, optional

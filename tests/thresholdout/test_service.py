@@ -15,7 +15,7 @@ from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, Ledg
 from thresholdout.guard.opening import ORDER
 from thresholdout.ledger import CONTENT, MemoryLedger
 from thresholdout.mechanisms import LadderParameters, SplittingParameters
-from thresholdout.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
+from thresholdout.scoring.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
 from thresholdout.service import PredictionGuard, read_table
 
 N = 1000

@@ -18,11 +18,12 @@ from sklearn.metrics import balanced_accuracy_score, f1_score, median_absolute_e
 from sklearn.naive_bayes import GaussianNB
 
 from graphs import DependenceModel, Groups, Independent, MovingWindow
-from thresholdout import Thresholdout, metrics, statistics
+from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding
 from thresholdout.noise.noise import SeededNoise
-from thresholdout.statistics.parts import matching_constant
+from thresholdout.scoring import metrics, statistics
+from thresholdout.scoring.statistics.parts import matching_constant
 
 Floats = NDArray[np.float64]
 
@@ -226,7 +227,7 @@ def test_scorer_objects_with_options() -> None:
 @pytest.mark.parametrize(
     ("scorer", "message"),
     [
-        (sk.get_scorer("neg_mean_squared_error"), r"thresholdout.metrics.squared_error\(clip=...\)"),
+        (sk.get_scorer("neg_mean_squared_error"), r"thresholdout.scoring.metrics.squared_error\(clip=...\)"),
         (sk.get_scorer("neg_root_mean_squared_error"), r"statistics.root_mean_squared_error\(clip=...\)"),
         (sk.get_scorer("f1_weighted"), "average='weighted'"),
         (sk.get_scorer("average_precision"), "'average_precision_score'; expected: one of balanced_accuracy, f1"),

@@ -18,7 +18,7 @@ from thresholdout.planning.choice import MechanismName
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.ledger import Entry, Ledger
-    from thresholdout.metrics import Metric
+    from thresholdout.scoring.metrics import Metric
 
 __all__ = ["ask", "compare", "create", "history", "report", "status"]
 
@@ -192,7 +192,7 @@ def compare(
 
 def _metric(name: str, clip: float | None) -> Metric:
     """Return the metric that the options name."""
-    from thresholdout import metrics
+    from thresholdout.scoring import metrics
 
     plain = {f.__name__: f for f in (metrics.accuracy, metrics.zero_one_loss, metrics.brier_score)}
     clipped = {f.__name__: f for f in (metrics.squared_error, metrics.absolute_error)}

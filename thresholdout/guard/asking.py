@@ -17,8 +17,8 @@ from thresholdout.guard.question import Question
 from thresholdout.guard.scoring import check_score, statistic_question
 from thresholdout.guard.steps import Steps, Worth
 from thresholdout.mechanisms import Known
-from thresholdout.metrics import Metric
-from thresholdout.statistics import Estimate, Statistic, get_score
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

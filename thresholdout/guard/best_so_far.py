@@ -9,8 +9,8 @@ from thresholdout.mechanisms import GaussianParameters, LadderParameters
 
 if TYPE_CHECKING:
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.metrics import Metric
-    from thresholdout.statistics import Statistic
+    from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
 
 __all__ = ["check_direction", "check_tells_each"]
 
@@ -25,7 +25,7 @@ def check_direction(parameters: Parameters, metric: Metric | Statistic) -> None:
 
     Examples
     --------
-    >>> from thresholdout.metrics import get_metric
+    >>> from thresholdout.scoring.metrics import get_metric
     >>> check_direction(LadderParameters(direction="minimize"), get_metric("zero_one_loss"))
     """
     if not isinstance(parameters, LadderParameters):

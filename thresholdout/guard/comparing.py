@@ -21,8 +21,8 @@ from thresholdout.guard.steps import Steps, Worth
 from thresholdout.mechanisms import Claims, Known
 from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.edges import refuse_private
-from thresholdout.metrics import Metric
-from thresholdout.statistics import Statistic
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -203,7 +203,9 @@ class ComparesModels:
             raise InputError("about", repr(about), "'difference' or 'wins'")
         chosen, _ = check_score(self._mechanism, self._parameters, self._records, metric, None, self.given)
         if isinstance(chosen, Statistic):
-            raise InputError("metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.metrics)")
+            raise InputError(
+                "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
+            )
         if not isinstance(self._mechanism, Claims):
             seen = f"a comparison, asked of {self._mechanism.name}"
             raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'")

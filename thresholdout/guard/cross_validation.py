@@ -27,9 +27,9 @@ from thresholdout.guard.records import content_hashes
 from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Known, Ladder, LadderParameters
-from thresholdout.metrics import Metric
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Statistic, get_score
 from thresholdout.silence import silence
-from thresholdout.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,7 +192,7 @@ class KFoldGuard(Shared):
         estimator : estimator
             It is cloned and fitted to the complement of every fold.
         metric : str or Metric, default="accuracy"
-            One of `thresholdout.metrics`, a mean of per-record values; a `Statistic` is refused.
+            One of `thresholdout.scoring.metrics`, a mean of per-record values; a `Statistic` is refused.
         expected : float, optional
             What you expect, in the metric's units, from earlier answers or from elsewhere, *not from these records*. An
             answer that agrees costs little. By default the last answer about this metric; before the first one nothing
@@ -218,7 +218,9 @@ class KFoldGuard(Shared):
         """
         chosen = get_score(metric)
         if isinstance(chosen, Statistic):
-            raise InputError("metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.metrics)")
+            raise InputError(
+                "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
+            )
         check_direction(self.parameters, chosen)
         _check_estimator(estimator, chosen.response)
         repeated = None if key is None else self._guard.stored(key, chosen)

@@ -26,7 +26,7 @@ from thresholdout.mechanisms import Claims
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.precision import check_number
-from thresholdout.statistics import Statistic, get_score
+from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from thresholdout.guard.records import Records
     from thresholdout.ledger import Entry
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
-    from thresholdout.metrics import Metric
     from thresholdout.noise.noise import NoiseSource
+    from thresholdout.scoring.metrics import Metric
 
 __all__ = ["Decision", "Gate", "MakesGates"]
 
@@ -540,7 +540,9 @@ class MakesGates:
         """
         chosen = get_score(metric)
         if isinstance(chosen, Statistic):
-            raise InputError("metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.metrics)")
+            raise InputError(
+                "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
+            )
         if not isinstance(self._mechanism, Claims):
             seen = f"a gate, asked of {self._mechanism.name}"
             expected = "a guard with mechanism='thresholdout'; or score(candidate) here, and its interval"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.certificates.truth import Truth
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.metrics import Metric
+    from thresholdout.scoring.metrics import Metric
 
 __all__ = ["Given", "Said", "check_given", "check_served", "described", "said_by", "truth_given"]
 

@@ -44,11 +44,11 @@ from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.precision import check_count, shown_above
-from thresholdout.metrics import Metric
 from thresholdout.noise.noise import NoiseSource
 from thresholdout.planning.choice import MechanismName, check_choice, check_final, choose_parameters, record_groups
 from thresholdout.planning.use import check_declaration
-from thresholdout.statistics import Statistic
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -369,10 +369,10 @@ class Thresholdout(
         estimator : object
             Fitted, with ``predict`` or ``predict_proba`` as the metric needs.
         metric : str, Metric or Statistic, default="accuracy"
-            One of `thresholdout.metrics`, which every mechanism answers, or of `thresholdout.statistics` (precision,
-            recall, F1, areas under the curve, R2, a metric on a slice), for Thresholdout and guess and check; their
-            names, or scorer objects of scikit-learn. Shares of a random number of records (precision, F1) are a little
-            narrower with ``identically_distributed=True``.
+            One of `thresholdout.scoring.metrics`, which every mechanism answers, or of
+            `thresholdout.scoring.statistics` (precision, recall, F1, areas under the curve, R2, a metric on a slice),
+            for Thresholdout and guess and check; their names, or scorer objects of scikit-learn. Shares of a random
+            number of records (precision, F1) are a little narrower with ``identically_distributed=True``.
         cv : int or splitter, optional
             Take as training value the estimator's cross-validated score on the training part, instead of its score on
             the records that it was fitted to. A training value that is not overfitted agrees with the holdout more

@@ -31,14 +31,14 @@ from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
 from thresholdout.guard.split import placeholder_size, rows_of
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
-from thresholdout.statistics import Statistic, get_score
-from thresholdout.statistics.scorers import is_scorer
+from thresholdout.scoring.statistics import Statistic, get_score
+from thresholdout.scoring.statistics.scorers import is_scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.guard.guard import Thresholdout
-    from thresholdout.metrics import Metric
+    from thresholdout.scoring.metrics import Metric
 
 __all__ = ["GuardScorer", "stands_for"]
 

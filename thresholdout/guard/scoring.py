@@ -12,14 +12,14 @@ from thresholdout.guard.given import Given
 from thresholdout.guard.question import Question
 from thresholdout.guard.weights import Weights
 from thresholdout.mechanisms import Known, Mechanism
-from thresholdout.statistics import Estimate, Statistic, get_score
+from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.guard.records import Records
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.mechanisms.claims.evidence import Evidence
-    from thresholdout.metrics import Metric
+    from thresholdout.scoring.metrics import Metric
 
 __all__ = ["check_score", "statistic_question"]
 

@@ -16,9 +16,9 @@ from thresholdout.guard.best_so_far import check_tells_each
 from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.sharing.remote import known
 from thresholdout.mechanisms.precision import check_count
-from thresholdout.metrics import Metric
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
-from thresholdout.statistics import Statistic, get_score
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

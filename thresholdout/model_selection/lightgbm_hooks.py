@@ -16,9 +16,9 @@ from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.sharing.remote import known
 from thresholdout.guard.sharing.sharing import Elsewhere
 from thresholdout.mechanisms.precision import check_count
-from thresholdout.metrics import Metric, get_metric
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor
+from thresholdout.scoring.metrics import Metric, get_metric
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

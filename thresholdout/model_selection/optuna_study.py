@@ -17,8 +17,8 @@ from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputErr
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.best_so_far import check_tells_each
 from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
-from thresholdout.metrics import Metric
-from thresholdout.statistics import Statistic, get_score
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     from thresholdout.guard.guard import Thresholdout

@@ -12,8 +12,8 @@ from thresholdout.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.metrics import Metric
-    from thresholdout.statistics import Statistic
+    from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
 
 __all__ = ["Classifier", "Kind", "Predictor", "as_it_is", "check_kind", "check_objective", "classifies", "predictor"]
 
@@ -174,7 +174,7 @@ def classifies(metric: Metric | Statistic) -> bool:
 
     Examples
     --------
-    >>> from thresholdout.metrics import log_loss, squared_error
+    >>> from thresholdout.scoring.metrics import log_loss, squared_error
     >>> classifies(log_loss()), classifies(squared_error(1.0))
     (True, False)
     """

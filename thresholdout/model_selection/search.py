@@ -30,15 +30,15 @@ from thresholdout.model_selection.refits import (
 )
 from thresholdout.model_selection.together import Found, Tell, ask_together, candidate, checked_tell, takes_lists
 from thresholdout.model_selection.training_value import Scoring
-from thresholdout.statistics import Statistic
+from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.guard.answer import Answer
     from thresholdout.ledger import Ledger
-    from thresholdout.metrics import Metric
     from thresholdout.noise.noise import NoiseSource
+    from thresholdout.scoring.metrics import Metric
 
 __all__ = ["GuardedSearchCV"]
 
@@ -82,7 +82,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         a ledger this is a new guard with a new budget each time, so fit once.
     metric : str, Metric or Statistic, optional
         What the guard is asked for. By default what the search scores by, where a guard knows it; losses without a
-        bound need one, such as ``thresholdout.metrics.squared_error(clip=...)``.
+        bound need one, such as ``thresholdout.scoring.metrics.squared_error(clip=...)``.
     candidates : int, optional
         How many of the best candidates the guard is asked about; all of them by default. A list holds all their fitted
         models until it has been asked.

@@ -15,8 +15,8 @@ from thresholdout.model_selection.keys import content_key
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.guard.guard import Thresholdout
-    from thresholdout.metrics import Metric
-    from thresholdout.statistics import Statistic
+    from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.statistics import Statistic
 
 __all__ = ["Candidate", "Found", "Tell", "ask_together", "candidate", "checked_tell", "takes_lists"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.metrics import Metric
-from thresholdout.statistics import Statistic, get_score
-from thresholdout.statistics.scorers import BY_NAME, from_scorer, is_scorer
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Statistic, get_score
+from thresholdout.scoring.statistics.scorers import BY_NAME, from_scorer, is_scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +108,9 @@ class Scoring:
         if isinstance(scoring, str) and scoring in _NEED_CLIP:
             clipped = f"metric=thresholdout's {_NEED_CLIP[scoring]}(clip=...), a loss with a range"
             raise InputError("metric", f"None for scoring={scoring!r}", clipped)
-        expected = "metric= beside it: a name or an object of thresholdout.metrics or thresholdout.statistics"
+        expected = (
+            "metric= beside it: a name or an object of thresholdout.scoring.metrics or thresholdout.scoring.statistics"
+        )
         raise InputError("metric", f"None for scoring={scoring!r}", expected)
 
     def scorer(self, search: Any) -> Any:

@@ -16,7 +16,7 @@ from tests.recorded.cases.registry import Cases
 from thresholdout import BudgetExhausted, InputError, KFoldGuard, SeededNoise, Thresholdout
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.mechanisms import ClaimsParameters
-from thresholdout.statistics import (
+from thresholdout.scoring.statistics import (
     bounded_difference,
     fbeta,
     median_absolute_error,

@@ -9,10 +9,10 @@ from sklearn.model_selection import GridSearchCV
 
 from tests.recorded.cases.guards import MODELS, Column, N, X, Y, _answer, _guard, _history, _standing
 from tests.recorded.cases.registry import Cases
-from thresholdout import metrics
 from thresholdout.model_selection import GuardedSearchCV, GuardedStopping
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound
-from thresholdout.statistics import (
+from thresholdout.scoring import metrics
+from thresholdout.scoring.statistics import (
     balanced_accuracy,
     f1,
     fbeta,

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from graphs import Groups, MovingWindow
-from thresholdout import BudgetExhausted, InputError, LedgerMismatch, SeededNoise, Thresholdout, metrics
+from thresholdout import BudgetExhausted, InputError, LedgerMismatch, SeededNoise, Thresholdout
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import Comparison
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.guess import Forecast
 from thresholdout.mechanisms.claims.lists import cell_nats, ends_nats
+from thresholdout.scoring import metrics
 
 N = 2000
 

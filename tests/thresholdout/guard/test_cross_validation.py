@@ -43,7 +43,7 @@ from thresholdout.guard.cross_validation import KFoldGuard
 from thresholdout.guard.folds import fold_model, make_folds
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.mechanisms import ClaimsParameters, FoldClaimsParameters
-from thresholdout.metrics import brier_score, squared_error, top_k_accuracy
+from thresholdout.scoring.metrics import brier_score, squared_error, top_k_accuracy
 
 X, Y = load_digits(return_X_y=True)
 SPLITS = list(KFold(3, shuffle=True, random_state=0).split(X))
@@ -60,7 +60,7 @@ def values_of(guard: KFoldGuard, estimator: Any, metric: Any) -> Any:
 
 def test_values_are_those_of_cross_val_predict() -> None:
     guard = make()
-    from thresholdout.metrics import accuracy
+    from thresholdout.scoring.metrics import accuracy
 
     right = cross_val_predict(GaussianNB(), X, Y, cv=SPLITS) == Y
     assert np.array_equal(values_of(guard, GaussianNB(), accuracy()), right)

@@ -25,7 +25,7 @@ from tests.thresholdout.guard.gating import (
 from thresholdout import BudgetExhausted, InputError, LedgerRetired
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims.score import RAISED
-from thresholdout.metrics import Metric
+from thresholdout.scoring.metrics import Metric
 
 
 def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:

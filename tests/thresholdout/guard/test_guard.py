@@ -29,8 +29,8 @@ from thresholdout.mechanisms import (
     GaussianParameters,
     SplittingParameters,
 )
-from thresholdout.metrics import log_loss, squared_error
 from thresholdout.noise.noise import SeededNoise
+from thresholdout.scoring.metrics import log_loss, squared_error
 
 
 def test_agreement_is_answered_from_training_and_costs_nothing() -> None:

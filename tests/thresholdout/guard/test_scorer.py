@@ -33,8 +33,9 @@ from tests.thresholdout.model_selection.digits import (
     train_scores,
     tree,
 )
-from thresholdout import Thresholdout, metrics
+from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError, LedgerRetired, LedgerUnusable, SearchFailed, SharingError
+from thresholdout.scoring import metrics
 
 RNG = np.random.default_rng(5)
 

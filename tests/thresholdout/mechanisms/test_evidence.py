@@ -32,8 +32,8 @@ from thresholdout.mechanisms.claims.evidence import (
     to_share,
 )
 from thresholdout.mechanisms.claims.statistic import Layout, Part, StatisticTest
-from thresholdout.statistics import balanced_accuracy, f1
-from thresholdout.statistics.parts import Judged
+from thresholdout.scoring.statistics import balanced_accuracy, f1
+from thresholdout.scoring.statistics.parts import Judged
 
 Floats = NDArray[np.float64]
 ABOVE = 1 + 1e-9

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from thresholdout import Thresholdout
-from thresholdout.metrics import squared_error
+from thresholdout.scoring.metrics import squared_error
 
 DIGITS = load_digits(return_X_y=True)
 CANCER = load_breast_cancer(return_X_y=True)

@@ -19,9 +19,9 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout.guard.cross_validation import KFoldGuard
-from thresholdout.metrics import accuracy, squared_error
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.model_selection.keys import content_key
+from thresholdout.scoring.metrics import accuracy, squared_error
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = X[:, :6] / X[:, :6].max(axis=0)

@@ -21,8 +21,8 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 from thresholdout import Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
-from thresholdout.metrics import squared_error
 from thresholdout.model_selection import GuardedStopping, keras_callback, lightning_callback
+from thresholdout.scoring.metrics import squared_error
 
 X, Y = load_digits(return_X_y=True)
 X = X / 16.0

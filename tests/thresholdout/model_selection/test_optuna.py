@@ -18,8 +18,8 @@ from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.model_selection.optuna_worker import BUDGET, QUERIES, build, make
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
-from thresholdout.metrics import absolute_error, squared_error
 from thresholdout.model_selection import GuardedObjective, stop_when_exhausted
+from thresholdout.scoring.metrics import absolute_error, squared_error
 
 ROOT = Path(__file__).parents[3]
 X, Y = load_breast_cancer(return_X_y=True)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.metrics import Metric, accuracy, log_loss, squared_error
 from thresholdout.model_selection.outputs import Classifier, Predictor, check_objective, classifies, predictor
-from thresholdout.statistics import balanced_accuracy, r2, roc_auc
+from thresholdout.scoring.metrics import Metric, accuracy, log_loss, squared_error
+from thresholdout.scoring.statistics import balanced_accuracy, r2, roc_auc
 
 
 def test_probabilities_of_two_classes_may_be_one_column() -> None:

@@ -40,8 +40,8 @@ from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeErro
 from thresholdout.guard.cross_validation import KFoldGuard
 from thresholdout.guard.sharing.remote import known
 from thresholdout.ledger import open_ledger
-from thresholdout.metrics import Metric, accuracy, squared_error, zero_one_loss
 from thresholdout.model_selection import GuardedSearchCV
+from thresholdout.scoring.metrics import Metric, accuracy, squared_error, zero_one_loss
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, HOLDOUT = (X[:600], Y[:600]), (X[600:], Y[600:])

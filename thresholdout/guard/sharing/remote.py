@@ -10,8 +10,8 @@ from thresholdout.errors import SharingError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.sharing.sharing import Elsewhere, Handle
 from thresholdout.ledger.checks import fresh_key
-from thresholdout.metrics import Metric
-from thresholdout.statistics import Statistic, get_score
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

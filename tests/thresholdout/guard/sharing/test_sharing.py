@@ -24,12 +24,13 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups
-from thresholdout import BudgetExhausted, Thresholdout, metrics
+from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted, SearchFailed, SharingError
 from thresholdout.guard.sharing import sharing
 from thresholdout.guard.sharing.remote import RemoteGuard
 from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared, same, share
 from thresholdout.noise.noise import SeededNoise
+from thresholdout.scoring import metrics
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, HOLDOUT = (X[:900], Y[:900]), (X[900:], Y[900:])

@@ -14,9 +14,9 @@ has the proofs.
 from __future__ import annotations
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.metrics import Metric, get_metric
-from thresholdout.statistics.areas import roc_auc, roc_auc_ovo, roc_auc_ovr
-from thresholdout.statistics.classification import (
+from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.scoring.statistics.areas import roc_auc, roc_auc_ovo, roc_auc_ovr
+from thresholdout.scoring.statistics.classification import (
     balanced_accuracy,
     f1,
     fbeta,
@@ -25,11 +25,11 @@ from thresholdout.statistics.classification import (
     precision,
     recall,
 )
-from thresholdout.statistics.declared import bounded_difference
-from thresholdout.statistics.regression import median_absolute_error, r2, root_mean_squared_error
-from thresholdout.statistics.scorers import BY_NAME, from_scorer, is_scorer
-from thresholdout.statistics.slices import sliced
-from thresholdout.statistics.statistic import Estimate, Statistic
+from thresholdout.scoring.statistics.declared import bounded_difference
+from thresholdout.scoring.statistics.regression import median_absolute_error, r2, root_mean_squared_error
+from thresholdout.scoring.statistics.scorers import BY_NAME, from_scorer, is_scorer
+from thresholdout.scoring.statistics.slices import sliced
+from thresholdout.scoring.statistics.statistic import Estimate, Statistic
 
 __all__ = [
     "Estimate",
@@ -76,7 +76,7 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
         return statistic
     if not isinstance(statistic, str):
         raise InputTypeError(
-            "statistic", f"a {type(statistic).__name__}", "a name, or a thresholdout.statistics.Statistic"
+            "statistic", f"a {type(statistic).__name__}", "a name, or a thresholdout.scoring.statistics.Statistic"
         )
     found = BY_NAME[statistic]() if statistic in BY_NAME else None
     if isinstance(found, Statistic):
@@ -84,11 +84,13 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
     plain = statistic.removeprefix("neg_")
     if plain in _NEED_CLIP:
         raise InputError(
-            "statistic", repr(statistic), f"a range: thresholdout.statistics.{plain}(clip=...), in units of the y"
+            "statistic",
+            repr(statistic),
+            f"a range: thresholdout.scoring.statistics.{plain}(clip=...), in units of the y",
         )
     names = ", ".join(repr(name) for name in sorted(BY_NAME) if isinstance(BY_NAME[name](), Statistic))
-    clipped = " or ".join(f"thresholdout.statistics.{name}(clip=...)" for name in _NEED_CLIP)
-    raise InputError("statistic", repr(statistic), f"{names}, {clipped}; means are in thresholdout.metrics")
+    clipped = " or ".join(f"thresholdout.scoring.statistics.{name}(clip=...)" for name in _NEED_CLIP)
+    raise InputError("statistic", repr(statistic), f"{names}, {clipped}; means are in thresholdout.scoring.metrics")
 
 
 def get_score(score: object) -> Metric | Statistic:

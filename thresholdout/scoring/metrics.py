@@ -250,17 +250,19 @@ def get_metric(metric: str | Metric) -> Metric:
     if isinstance(metric, Metric):
         return metric
     if not isinstance(metric, str):
-        raise InputTypeError("metric", f"a {type(metric).__name__}", "a name, or a thresholdout.metrics.Metric")
+        raise InputTypeError("metric", f"a {type(metric).__name__}", "a name, or a thresholdout.scoring.metrics.Metric")
     if metric in _BY_NAME:
         return _BY_NAME[metric]()
     if metric in _NEED_CLIP:
-        raise InputError("metric", repr(metric), f"a range: thresholdout.metrics.{metric}(clip=...), in units of the y")
+        raise InputError(
+            "metric", repr(metric), f"a range: thresholdout.scoring.metrics.{metric}(clip=...), in units of the y"
+        )
     plain = metric.removeprefix("neg_")
     if plain in _BY_NAME:
         raise InputError("metric", repr(metric), f"{plain!r}; scorer() turns the sign of a loss by itself")
     names = ", ".join(map(repr, sorted(_BY_NAME)))
     clipped = " or ".join(f"metrics.{name}(clip=...)" for name in _NEED_CLIP)
-    other = "a name from thresholdout.statistics, or per-record values given to ask()"
+    other = "a name from thresholdout.scoring.statistics, or per-record values given to ask()"
     raise InputError("metric", repr(metric), f"{names}, {clipped}; {other}")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import thresholdout.metrics as metrics
+import thresholdout.scoring.metrics as metrics
 from thresholdout.errors import InputError
-from thresholdout.metrics import Metric
-from thresholdout.statistics.areas import roc_auc, roc_auc_ovo, roc_auc_ovr
-from thresholdout.statistics.classification import (
+from thresholdout.scoring.metrics import Metric
+from thresholdout.scoring.statistics.areas import roc_auc, roc_auc_ovo, roc_auc_ovr
+from thresholdout.scoring.statistics.classification import (
     balanced_accuracy,
     f1,
     fbeta,
@@ -18,8 +18,8 @@ from thresholdout.statistics.classification import (
     precision,
     recall,
 )
-from thresholdout.statistics.regression import r2
-from thresholdout.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.regression import r2
+from thresholdout.scoring.statistics.statistic import Statistic
 
 __all__ = ["BY_NAME", "from_scorer", "is_scorer"]
 
@@ -46,10 +46,10 @@ BY_NAME: Final[Mapping[str, Callable[[], Metric | Statistic]]] = {
 """Scores by scikit-learn's names; where every record has one label, micro averages are accuracy, Jaccard's is not."""
 
 _NEEDS: Final = {
-    "mean_squared_error": "thresholdout.metrics.squared_error(clip=...)",
-    "mean_absolute_error": "thresholdout.metrics.absolute_error(clip=...)",
-    "root_mean_squared_error": "thresholdout.statistics.root_mean_squared_error(clip=...)",
-    "median_absolute_error": "thresholdout.statistics.median_absolute_error(clip=...)",
+    "mean_squared_error": "thresholdout.scoring.metrics.squared_error(clip=...)",
+    "mean_absolute_error": "thresholdout.scoring.metrics.absolute_error(clip=...)",
+    "root_mean_squared_error": "thresholdout.scoring.statistics.root_mean_squared_error(clip=...)",
+    "median_absolute_error": "thresholdout.scoring.statistics.median_absolute_error(clip=...)",
 }
 _SHARES: Final[Mapping[str, Callable[..., Statistic]]] = {
     "f1_score": f1,
@@ -96,7 +96,7 @@ def from_scorer(scorer: Any) -> Metric | Statistic:
     options = {key: value for key, value in scorer._kwargs.items() if value is not None}
     if not str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
         seen = f"a scorer of {name!r}, which is no function of scikit-learn"
-        own = "thresholdout.statistics.bounded_difference(...), or per-record values given to ask()"
+        own = "thresholdout.scoring.statistics.bounded_difference(...), or per-record values given to ask()"
         raise InputError("metric", seen, own)
     if name in _SCORED and getattr(scorer, "_response_method", None) == "predict":
         seen = f"a scorer of {name!r} with response_method='predict', of predictions as if they were scores"
@@ -135,5 +135,7 @@ def _translated(name: str, options: dict[str, Any]) -> Metric | Statistic:
     if found is None or options:
         left = ", ".join(f"{key}={value!r}" for key, value in options.items())
         seen = f"a scorer of {name!r}" + (f" with {left}" if left else "")
-        raise InputError("metric", seen, f"one of {', '.join(sorted(BY_NAME))}, or a metric of thresholdout.metrics")
+        raise InputError(
+            "metric", seen, f"one of {', '.join(sorted(BY_NAME))}, or a metric of thresholdout.scoring.metrics"
+        )
     return found

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.metrics import Metric, get_metric
-from thresholdout.statistics.parts import Judged, Ratio
-from thresholdout.statistics.statistic import Statistic
+from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.scoring.statistics.parts import Judged, Ratio
+from thresholdout.scoring.statistics.statistic import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ def sliced(metric: str | Metric, where: Where, name: str = "") -> Statistic:
     Parameters
     ----------
     metric : str or Metric
-        Of `thresholdout.metrics`.
+        Of `thresholdout.scoring.metrics`.
     where : callable or tuple
         A function from the features X to one boolean for each record, a function of each record by itself; or a pair
         (column, value): a name of a data frame's column, or a number of an array's.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.statistics.checks import binary_labels, scores
-from thresholdout.statistics.parts import Area, Judged
-from thresholdout.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.checks import binary_labels, scores
+from thresholdout.scoring.statistics.parts import Area, Judged
+from thresholdout.scoring.statistics.statistic import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,9 +9,9 @@ import numpy as np
 
 from thresholdout.data.queries import check_bounds
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.statistics.checks import positive_number
-from thresholdout.statistics.parts import Concentrated, Judged
-from thresholdout.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.checks import positive_number
+from thresholdout.scoring.statistics.parts import Concentrated, Judged
+from thresholdout.scoring.statistics.statistic import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ import numpy as np
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.statistic import Combination, Layout, Part
-from thresholdout.statistics.parts import Judged, PartEstimate, StatisticPart
+from thresholdout.scoring.statistics.parts import Judged, PartEstimate, StatisticPart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class Estimate(float):
 
     Examples
     --------
-    >>> from thresholdout.statistics import f1
+    >>> from thresholdout.scoring.statistics import f1
     >>> found = f1().of_output([0, 0, 1, 1], [0, 1, 1, 1])
     >>> found, len(found.parts)
     (0.8, 1)
@@ -102,7 +102,7 @@ class Statistic:
 
         Examples
         --------
-        >>> from thresholdout.statistics import roc_auc
+        >>> from thresholdout.scoring.statistics import roc_auc
         >>> roc_auc().value([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
         0.875
         """

@@ -6,8 +6,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, mean_absolute_error, mean_squared_error
 from sklearn.svm import LinearSVC
 
-from thresholdout import metrics
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.scoring import metrics
 
 
 def test_classification_metrics_are_scikit_learns() -> None:
