@@ -10,9 +10,9 @@ import time
 
 from graphs import DependenceModel, Groups, Independent
 from thresholdout.certificates import certify_gaussian
-from thresholdout.certificates.gaussian import GaussianWidths, one_scale
-from thresholdout.certificates.gaussian_comparisons import comparison_blocks, tightest_comparisons
-from thresholdout.certificates.gaussian_schedule import most_answers
+from thresholdout.certificates.gaussian.gaussian import GaussianWidths, one_scale
+from thresholdout.certificates.gaussian.gaussian_comparisons import comparison_blocks, tightest_comparisons
+from thresholdout.certificates.gaussian.gaussian_schedule import most_answers
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.posterior import PosteriorWidths, posterior_widths
 from thresholdout.certificates.setting import Setting

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.gaussian import GaussianWidths
-from thresholdout.certificates.gaussian_schedule import is_possible
+from thresholdout.certificates.gaussian.gaussian import GaussianWidths
+from thresholdout.certificates.gaussian.gaussian_schedule import is_possible
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.jlnrss import posterior_sensitivity_width
 from thresholdout.certificates.latent_groups import gaussian_within, tightest_gaussian

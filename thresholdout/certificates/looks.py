@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.change_of_measure import smallest_nats
-from thresholdout.certificates.log_odds import LogOdds
+from thresholdout.certificates.gaussian.log_odds import LogOdds
 from thresholdout.certificates.posterior import PosteriorWidths, mean_total_variation
 from thresholdout.certificates.route import Route, up
 from thresholdout.certificates.setting import Setting, leakage

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from thresholdout.certificates.log_odds import LogOdds
+from thresholdout.certificates.gaussian.log_odds import LogOdds
 from thresholdout.certificates.route import Earlier, Route, larger_side, up
 from thresholdout.certificates.setting import Setting, leakage
 

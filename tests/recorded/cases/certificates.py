@@ -21,8 +21,8 @@ from thresholdout import Certificate, PlanError, certify
 from thresholdout.accounting import BlackBox, LaplaceAnswer, PoissonGaussianStep, SelfComposed
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.capacity import Reach, fewest_records, questions_within, tolerances_for
-from thresholdout.certificates.gaussian_comparisons import tightest_comparisons
-from thresholdout.certificates.gaussian_route import certify_gaussian
+from thresholdout.certificates.gaussian.gaussian_comparisons import tightest_comparisons
+from thresholdout.certificates.gaussian.gaussian_route import certify_gaussian
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.jlnrss import posterior_sensitivity_width

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from thresholdout.certificates.log_odds import LogOdds
+from thresholdout.certificates.gaussian.log_odds import LogOdds
 
 Floats = NDArray[np.float64]
 STATES = np.array(list(itertools.product((0, 1), repeat=4)))

@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from thresholdout.certificates.gaussian import GaussianWidths
-from thresholdout.certificates.gaussian_schedule import tightest_schedule
+from thresholdout.certificates.gaussian.gaussian import GaussianWidths
+from thresholdout.certificates.gaussian.gaussian_schedule import tightest_schedule
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.route import up
 

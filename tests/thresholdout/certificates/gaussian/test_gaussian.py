@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, HiddenMarkov, Independent, MarkovChain, MovingWindow
-from thresholdout.certificates.gaussian import (
+from thresholdout.certificates.gaussian.gaussian import (
     AnytimeDrift,
     Drift,
     GaussianWidths,
@@ -18,7 +18,12 @@ from thresholdout.certificates.gaussian import (
     one_scale,
     scheduled_widths,
 )
-from thresholdout.certificates.gaussian_schedule import is_possible, most_answers, schedule_within, tightest_schedule
+from thresholdout.certificates.gaussian.gaussian_schedule import (
+    is_possible,
+    most_answers,
+    schedule_within,
+    tightest_schedule,
+)
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.latent_groups import (
     best_blocks,

@@ -1,0 +1,1 @@
+"""Gaussian answers: how far they can be from the truth."""
