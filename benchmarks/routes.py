@@ -13,8 +13,8 @@ from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.gaussian.gaussian import GaussianWidths, one_scale
 from thresholdout.certificates.gaussian.gaussian_comparisons import comparison_blocks, tightest_comparisons
 from thresholdout.certificates.gaussian.gaussian_schedule import most_answers
-from thresholdout.certificates.independent_blocks import IndependentBlocks
-from thresholdout.certificates.posterior import PosteriorWidths, posterior_widths
+from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
+from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
 from thresholdout.certificates.setting import Setting
 from thresholdout.planning.gaussian import gaussian_parameters
 from thresholdout.planning.posterior import algorithm_1

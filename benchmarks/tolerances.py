@@ -12,11 +12,11 @@ from collections.abc import Callable
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import PlanError, certify, plan
 from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.posterior import posterior
 from thresholdout.certificates.published import theorem_2_tolerance
+from thresholdout.certificates.routes.posterior import posterior
+from thresholdout.certificates.routes.walk import walk
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_width
-from thresholdout.certificates.walk import walk
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.planning import algorithm_1
 from thresholdout.planning.gaussian import gaussian_parameters

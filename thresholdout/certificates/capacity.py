@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.gaussian.gaussian import GaussianWidths
 from thresholdout.certificates.gaussian.gaussian_schedule import is_possible
-from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.jlnrss import posterior_sensitivity_width
-from thresholdout.certificates.latent_groups import gaussian_within, tightest_gaussian
-from thresholdout.certificates.mutual_information import divergence_width, monitor_width, published_information_width
+from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
+from thresholdout.certificates.routes.latent_groups import gaussian_within, tightest_gaussian
+from thresholdout.certificates.routes.mutual_information import (
+    divergence_width,
+    monitor_width,
+    published_information_width,
+)
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.certificates.splitting import bernoulli_holds, splitting_width
 from thresholdout.errors import InputError

@@ -13,15 +13,15 @@ from thresholdout.accounting.calibration import all_accountants, composed_accoun
 from thresholdout.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.accounting.events import Event, check_event
 from thresholdout.accounting.generalization import best_error, on_average_bound
-from thresholdout.certificates.change_of_measure import (
+from thresholdout.certificates.looks import pure_looks
+from thresholdout.certificates.route import up
+from thresholdout.certificates.routes.change_of_measure import (
     approximate_nats,
     information_per_record,
     mutual_information_nats,
 )
-from thresholdout.certificates.information import max_information
-from thresholdout.certificates.looks import pure_looks
-from thresholdout.certificates.posterior import mean_total_variation
-from thresholdout.certificates.route import up
+from thresholdout.certificates.routes.information import max_information
+from thresholdout.certificates.routes.posterior import mean_total_variation
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.errors import InputError
 from thresholdout.silence import silence

@@ -11,10 +11,10 @@ import math
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.certificates.change_of_measure import smallest_nats
 from thresholdout.certificates.gaussian.log_odds import LogOdds
-from thresholdout.certificates.posterior import PosteriorWidths, mean_total_variation
 from thresholdout.certificates.route import Route, up
+from thresholdout.certificates.routes.change_of_measure import smallest_nats
+from thresholdout.certificates.routes.posterior import PosteriorWidths, mean_total_variation
 from thresholdout.certificates.setting import Setting, leakage
 from thresholdout.mechanisms import ThresholdoutParameters
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from thresholdout.certificates.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.certificates.route import up
+from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.certificates.setting import Setting, check_confidence, check_model
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import ThresholdoutParameters, noise_slack

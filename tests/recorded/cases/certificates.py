@@ -24,11 +24,8 @@ from thresholdout.certificates.capacity import Reach, fewest_records, questions_
 from thresholdout.certificates.gaussian.gaussian_comparisons import tightest_comparisons
 from thresholdout.certificates.gaussian.gaussian_route import certify_gaussian
 from thresholdout.certificates.generalization import generalization_certificate
-from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.jlnrss import posterior_sensitivity_width
-from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.looks import with_looks
-from thresholdout.certificates.mutual_information import divergence_width, monitor_width, published_information_width
 from thresholdout.certificates.normal_extremes import largest_normal_quantile, largest_normal_superquantile
 from thresholdout.certificates.published import (
     lemma_1_failure,
@@ -37,9 +34,16 @@ from thresholdout.certificates.published import (
     theorem_2_tolerance,
     theorem_3_bits,
 )
+from thresholdout.certificates.routes.independent_blocks import blocks_of
+from thresholdout.certificates.routes.largest_error import LargestError
+from thresholdout.certificates.routes.mutual_information import (
+    divergence_width,
+    monitor_width,
+    published_information_width,
+)
+from thresholdout.certificates.routes.walk import walk_drift
 from thresholdout.certificates.session import guard_width, list_width
 from thresholdout.certificates.splitting import bernoulli_width, bounded_width, splitting_width
-from thresholdout.certificates.walk import walk_drift
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import (
     ClaimsParameters,

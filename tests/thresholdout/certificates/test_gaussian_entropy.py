@@ -14,7 +14,7 @@ from thresholdout.certificates.gaussian.dilation import entropy_gap, farthest, l
 from thresholdout.certificates.gaussian.gaussian import AnytimeDrift, Drift, GaussianWidths, NoiseRuns
 from thresholdout.certificates.gaussian.gaussian_comparisons import ComparisonDrift, comparison_blocks
 from thresholdout.certificates.gaussian.gaussian_intervals import Given, GivenAway
-from thresholdout.certificates.independent_blocks import IndependentBlocks
+from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 
 Floats = NDArray[np.float64]
 

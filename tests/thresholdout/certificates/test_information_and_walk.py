@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout.certificates.jlnrss import posterior_sensitivity_width
-from thresholdout.certificates.largest_error import LargestError
-from thresholdout.certificates.mutual_information import (
+from thresholdout.certificates.routes.largest_error import LargestError
+from thresholdout.certificates.routes.mutual_information import (
     divergence_width,
     monitor_width,
     mutual_information,
@@ -22,8 +22,8 @@ from thresholdout.certificates.mutual_information import (
     worst_question_deviation,
     worst_question_second_moment,
 )
+from thresholdout.certificates.routes.walk import walk, walk_drift
 from thresholdout.certificates.setting import Setting
-from thresholdout.certificates.walk import walk, walk_drift
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.planning.posterior import quiet_rise
 

@@ -11,7 +11,7 @@ from scipy.stats import binom, laplace
 
 from graphs import Groups, Independent, MarkovChain
 from thresholdout import InputError, PlanError, SeededNoise
-from thresholdout.certificates.posterior import PosteriorWidths, posterior_widths
+from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
 from thresholdout.certificates.setting import Setting
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
 from thresholdout.planning import algorithm_1

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.gaussian.gaussian import GaussianWidths, NoiseRuns, scheduled_widths, widths_of
 from thresholdout.certificates.gaussian.gaussian_expected import scheduled_for
-from thresholdout.certificates.latent_groups import best_blocks
 from thresholdout.certificates.route import Route
+from thresholdout.certificates.routes.latent_groups import best_blocks
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.truth import truth_of

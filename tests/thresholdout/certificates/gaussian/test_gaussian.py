@@ -24,15 +24,15 @@ from thresholdout.certificates.gaussian.gaussian_schedule import (
     schedule_within,
     tightest_schedule,
 )
-from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
-from thresholdout.certificates.latent_groups import (
+from thresholdout.certificates.normal_extremes import largest_normal_superquantile
+from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
+from thresholdout.certificates.routes.latent_groups import (
     best_blocks,
     gaussian_within,
     redraw_blocks,
     redraw_probability,
     tightest_gaussian,
 )
-from thresholdout.certificates.normal_extremes import largest_normal_superquantile
 
 COUNTS = [  # n, tau, answers with one scale, with the schedule
     (2_000, 0.1, 8, 14),

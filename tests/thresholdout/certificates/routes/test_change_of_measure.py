@@ -20,15 +20,15 @@ from thresholdout.accounting import (
     WithoutReplacementGaussianStep,
 )
 from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.change_of_measure import (
+from thresholdout.certificates.generalization import generalization_certificate
+from thresholdout.certificates.looks import pure_looks, with_looks
+from thresholdout.certificates.routes.change_of_measure import (
     approximate_nats,
     information_per_record,
     mutual_information_nats,
     pure_nats,
     smallest_nats,
 )
-from thresholdout.certificates.generalization import generalization_certificate
-from thresholdout.certificates.looks import pure_looks, with_looks
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, ThresholdoutParameters
 

@@ -18,8 +18,8 @@ from thresholdout.accounting.calibration import all_accountants, composed_accoun
 from thresholdout.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.accounting.events import Event
 from thresholdout.accounting.renyi import RenyiAccountant
-from thresholdout.certificates.information import max_information
 from thresholdout.certificates.route import up
+from thresholdout.certificates.routes.information import max_information
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:

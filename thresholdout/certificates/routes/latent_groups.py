@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from thresholdout.certificates.gaussian.gaussian import GaussianWidths, one_scale
 from thresholdout.certificates.gaussian.gaussian_schedule import most_answers, tightest_schedule
 from thresholdout.certificates.grid_search import best_parameters
-from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
+from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

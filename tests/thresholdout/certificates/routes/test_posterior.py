@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
-from thresholdout.certificates.information import max_information, max_information_route
-from thresholdout.certificates.largest_error import LargestError
-from thresholdout.certificates.posterior import mean_total_variation, posterior
 from thresholdout.certificates.published import theorem_3_bits
+from thresholdout.certificates.routes.information import max_information, max_information_route
+from thresholdout.certificates.routes.largest_error import LargestError
+from thresholdout.certificates.routes.posterior import mean_total_variation, posterior
 from thresholdout.certificates.setting import Setting
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.planning import algorithm_1

@@ -1,0 +1,1 @@
+"""Routes from a guard to a tolerance: one theorem each."""
