@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from thresholdout.certificates.published import published
+from thresholdout.certificates.baselines.published import published
 from thresholdout.certificates.route import Counts, Earlier, Intervals, Recalls, Route
 from thresholdout.certificates.routes.information import max_information_route
 from thresholdout.certificates.routes.largest_error import PUBLISHED_RATIOS

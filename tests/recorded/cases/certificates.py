@@ -20,20 +20,20 @@ from tests.recorded.cases.registry import Cases
 from thresholdout import Certificate, PlanError, certify
 from thresholdout.accounting import BlackBox, LaplaceAnswer, PoissonGaussianStep, SelfComposed
 from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.capacity import Reach, fewest_records, questions_within, tolerances_for
-from thresholdout.certificates.gaussian.gaussian_comparisons import tightest_comparisons
-from thresholdout.certificates.gaussian.gaussian_route import certify_gaussian
-from thresholdout.certificates.generalization import generalization_certificate
-from thresholdout.certificates.jlnrss import posterior_sensitivity_width
-from thresholdout.certificates.looks import with_looks
-from thresholdout.certificates.normal_extremes import largest_normal_quantile, largest_normal_superquantile
-from thresholdout.certificates.published import (
+from thresholdout.certificates.baselines.jlnrss import posterior_sensitivity_width
+from thresholdout.certificates.baselines.published import (
     lemma_1_failure,
     theorem_1_records,
     theorem_2,
     theorem_2_tolerance,
     theorem_3_bits,
 )
+from thresholdout.certificates.capacity import Reach, fewest_records, questions_within, tolerances_for
+from thresholdout.certificates.gaussian.gaussian_comparisons import tightest_comparisons
+from thresholdout.certificates.gaussian.gaussian_route import certify_gaussian
+from thresholdout.certificates.generalization import generalization_certificate
+from thresholdout.certificates.looks import with_looks
+from thresholdout.certificates.normal_extremes import largest_normal_quantile, largest_normal_superquantile
 from thresholdout.certificates.routes.independent_blocks import blocks_of
 from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.certificates.routes.mutual_information import (

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
-from thresholdout.certificates.jlnrss import posterior_sensitivity_width
+from thresholdout.certificates.baselines.jlnrss import posterior_sensitivity_width
 from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.certificates.routes.mutual_information import (
     divergence_width,
