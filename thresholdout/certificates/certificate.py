@@ -17,7 +17,7 @@ from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_routes
 from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.errors import InputError
-from thresholdout.intervals import interval_around
+from thresholdout.limits.intervals import interval_around
 from thresholdout.mechanisms import FinalCheck, NoiseRatios, ThresholdoutParameters
 from thresholdout.mechanisms.precision import shown_above
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.intervals import larger_side
+from thresholdout.limits.intervals import larger_side
 from thresholdout.mechanisms.base import UNKNOWN, Known
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.noise.noise import NoiseSource
