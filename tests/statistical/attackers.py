@@ -27,7 +27,7 @@ from thresholdout.mechanisms import (
 )
 from thresholdout.mechanisms.parts import shuffled
 from thresholdout.model_selection import GuardedSearchCV
-from thresholdout.service import PredictionGuard
+from thresholdout.service.service import PredictionGuard
 
 __all__ = ["ATTACKERS", "CONFIDENCE", "Attacker", "Guard", "Open", "Session", "Unaccounted"]
 

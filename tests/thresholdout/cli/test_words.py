@@ -11,9 +11,9 @@ import pytest
 
 from tests.documents import PAGES
 from tests.thresholdout.cli.running import create, run
-from thresholdout import service
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.postgres import PostgresServer
+from thresholdout.service import service
 
 
 def flat(text: str) -> str:

@@ -24,7 +24,7 @@ from thresholdout.guard.standing import past_of
 from thresholdout.guard.steps import failure_share
 from thresholdout.ledger import SQLLedger
 from thresholdout.mechanisms import GaussianParameters
-from thresholdout.service import PredictionGuard
+from thresholdout.service.service import PredictionGuard
 
 N = 4000
 RECORDS = np.arange(float(N))

@@ -25,7 +25,7 @@ from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.noise.noise import SeededNoise
 from thresholdout.report import GuardReport, report_of
 from thresholdout.report.pictures import plot_against_train, plot_budget, thinned
-from thresholdout.service import PredictionGuard
+from thresholdout.service.service import PredictionGuard
 
 VOID = {"meta", "img", "link", "br"}
 

@@ -1,0 +1,1 @@
+"""A holdout behind a process boundary: predictions come in, answers go out."""
