@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from thresholdout.accounting import (
+from thresholdout.privacy.accounting import (
     Accountant,
     BlackBox,
     Composed,
@@ -30,7 +30,7 @@ from thresholdout.accounting import (
     default_orders,
     rdp_fswor,
 )
-from thresholdout.accounting.events import Adjacency
+from thresholdout.privacy.accounting.events import Adjacency
 
 Result = TypeVar("Result")
 

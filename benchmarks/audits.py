@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from tqdm import tqdm
 
-from thresholdout.accounting import GaussianAnswer, SelfComposed, best_epsilon
-from thresholdout.auditing import AuditResult, Neighbours, audit_outputs, make_neighbour
+from thresholdout.privacy.accounting import GaussianAnswer, SelfComposed, best_epsilon
+from thresholdout.privacy.auditing import AuditResult, Neighbours, audit_outputs, make_neighbour
 
 Floats = NDArray[np.float32]
 Data = tuple[NDArray[np.float64], NDArray[np.int64]]

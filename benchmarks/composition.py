@@ -17,23 +17,23 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.federated import print_learners
-from thresholdout.accounting.comparison import (
+from thresholdout.privacy.accounting.comparison import (
     compare_composition,
     compare_high_probability,
     compare_kl,
     compare_on_average,
 )
-from thresholdout.accounting.composition import compose_kov
-from thresholdout.accounting.generalization import best_error
-from thresholdout.accounting.iterative import sgld_privacy
-from thresholdout.accounting.optimal import (
+from thresholdout.privacy.accounting.composition import compose_kov
+from thresholdout.privacy.accounting.generalization import best_error
+from thresholdout.privacy.accounting.iterative import sgld_privacy
+from thresholdout.privacy.accounting.optimal import (
     compose_optimal_delta,
     compose_optimal_epsilon,
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
-from thresholdout.accounting.pictures import plot_composition, plot_high_probability, plot_kl, plot_on_average
-from thresholdout.accounting.results import UnsoundBoundWarning
+from thresholdout.privacy.accounting.pictures import plot_composition, plot_high_probability, plot_kl, plot_on_average
+from thresholdout.privacy.accounting.results import UnsoundBoundWarning
 
 Result = TypeVar("Result")
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.accounting import BATCH, RATE, RECORDS, SIGMA, STEPS, dp_accounting_poisson, prv_poisson
-from thresholdout.accounting import (
+from thresholdout.privacy.accounting import (
     Composed,
     DistributionAccountant,
     PoissonGaussianStep,

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from thresholdout.accounting import SelfComposed, best_epsilon, minibatch_variance
-from thresholdout.learning import DPSGDClassifier
-from thresholdout.learning.dpsgd.batches import Batches
+from thresholdout.privacy.accounting import SelfComposed, best_epsilon, minibatch_variance
+from thresholdout.privacy.learning import DPSGDClassifier
+from thresholdout.privacy.learning.dpsgd.batches import Batches
 
 TRAIN, STEPS, DELTA, SEEDS = 1437, 600, 1e-5, 5
 SAMPLINGS: tuple[Any, ...] = ("wor", "wr", "poisson")

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from thresholdout.accounting.generalization import best_error
 from thresholdout.certificates.generalization import generalization_certificate
-from thresholdout.learning import FederatedClassifier, FederatedRun, LangevinRun, run_federated, run_sgld
 from thresholdout.plotting import GREY, axes, finish
+from thresholdout.privacy.accounting.generalization import best_error
+from thresholdout.privacy.learning import FederatedClassifier, FederatedRun, LangevinRun, run_federated, run_sgld
 
 Floats = NDArray[np.float64]
 

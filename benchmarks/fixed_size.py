@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from thresholdout.accounting import (
+from thresholdout.privacy.accounting import (
     default_orders,
     rdp_fswor,
     rdp_fswor_lower,
@@ -27,8 +27,8 @@ from thresholdout.accounting import (
     rdp_wang,
     refine_epsilon,
 )
-from thresholdout.accounting.conversion import RenyiEpsilon
-from thresholdout.accounting.fixed_size import figures
+from thresholdout.privacy.accounting.conversion import RenyiEpsilon
+from thresholdout.privacy.accounting.fixed_size import figures
 
 SIGMA, BATCH, RECORDS, STEPS, DELTA = 6.0, 120, 50_000, 104_000, 1e-5
 Q = BATCH / RECORDS

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.model_selection import train_test_split
 
-from thresholdout.learning import (
+from thresholdout.privacy.learning import (
     DPVIRegressor,
     EPLinearRegression,
     GaussianNatural,

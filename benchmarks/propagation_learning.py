@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
-from thresholdout.accounting import GaussianAnswer, calibrate
-from thresholdout.learning import EPClassifier, EPLinearRegression
-from thresholdout.learning.propagation.gaussian import GaussianNatural
-from thresholdout.learning.propagation.mixture_data import (
+from thresholdout.privacy.accounting import GaussianAnswer, calibrate
+from thresholdout.privacy.learning import EPClassifier, EPLinearRegression
+from thresholdout.privacy.learning.propagation.gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.mixture_data import (
     MixtureData,
     aligned_f_norm,
     conditional_mog_posterior,
     make_mog_data,
 )
-from thresholdout.learning.propagation.models import LinearModel, LinearPredictor, MixtureOfGaussians
-from thresholdout.learning.propagation.privacy import sep_noise_std
-from thresholdout.learning.propagation.runs import run_ep, run_sep
-from thresholdout.learning.propagation.steps import dp_sep_step
+from thresholdout.privacy.learning.propagation.models import LinearModel, LinearPredictor, MixtureOfGaussians
+from thresholdout.privacy.learning.propagation.privacy import sep_noise_std
+from thresholdout.privacy.learning.propagation.runs import run_ep, run_sep
+from thresholdout.privacy.learning.propagation.steps import dp_sep_step
 
 DELTA = 1e-5
 SEEDS = range(10)
@@ -149,7 +149,7 @@ def mixture() -> None:
             few,
             lambda model, X, seed, noise=noise: as_the_scripts_do(model, X, 1.0, noise, seed),  # type: ignore[misc]
         )
-    from thresholdout.learning import EPGaussianMixture
+    from thresholdout.privacy.learning import EPGaussianMixture
 
     def private(epsilon: float) -> Callable[[MixtureOfGaussians, Floats, int], Any]:
         def run(model: MixtureOfGaussians, X: Floats, seed: int) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from thresholdout.learning import (
+from thresholdout.privacy.learning import (
     RegressionDomain,
     SGLDRegressor,
     epoch_law,
@@ -33,8 +33,8 @@ from thresholdout.learning import (
     worst_case_pair,
     worst_epoch,
 )
-from thresholdout.learning.sgld.chain import worst_case_chain
-from thresholdout.learning.sgld.tails import log_mean
+from thresholdout.privacy.learning.sgld.chain import worst_case_chain
+from thresholdout.privacy.learning.sgld.tails import log_mean
 
 Result = TypeVar("Result")
 

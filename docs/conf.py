@@ -40,7 +40,7 @@ PAGES = {
     "index": "README.md",
     "proofs": "thresholdout/PROOFS.md",
     "proofs-dependence": "graphs/PROOFS.md",
-    "proofs-looks": "thresholdout/accounting/LOOKS.md",
+    "proofs-looks": "thresholdout/privacy/accounting/LOOKS.md",
     "benchmarks": "benchmarks/README.md",
     "contributing": "CONTRIBUTING.md",
     "changelog": "CHANGELOG.md",

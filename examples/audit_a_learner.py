@@ -15,8 +15,8 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.accounting import SelfComposed, WithoutReplacementGaussianStep, best_epsilon
-from thresholdout.auditing import audit_learner
+from thresholdout.privacy.accounting import SelfComposed, WithoutReplacementGaussianStep, best_epsilon
+from thresholdout.privacy.auditing import audit_learner
 
 Floats = NDArray[np.float64]
 

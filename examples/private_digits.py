@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from thresholdout.learning import DPSGDClassifier
+from thresholdout.privacy.learning import DPSGDClassifier
 
 
 def main() -> None:

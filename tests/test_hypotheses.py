@@ -13,7 +13,6 @@ import pytest
 
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
-from thresholdout.accounting import BlackBox
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.mechanisms import (
@@ -25,6 +24,7 @@ from thresholdout.mechanisms import (
 )
 from thresholdout.mechanisms.catalogue import Parameters
 from thresholdout.mechanisms.claims import ClaimsParameters
+from thresholdout.privacy.accounting import BlackBox
 
 ROOT = Path(__file__).parents[1]
 MENDS = (ROOT / "docs" / "what-was-broken.md").read_text(encoding="utf-8")

@@ -13,11 +13,11 @@ LAYERS = {
     "thresholdout.errors": 1,
     "thresholdout.silence": 1,
     "thresholdout.limits.intervals": 1,
-    "thresholdout.accounting": 2,
+    "thresholdout.privacy.accounting": 2,
     "thresholdout.guard.answer": 2,
     "thresholdout.limits": 2,
-    "thresholdout.learning": 3,
-    "thresholdout.auditing": 3,
+    "thresholdout.privacy.learning": 3,
+    "thresholdout.privacy.auditing": 3,
     "thresholdout.guard.sharing.private_socket": 2,
     "thresholdout.guard.sharing.sharing": 2,
     "thresholdout.data.fingerprint": 2,
@@ -62,23 +62,23 @@ LAYERS = {
     "thresholdout.cli": 9,
 }
 SAME_LAYER_STRANGERS = {
-    ("thresholdout.auditing", "thresholdout.learning"),
+    ("thresholdout.privacy.auditing", "thresholdout.privacy.learning"),
     ("thresholdout.mechanisms", "thresholdout.ledger"),
 }
 
 # The event of an interaction with a
 # guard asks the mechanism what it leaks.
 EXCEPTIONS = {
-    ("thresholdout.accounting", "thresholdout.mechanisms"),
+    ("thresholdout.privacy.accounting", "thresholdout.mechanisms"),
 }
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
 HEAVY_ALLOWED = {
     "thresholdout.model_selection.search": {"sklearn"},
     "thresholdout.model_selection.keys": {"joblib"},
-    "thresholdout.accounting": {"scipy"},
-    "thresholdout.learning": {"scipy", "sklearn"},
-    "thresholdout.auditing": {"scipy"},
+    "thresholdout.privacy.accounting": {"scipy"},
+    "thresholdout.privacy.learning": {"scipy", "sklearn"},
+    "thresholdout.privacy.auditing": {"scipy"},
     "thresholdout.cli": {"click"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},

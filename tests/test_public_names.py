@@ -6,11 +6,11 @@ import pytest
 
 import graphs
 import thresholdout
-import thresholdout.accounting
-import thresholdout.auditing
-import thresholdout.learning
 import thresholdout.ledger
 import thresholdout.model_selection
+import thresholdout.privacy.accounting
+import thresholdout.privacy.auditing
+import thresholdout.privacy.learning
 import thresholdout.report
 import thresholdout.simulation
 from tests.documents import ROOT
@@ -29,9 +29,9 @@ PACKAGES = [
     thresholdout,
     thresholdout.model_selection,
     thresholdout.ledger,
-    thresholdout.accounting,
-    thresholdout.learning,
-    thresholdout.auditing,
+    thresholdout.privacy.accounting,
+    thresholdout.privacy.learning,
+    thresholdout.privacy.auditing,
     thresholdout.simulation,
     thresholdout.report,
 ]

@@ -16,9 +16,9 @@ import pandas as pd
 from sklearn.dummy import DummyClassifier
 
 from thresholdout import Answer, KFoldGuard, Thresholdout
-from thresholdout.accounting import BlackBox
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import GaussianParameters, LadderParameters, ThresholdoutParameters
+from thresholdout.privacy.accounting import BlackBox
 from thresholdout.service.service import PredictionGuard
 
 FOLDER: Final = Path(__file__).parent

@@ -22,7 +22,10 @@ from scipy.stats import binom
 
 from tests.oracles.noise_doubles import LaplaceOnly
 from thresholdout import Thresholdout
-from thresholdout.accounting import (
+from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
+from thresholdout.noise.noise import NoiseSource, SeededNoise
+from thresholdout.privacy.accounting import (
     GaussianAnswer,
     SelfComposed,
     ThresholdoutInteraction,
@@ -30,12 +33,9 @@ from thresholdout.accounting import (
     best_delta,
     best_epsilon,
 )
-from thresholdout.auditing import audit_learner, audit_outputs, audit_sampler
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.learning import DPSGDClassifier, sgld_sample, step_size, worst_case_pair
-from thresholdout.learning.dpsgd.batches import Batches
-from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
-from thresholdout.noise.noise import NoiseSource, SeededNoise
+from thresholdout.privacy.auditing import audit_learner, audit_outputs, audit_sampler
+from thresholdout.privacy.learning import DPSGDClassifier, sgld_sample, step_size, worst_case_pair
+from thresholdout.privacy.learning.dpsgd.batches import Batches
 
 pytestmark = pytest.mark.statistical
 

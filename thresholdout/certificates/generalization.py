@@ -7,12 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from thresholdout.accounting.accountant import Accountant
-from thresholdout.accounting.arguments import count
-from thresholdout.accounting.calibration import all_accountants, composed_accountants
-from thresholdout.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.accounting.events import Event, check_event
-from thresholdout.accounting.generalization import best_error, on_average_bound
 from thresholdout.certificates.looks import pure_looks
 from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.change_of_measure import (
@@ -24,6 +18,12 @@ from thresholdout.certificates.routes.information import max_information
 from thresholdout.certificates.routes.posterior import mean_total_variation
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.accountant import Accountant
+from thresholdout.privacy.accounting.arguments import count
+from thresholdout.privacy.accounting.calibration import all_accountants, composed_accountants
+from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
+from thresholdout.privacy.accounting.events import Event, check_event
+from thresholdout.privacy.accounting.generalization import best_error, on_average_bound
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class GeneralizationCertificate:
 
     Examples
     --------
-    >>> from thresholdout.accounting import BlackBox
+    >>> from thresholdout.privacy.accounting import BlackBox
     >>> found = generalization_certificate(BlackBox(0.02), 10_000)
     >>> found.route, round(found.bound, 4), round(found.average, 4)
     ('max-information', 0.0195, 0.005)
@@ -186,7 +186,7 @@ def generalization_certificate(
     Examples
     --------
     >>> from graphs import Groups
-    >>> from thresholdout.accounting import BlackBox
+    >>> from thresholdout.privacy.accounting import BlackBox
     >>> patients = Groups([record // 5 for record in range(10_000)])
     >>> found = generalization_certificate(BlackBox(0.02), 10_000, dependence=patients)
     >>> found.routes.loc["on average", "why_not"]

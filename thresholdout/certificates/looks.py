@@ -20,8 +20,8 @@ from thresholdout.mechanisms import ThresholdoutParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.accounting.events import Event
     from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.privacy.accounting.events import Event
 
 __all__ = ["pure_looks", "uncovered_look", "with_looks"]
 
@@ -39,14 +39,14 @@ def uncovered_look(event: Event) -> str:
 
     Examples
     --------
-    >>> from thresholdout.accounting import BlackBox, GaussianAnswer
+    >>> from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
     >>> uncovered_look(BlackBox(0.1))
     ''
     >>> uncovered_look(GaussianAnswer(2.0))
     "looks with a delta, or only Renyi divergences, are covered by guards that make claims (mechanism='thr..."
     """
-    from thresholdout.accounting.events import check_event, leaves
-    from thresholdout.accounting.pure import PureAccountant
+    from thresholdout.privacy.accounting.events import check_event, leaves
+    from thresholdout.privacy.accounting.pure import PureAccountant
 
     accountant = PureAccountant("replace_one")
     found = check_event(event)
@@ -62,12 +62,12 @@ def pure_looks(event: Event) -> float:
 
     Examples
     --------
-    >>> from thresholdout.accounting import BlackBox, Composed
+    >>> from thresholdout.privacy.accounting import BlackBox, Composed
     >>> pure_looks(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
     0.75
     """
-    from thresholdout.accounting.events import check_event
-    from thresholdout.accounting.pure import PureAccountant, total_pure_epsilon
+    from thresholdout.privacy.accounting.events import check_event
+    from thresholdout.privacy.accounting.pure import PureAccountant, total_pure_epsilon
 
     found = check_event(event)
     return math.inf if uncovered_look(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))
@@ -102,7 +102,7 @@ def with_looks(
     Examples
     --------
     >>> from graphs import Independent
-    >>> from thresholdout.accounting import BlackBox
+    >>> from thresholdout.privacy.accounting import BlackBox
     >>> from thresholdout.certificates.any_mechanism import certify_parameters
     >>> parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
     >>> before = certify_parameters(Independent(10_000), parameters)

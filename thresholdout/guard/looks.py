@@ -16,11 +16,11 @@ from thresholdout.mechanisms import ClaimsParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.accounting.events import Composed, Event
     from thresholdout.certificates import Certificate
     from thresholdout.guard.steps import Steps
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.privacy.accounting.events import Composed, Event
 
 __all__ = ["LooksRecorded"]
 
@@ -79,7 +79,7 @@ class LooksRecorded:
         Parameters
         ----------
         events : Event or iterable of Event
-            See `thresholdout.accounting`, such as ``BlackBox(0.01)``.
+            See `thresholdout.privacy.accounting`, such as ``BlackBox(0.01)``.
 
         Returns
         -------
@@ -89,13 +89,13 @@ class LooksRecorded:
         --------
         >>> import numpy as np
         >>> from thresholdout import Thresholdout
-        >>> from thresholdout.accounting import BlackBox
+        >>> from thresholdout.privacy.accounting import BlackBox
         >>> guard = Thresholdout(
         ...     np.arange(10_000.0), queries=100, budget=1, threshold=0.04, noise_scale=0.0025)
         >>> guard.certificate.tolerance < guard.certificate_with(BlackBox(0.01)).tolerance < 0.11
         True
         """
-        from thresholdout.accounting.events import Composed, check_event
+        from thresholdout.privacy.accounting.events import Composed, check_event
 
         more = check_event(events if not isinstance(events, Iterable) else list(events))
         looks = Composed([self._read_looks(self._look_names()), more])
@@ -132,7 +132,7 @@ class LooksRecorded:
         --------
         >>> import numpy as np
         >>> from thresholdout import Thresholdout
-        >>> from thresholdout.accounting import BlackBox
+        >>> from thresholdout.privacy.accounting import BlackBox
         >>> guard = Thresholdout(np.arange(10_000.0), queries=100, budget=1, mechanism="thresholdout")
         >>> certificate = guard.record_look(BlackBox(0.01))
         >>> guard.looks, guard.certificate == certificate
@@ -140,15 +140,15 @@ class LooksRecorded:
 
         A model that is trained privately on the holdout:
 
-        >>> from thresholdout.accounting import SelfComposed, WithoutReplacementGaussianStep
+        >>> from thresholdout.privacy.accounting import SelfComposed, WithoutReplacementGaussianStep
         >>> guard = Thresholdout(np.arange(50_000.0))
         >>> training = SelfComposed(WithoutReplacementGaussianStep(6.0, 120, 50_000), 200)
         >>> after = guard.record_look(training)
         >>> round(guard.told)  # nats, paid from the risk that is left
         69
         """
-        from thresholdout.accounting.event_files import event_to_dict
-        from thresholdout.accounting.events import check_event
+        from thresholdout.privacy.accounting.event_files import event_to_dict
+        from thresholdout.privacy.accounting.events import check_event
 
         checked = check_event(event)
         after = self.certificate_with(checked)
@@ -190,8 +190,8 @@ class LooksRecorded:
 
     def _read_looks(self, names: tuple[str, ...]) -> Composed:
         """Return the looks of these names."""
-        from thresholdout.accounting.event_files import event_from_dict
-        from thresholdout.accounting.events import Composed
+        from thresholdout.privacy.accounting.event_files import event_from_dict
+        from thresholdout.privacy.accounting.events import Composed
 
         texts = [self._ledger.document(self._id, name) for name in names]
         return Composed([event_from_dict(json.loads(text)["event"]) for text in texts if text is not None])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.recorded.cases.registry import Cases
-from thresholdout.accounting import (
+from thresholdout.privacy.accounting import (
     Accountant,
     BlackBox,
     Composed,

@@ -18,7 +18,6 @@ from graphs import (
 )
 from tests.recorded.cases.registry import Cases
 from thresholdout import Certificate, PlanError, certify
-from thresholdout.accounting import BlackBox, LaplaceAnswer, PoissonGaussianStep, SelfComposed
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.baselines.jlnrss import posterior_sensitivity_width
 from thresholdout.certificates.baselines.published import (
@@ -59,6 +58,7 @@ from thresholdout.mechanisms import (
     noise_slack,
     parameters_to_json,
 )
+from thresholdout.privacy.accounting import BlackBox, LaplaceAnswer, PoissonGaussianStep, SelfComposed
 
 CASES = Cases()
 

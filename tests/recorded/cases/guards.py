@@ -16,12 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from graphs import DependencyGraph, Groups, MarkovChain, MovingWindow
 from tests.recorded.cases.registry import Cases
 from thresholdout import BudgetExhausted, InputError, KFoldGuard, SeededNoise, Thresholdout
-from thresholdout.accounting import BlackBox, GaussianAnswer
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparison import Comparison
 from thresholdout.ledger import MemoryLedger, export_history, import_history, move, open_ledger
 from thresholdout.ledger.history_file import HistoryFile
 from thresholdout.mechanisms import ClaimsParameters, LadderParameters
+from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
 from thresholdout.simulation import AggregationAnalyst, BenignSearch, SimulatedGuard, interview
 from thresholdout.simulation.session import Part
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.recorded.cases.registry import Cases
-from thresholdout.accounting import event_to_dict
-from thresholdout.learning import (
+from thresholdout.privacy.accounting import event_to_dict
+from thresholdout.privacy.learning import (
     DPSGDClassifier,
     DPSGDRegressor,
     EPLinearRegression,
@@ -60,8 +60,8 @@ from thresholdout.learning import (
     uniform_sampling_cap,
     worst_epoch,
 )
-from thresholdout.learning.dpsgd.batches import Sampling
-from thresholdout.learning.propagation.privacy import joint_sigma, sep_noise_std, split_sigma
+from thresholdout.privacy.learning.dpsgd.batches import Sampling
+from thresholdout.privacy.learning.propagation.privacy import joint_sigma, sep_noise_std, split_sigma
 
 CASES = Cases()
 

@@ -10,16 +10,6 @@ import numpy as np
 
 from tests.recorded.cases.registry import Cases
 from thresholdout import SeededNoise
-from thresholdout.accounting.binomial import window
-from thresholdout.auditing import (
-    audit_delta,
-    audit_epsilon,
-    audit_outputs,
-    audit_sampler,
-    clopper_pearson_upper,
-    deepfool,
-    max_auditable_epsilon,
-)
 from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
 from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail
 from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
@@ -31,6 +21,16 @@ from thresholdout.limits.noisy import (
     noisy_hoeffding_lower,
 )
 from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.privacy.accounting.binomial import window
+from thresholdout.privacy.auditing import (
+    audit_delta,
+    audit_epsilon,
+    audit_outputs,
+    audit_sampler,
+    clopper_pearson_upper,
+    deepfool,
+    max_auditable_epsilon,
+)
 
 CASES = Cases()
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.recorded.cases.registry import Cases
-from thresholdout.accounting import (
+from thresholdout.privacy.accounting import (
     E_tilde,
     F_tilde,
     H_taylor,
@@ -27,8 +27,8 @@ from thresholdout.accounting import (
     taylor_moment,
     taylor_moment_bound,
 )
-from thresholdout.accounting.pld.minibatches import fswor_pairs
-from thresholdout.accounting.pld.pairs import Laplace, gaussian, randomised_response
+from thresholdout.privacy.accounting.pld.minibatches import fswor_pairs
+from thresholdout.privacy.accounting.pld.pairs import Laplace, gaussian, randomised_response
 
 CASES = Cases()
 

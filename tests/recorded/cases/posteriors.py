@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.recorded.cases.registry import Cases
-from thresholdout.accounting import event_to_dict, events_to_toml, optimal_epsilon_bounds, read_events
-from thresholdout.accounting.comparison import compare_on_average, exponential_mechanism_gap
-from thresholdout.accounting.events import BlackBox, Composed, GaussianAnswer, SelfComposed
-from thresholdout.accounting.fixed_size.figures import figure2
-from thresholdout.accounting.lattice import chernoff_epsilon, saddle
-from thresholdout.learning import (
+from thresholdout.privacy.accounting import event_to_dict, events_to_toml, optimal_epsilon_bounds, read_events
+from thresholdout.privacy.accounting.comparison import compare_on_average, exponential_mechanism_gap
+from thresholdout.privacy.accounting.events import BlackBox, Composed, GaussianAnswer, SelfComposed
+from thresholdout.privacy.accounting.fixed_size.figures import figure2
+from thresholdout.privacy.accounting.lattice import chernoff_epsilon, saddle
+from thresholdout.privacy.learning import (
     BernoulliModel,
     DPSGDClassifier,
     DPVIRegressor,
@@ -55,11 +55,11 @@ from thresholdout.learning import (
     uniform_sampling_bound,
     worst_case_pair,
 )
-from thresholdout.learning.dpsgd.batches import Batches
-from thresholdout.learning.dpsgd.spending import Account, default_delta, noise_for_target
-from thresholdout.learning.propagation.sites import logistic_probability, probit_probability
-from thresholdout.learning.sgld.clipped_events import noise_multiplier_of, step_size_of
-from thresholdout.learning.sgld.privacy_curve import pair_curve
+from thresholdout.privacy.learning.dpsgd.batches import Batches
+from thresholdout.privacy.learning.dpsgd.spending import Account, default_delta, noise_for_target
+from thresholdout.privacy.learning.propagation.sites import logistic_probability, probit_probability
+from thresholdout.privacy.learning.sgld.clipped_events import noise_multiplier_of, step_size_of
+from thresholdout.privacy.learning.sgld.privacy_curve import pair_curve
 
 CASES = Cases()
 

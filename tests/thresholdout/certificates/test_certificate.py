@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain
 from thresholdout import Certificate, InputError, InputTypeError, certify
-from thresholdout.accounting import BlackBox
 from thresholdout.certificates import any_mechanism, certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.gaussian import gaussian_route
 from thresholdout.certificates.looks import with_looks
 from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters
+from thresholdout.privacy.accounting import BlackBox
 
 GUARD = {"threshold": 0.04, "noise_scale": 0.0025, "budget": 1, "queries": 1000, "grid": 1 / 128}
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from graphs import Groups, Independent, MarkovChain
-from thresholdout.accounting import (
+from thresholdout.certificates.generalization import GeneralizationCertificate, generalization_certificate
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting import (
     BlackBox,
     Composed,
     GaussianAnswer,
     SelfComposed,
     WithoutReplacementGaussianStep,
 )
-from thresholdout.certificates.generalization import GeneralizationCertificate, generalization_certificate
-from thresholdout.errors import InputError
 
 
 def why_not(found: GeneralizationCertificate, route: str) -> str:

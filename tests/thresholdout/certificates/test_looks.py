@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from graphs import Groups, Independent, MarkovChain
-from thresholdout.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer, SelfComposed
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.looks import pure_looks, with_looks
 from thresholdout.mechanisms import GaussianParameters, SplittingParameters, ThresholdoutParameters
+from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer, SelfComposed
 
 SOURCES: tuple[Literal["train", "holdout"], ...] = ("train", "holdout")
 FEW = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)

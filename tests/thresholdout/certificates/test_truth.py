@@ -6,7 +6,6 @@ import pytest
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
-from thresholdout.accounting import BlackBox
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.looks import with_looks
 from thresholdout.certificates.truth import truth_of
@@ -16,6 +15,7 @@ from thresholdout.mechanisms import (
     SplittingParameters,
     ThresholdoutParameters,
 )
+from thresholdout.privacy.accounting import BlackBox
 
 N = 2000
 GUARD = ThresholdoutParameters(0.1, 0.001, 2, 20)

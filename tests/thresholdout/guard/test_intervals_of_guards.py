@@ -13,7 +13,6 @@ import pytest
 
 from graphs import Independent
 from thresholdout import Thresholdout
-from thresholdout.accounting import BlackBox
 from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import InputError, LedgerDamaged
@@ -24,6 +23,7 @@ from thresholdout.guard.standing import past_of
 from thresholdout.guard.steps import failure_share
 from thresholdout.ledger import SQLLedger
 from thresholdout.mechanisms import GaussianParameters
+from thresholdout.privacy.accounting import BlackBox
 from thresholdout.service.service import PredictionGuard
 
 N = 4000

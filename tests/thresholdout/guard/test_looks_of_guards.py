@@ -15,12 +15,12 @@ from scipy.optimize import brentq
 
 from graphs import Groups
 from thresholdout import Thresholdout
-from thresholdout.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer
 from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known, LadderParameters
 from thresholdout.mechanisms.claims import Reading
 from thresholdout.noise.noise import SeededNoise
+from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer
 
 HOLDOUT = np.arange(10_000.0)
 

@@ -17,13 +17,13 @@ from graphs import Independent
 from tests.oracles.listed import ListProgram
 from tests.oracles.risk_left import Model
 from tests.oracles.trees_left import Channel, ListRule, Lists, Looks, LooksRule, Statistics, StatisticsRule
-from thresholdout.accounting import BlackBox
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.lists import Told, after_list, list_level
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.noise.noise import SeededNoise
+from thresholdout.privacy.accounting import BlackBox
 
 _ABOVE = 1e-9  # of sums of floats
 

@@ -14,7 +14,6 @@ from joblib import Parallel, delayed
 from graphs import Groups
 from tests.thresholdout.report.lives import SECRET, long_life
 from thresholdout import Thresholdout
-from thresholdout.accounting import BlackBox
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.standing import parted_state
@@ -23,6 +22,7 @@ from thresholdout.ledger.transfer import move
 from thresholdout.mechanisms import GaussianParameters, LadderParameters
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.noise.noise import SeededNoise
+from thresholdout.privacy.accounting import BlackBox
 from thresholdout.report import GuardReport, report_of
 from thresholdout.report.pictures import plot_against_train, plot_budget, thinned
 from thresholdout.service.service import PredictionGuard

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thresholdout.accounting.accountant import Accountant
-from thresholdout.accounting.calibration import all_accountants, composed_accountants
-from thresholdout.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.accounting.events import Event
-from thresholdout.accounting.renyi import RenyiAccountant
 from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.information import max_information
+from thresholdout.privacy.accounting.accountant import Accountant
+from thresholdout.privacy.accounting.calibration import all_accountants, composed_accountants
+from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
+from thresholdout.privacy.accounting.events import Event
+from thresholdout.privacy.accounting.renyi import RenyiAccountant
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def approximate_nats(accountants: Sequence[Accountant], n: int, p: float) -> flo
 
     Examples
     --------
-    >>> from thresholdout.accounting import BlackBox, OptimalAccountant
+    >>> from thresholdout.privacy.accounting import BlackBox, OptimalAccountant
     >>> look = OptimalAccountant("replace_one").compose(BlackBox(0.01, 1e-12))
     >>> round(approximate_nats([look], 10_000, 0.05), 2)
     3.85
@@ -158,7 +158,7 @@ def information_per_record(event: Event, epsilon: float) -> float:
     Examples
     --------
     >>> import math
-    >>> from thresholdout.accounting import GaussianAnswer
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
     >>> round(information_per_record(GaussianAnswer(10.0), math.inf), 6)
     0.005005
     """
@@ -188,7 +188,7 @@ def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float
     --------
     >>> import math
     >>> from graphs import Groups, Independent
-    >>> from thresholdout.accounting import GaussianAnswer
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
     >>> look = GaussianAnswer(1000.0)
     >>> round(smallest_nats(Independent(10_000), look, math.inf, 0.05), 3)
     0.474

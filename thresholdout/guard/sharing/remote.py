@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from thresholdout.accounting.events import Composed, Event
     from thresholdout.certificates import Certificate
     from thresholdout.data.fingerprint import Part
     from thresholdout.guard.answer import Answer
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.records import Origin
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.model_selection import GuardScorer, TrainSplit
+    from thresholdout.privacy.accounting.events import Composed, Event
     from thresholdout.report import GuardReport
 
 __all__ = ["RemoteGuard", "known"]

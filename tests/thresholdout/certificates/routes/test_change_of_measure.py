@@ -11,14 +11,6 @@ from scipy.stats import binom, norm
 
 from graphs import Independent
 from thresholdout import Thresholdout
-from thresholdout.accounting import (
-    BlackBox,
-    GaussianAnswer,
-    OptimalAccountant,
-    PoissonGaussianStep,
-    SelfComposed,
-    WithoutReplacementGaussianStep,
-)
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.certificates.looks import pure_looks, with_looks
@@ -31,6 +23,14 @@ from thresholdout.certificates.routes.change_of_measure import (
 )
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, ThresholdoutParameters
+from thresholdout.privacy.accounting import (
+    BlackBox,
+    GaussianAnswer,
+    OptimalAccountant,
+    PoissonGaussianStep,
+    SelfComposed,
+    WithoutReplacementGaussianStep,
+)
 
 
 def worst(losses: Sequence[tuple[float, float]], b: float) -> float:

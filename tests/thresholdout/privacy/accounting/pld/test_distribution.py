@@ -1,0 +1,208 @@
+"""Privacy-loss distributions against closed forms, published values and exact composition."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution, worst_delta, worst_epsilon
+from thresholdout.privacy.accounting.pld.minibatches import (
+    fswor_pairs,
+    fswr_pairs,
+    pld_fswor,
+    pld_poisson,
+    poisson_pairs,
+)
+from thresholdout.privacy.accounting.pld.pairs import Discrete, GaussianMixture, Laplace, gaussian, randomised_response
+
+
+def gaussian_delta(shift: float, epsilon: float) -> float:
+    return float(ndtr(shift / 2 - epsilon / shift) - math.exp(epsilon) * ndtr(-shift / 2 - epsilon / shift))
+
+
+@pytest.mark.parametrize(("shift", "count"), [(1.0, 1), (0.1, 100), (0.01, 104_000), (1e-3, 10**6)])
+@pytest.mark.parametrize("delta", [0.1, 1e-5, 1e-12])
+def test_gaussian_steps_compose_to_a_gaussian(shift: float, count: int, delta: float) -> None:
+    total = shift * math.sqrt(count)
+    exact = brentq(lambda e: gaussian_delta(total, e) - delta, 0.0, 100.0, xtol=1e-13, rtol=1e-13)
+    found = PrivacyLossDistribution({gaussian(shift): count}).epsilon(delta)
+    assert found.lower <= exact * (1 + 1e-9)
+    assert exact * (1 - 1e-9) <= found.upper
+    assert found.upper - found.lower <= 1.01e-4 * found.upper
+    assert found.estimate == pytest.approx(exact, rel=5e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0, 6.0])
+@pytest.mark.parametrize(("a", "q"), [(2.0, 0.1), (1 / 3, 0.0024), (2 / 0.8, 0.5)])
+def test_one_step_has_a_closed_form_in_both_directions(a: float, q: float, epsilon: float) -> None:
+    removed = q * gaussian_delta(a, math.log1p(math.expm1(epsilon) / q))
+    # Added: the density of N(0, 1) exceeds e^epsilon times the mixture's below one point.
+    low = math.exp(-epsilon) - (1 - q)
+    added = 0.0
+    if low > 0:
+        t = (math.log(low / q) + a * a / 2) / a
+        added = (1 - math.exp(epsilon) * (1 - q)) * float(ndtr(t)) - math.exp(epsilon) * q * float(ndtr(t - a))
+    for direction, exact in ((False, removed), (True, added)):
+        lower, estimate, upper = PrivacyLossDistribution([GaussianMixture((a,), (q,), direction)]).delta(epsilon)
+        assert lower <= exact * (1 + 1e-9) + 1e-30
+        assert exact * (1 - 1e-9) <= upper + 1e-30
+        assert lower <= estimate <= upper
+
+
+# Without replacement (remove, add), symmetrised, Poisson (remove, pair), with replacement: epsilon at 1e-5 and 1e-6.
+ORACLE = [
+    (6, 120, 50_000, 104_000, "remove", 0.99087, 1.13370),
+    (6, 120, 50_000, 104_000, "add", 0.98641, 1.12797),
+    (6, 120, 50_000, 104_000, "symmetrised", 1.12332, 1.28223),
+    (6, 120, 50_000, 104_000, "poisson", 0.45347, 0.52564),
+    (6, 120, 50_000, 104_000, "opposite", 0.95894, 1.09741),
+    (6, 120, 50_000, 104_000, "with", 0.9911, 1.1339),
+    (2, 64, 10_000, 1000, "remove", 1.12814, 1.33038),
+    (2, 64, 10_000, 1000, "add", 0.87405, 0.98769),
+    (2, 64, 10_000, 1000, "symmetrised", 1.35266, 1.56321),
+    (2, 64, 10_000, 1000, "poisson", 0.38227, 0.44689),
+    (2, 64, 10_000, 1000, "opposite", 0.73896, 0.84954),
+    (1, 10, 1000, 100, "remove", 6.47621, 7.91608),
+    (1, 10, 1000, 100, "add", 0.71542, 0.75559),
+    (1, 10, 1000, 100, "symmetrised", 6.64084, 8.08080),
+    (1, 10, 1000, 100, "poisson", 0.71804, 0.95422),
+    (1, 10, 1000, 100, "opposite", 0.89513, 1.11043),
+    (1, 256, 60_000, 1, "remove", 1.76790, 3.01529),
+    (1, 256, 60_000, 1, "symmetrised", 1.76790, 3.01529),
+    (1, 256, 60_000, 1, "poisson", 0.06776, 0.13755),
+    (1, 256, 60_000, 1, "opposite", 0.07197, 0.14179),
+]
+
+
+@pytest.mark.parametrize(("sigma", "batch", "n", "count", "which", "first", "second"), ORACLE)
+def test_published_epsilons(
+    sigma: float, batch: int, n: int, count: int, which: str, first: float, second: float
+) -> None:
+    q = batch / n
+    pair = {
+        "remove": lambda: fswor_pairs(sigma, q)[0],
+        "add": lambda: fswor_pairs(sigma, q)[1],
+        "symmetrised": lambda: fswor_pairs(sigma, q, "replace_one")[0],
+        "poisson": lambda: poisson_pairs(sigma, q)[0],
+        "opposite": lambda: poisson_pairs(sigma, q, "replace_one", "pair")[0],
+        "with": lambda: fswr_pairs(sigma, batch, n)[0],
+    }[which]()
+    for delta, value in ((1e-5, first), (1e-6, second)):
+        found = PrivacyLossDistribution({pair: count}).epsilon(delta)
+        # The values are a mean-matched estimate, good to 1e-4 relative, and rounded.
+        assert found.lower * (1 - 1e-4) - 6e-6 <= value <= found.upper * (1 + 1e-4) + 6e-6
+        heaviest = which == "remove" and (sigma, count) == (1, 100)  # work is bounded, so its gap ends at 2e-4
+        assert found.upper - found.lower <= (2.5e-4 if heaviest else 1.01e-4) * found.upper
+
+
+def test_targets() -> None:
+    assert pld_fswor(6.0, 104_000, 1e-5, batch_size=120, dataset_size=50_000).upper <= 0.991
+    assert pld_fswor(6.0, 104_000, 1e-5, q=0.0024, adjacency="replace_one").upper <= 1.1234
+
+
+def test_fixed_size_is_poisson_with_half_the_noise() -> None:
+    one, other = pld_fswor(2.0, 500, 1e-6, q=0.01), pld_poisson(1.0, 500, 1e-6, q=0.01)
+    assert one.upper == pytest.approx(other.upper, rel=1e-12)
+    assert one.lower == pytest.approx(other.lower, rel=1e-12)
+
+
+def test_randomised_responses_compose_exactly() -> None:
+    steps, size, failure = 30, 0.2, 1e-6
+    distribution = PrivacyLossDistribution({randomised_response(size, failure): steps})
+    for epsilon in (0.0, 0.35, 1.0, 3.0, 6.5):
+        total = sum(
+            math.comb(steps, k)
+            * math.exp((steps - k) * size)
+            * -math.expm1(epsilon - (steps - 2 * k) * size)
+            / (1 + math.exp(size)) ** steps
+            for k in range(steps + 1)
+            if (steps - 2 * k) * size > epsilon
+        )
+        exact = 1 - (1 - failure) ** steps * (1 - total)
+        found = distribution.delta(epsilon)
+        assert found.lower <= exact * (1 + 1e-9)
+        assert exact * (1 - 1e-9) <= found.upper
+        assert found.lower == pytest.approx(exact, rel=1e-6)
+        assert found.upper == pytest.approx(exact, rel=1e-6)
+
+
+def brute(pairs: list[tuple[tuple[float, ...], tuple[float, ...]]], epsilon: float) -> float:
+    p, q = np.ones(1), np.ones(1)
+    for one, other in pairs:
+        p, q = np.outer(p, one).ravel(), np.outer(q, other).ravel()
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+def test_bounds_hold_for_any_finite_pairs() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        pairs = []
+        for _ in range(4):
+            one, other = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+            one[-1], other[-1] = 1 - one[:-1].sum(), 1 - other[:-1].sum()
+            pairs.append((tuple(one.tolist()), tuple(other.tolist())))
+        distribution = PrivacyLossDistribution([Discrete(*pair) for pair in pairs])
+        for epsilon in (0.0, 1.0, 3.0):
+            exact, found = brute(pairs, epsilon), distribution.delta(epsilon, accuracy=0.02)
+            assert found.lower <= exact * (1 + 1e-9)
+            assert exact * (1 - 1e-9) <= found.upper
+            assert found.upper - found.lower <= 0.05
+
+
+@pytest.mark.parametrize("size", [0.3, 1.0, 5.0])
+def test_one_laplace_answer(size: float) -> None:
+    distribution = PrivacyLossDistribution([Laplace(size)])
+    for share in (0.0, 0.4, 0.9):
+        exact = -math.expm1((share - 1) * size / 2)
+        found = distribution.delta(share * size)
+        assert found.lower <= exact * (1 + 1e-9)
+        assert exact * (1 - 1e-9) <= found.upper
+        assert found.upper == pytest.approx(exact, rel=1e-3)
+
+
+def test_composition_only_counts() -> None:
+    one, two = gaussian(0.1), GaussianMixture((0.5,), (0.01,))
+    left = PrivacyLossDistribution({one: 3}).compose(PrivacyLossDistribution({two: 4, one: 2}))
+    right = PrivacyLossDistribution([two, one, one]).compose(PrivacyLossDistribution({two: 3, one: 3}))
+    assert left.steps == right.steps
+    assert PrivacyLossDistribution({one: 5}).self_compose(3).steps == {one: 15}
+
+
+def test_round_trip() -> None:
+    distribution = PrivacyLossDistribution({GaussianMixture((0.5,), (0.01,)): 1000})
+    epsilon = distribution.epsilon(1e-6)
+    found = distribution.delta(epsilon.estimate)
+    assert found.lower * 0.99 <= 1e-6 <= found.upper * 1.01
+
+
+def test_the_worst_of_two_directions() -> None:
+    both = [PrivacyLossDistribution({pair: 1000}) for pair in fswor_pairs(2.0, 0.0064)]
+    assert worst_epsilon(both, 1e-5).lower == max(each.epsilon(1e-5).lower for each in both)
+    assert worst_delta(both, 1.0).upper == max(each.delta(1.0).upper for each in both)
+
+
+def test_infinite_losses() -> None:
+    found = PrivacyLossDistribution([randomised_response(0.5, 1e-3)])
+    assert found.epsilon(1e-4).upper == math.inf
+    assert found.epsilon(2e-3).upper < math.inf
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(InputError, match="steps"):
+        PrivacyLossDistribution([])
+    with pytest.raises(InputError, match="delta"):
+        PrivacyLossDistribution([gaussian(1.0)]).epsilon(0.0)
+    with pytest.raises(InputError, match="q"):
+        pld_fswor(1.0, 10, 1e-5)
+
+
+@pytest.mark.parametrize("shift", [40.0, 80.0, 100.0, 1000.0])
+def test_hardly_any_noise_is_hardly_any_privacy(shift: float) -> None:
+    """Losses that are known too badly for the lattice count as infinite; they must not get lost."""
+    assert PrivacyLossDistribution({gaussian(shift): 1}).delta(0.0).upper >= gaussian_delta(shift, 0.0) * (1 - 1e-12)
+    rare = PrivacyLossDistribution({GaussianMixture((1.0, shift), (0.1, 1e-3)): 1})
+    assert rare.delta(30.0).upper >= 0.999e-3
+    assert rare.epsilon(5e-4).upper >= 30.0

@@ -1,0 +1,154 @@
+"""The best of all accountants, and noise from a target."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import pytest
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting import (
+    BlackBox,
+    Composed,
+    DistributionAccountant,
+    FixedSizeAccountant,
+    GaussianAnswer,
+    LaplaceAnswer,
+    RenyiAccountant,
+    SelfComposed,
+    WithoutReplacementGaussianStep,
+    WithReplacementGaussianStep,
+    best_delta,
+    best_epsilon,
+    calibrate,
+    calibrate_sigma,
+)
+from thresholdout.privacy.accounting.calibration import step_of
+from thresholdout.privacy.accounting.events import Adjacency, PoissonGaussianStep
+
+
+def test_best_is_the_smallest_guarantee() -> None:
+    events = [SelfComposed(BlackBox(0.1), 200)]
+    found = best_epsilon(events, 1e-6)
+    sound = found.table[found.table["bound"].isin(["exact", "upper"])]
+    assert found.epsilon == sound["epsilon"].min()
+    assert found.accountant == "optimal"
+    assert {"pure", "optimal", "renyi"} <= set(found.table["accountant"])
+    assert float(found) == found.epsilon
+    assert best_epsilon(events, 0.0).epsilon == pytest.approx(20.0)
+
+
+def test_refusals_are_named() -> None:
+    found = best_epsilon(Composed([GaussianAnswer(1.0), BlackBox(0.1, 1e-7)]), 1e-5, accountants=[RenyiAccountant])
+    assert found.epsilon == math.inf
+    assert found.accountant == "none"
+    assert "renyi" in found.refused
+    assert best_delta([GaussianAnswer(1.0), BlackBox(0.1, 1e-7)], 1.0, accountants=[RenyiAccountant]) == 1.0
+
+
+@pytest.mark.parametrize("target", [0.1, 1.0, 7.0])
+def test_calibration_is_safe_and_close(target: float) -> None:
+    found = calibrate(lambda std: SelfComposed(GaussianAnswer(std), 10), target, 1e-5, tolerance=1e-5)
+    assert found.epsilon <= target
+    assert found.event == SelfComposed(GaussianAnswer(found.value), 10)
+    less = best_epsilon(SelfComposed(GaussianAnswer(found.value * (1 - 3e-5)), 10), 1e-5)
+    assert less.epsilon > target
+
+
+def test_calibration_widens_its_bracket() -> None:
+    far = calibrate(lambda scale: LaplaceAnswer(scale), 1e-6, 0.0)
+    assert far.value == pytest.approx(1e6, rel=1e-5)
+    near = calibrate(lambda scale: LaplaceAnswer(scale, 1e-3), 1.0, 0.0, limits=(1e-6, 10), bracket=(1, 2))
+    assert near.value == pytest.approx(1e-3, rel=1e-5)
+    with pytest.raises(InputError, match="target_epsilon"):
+        calibrate(lambda scale: LaplaceAnswer(scale), 1e-3, 0.0, limits=(0.01, 10))
+    with pytest.raises(InputError, match="bracket"):
+        calibrate(lambda scale: LaplaceAnswer(scale), 1e-3, 0.0, bracket=(2, 1))
+    with pytest.raises(InputError, match="tolerance"):
+        calibrate(lambda scale: LaplaceAnswer(scale), 1e-3, 0.0, tolerance=1e-13)
+
+
+def test_calibrate_sigma_inverts_the_accountant() -> None:
+    sizes: dict[str, Any] = {"batch_size": 120, "dataset_size": 50_000}
+    sigma = calibrate_sigma(1.083, 1e-5, 104_000, adjacency="add_remove", method="rdp", **sizes)
+    assert 5.99 < sigma <= 6.0
+    accountant = FixedSizeAccountant("wor", "add_remove", 120, 50_000)
+    accountant.step(sigma, 104_000)
+    assert accountant.epsilon(1e-5, method="rdp") <= 1.083
+    with pytest.raises(InputError, match="method"):
+        calibrate_sigma(1.0, 1e-5, 10, method="other", **sizes)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="delta"):
+        calibrate_sigma(1.0, 0.0, 10, **sizes)
+
+
+def test_steps_of_each_scheme() -> None:
+    assert step_of("wor", 6, 120, 50_000) == WithoutReplacementGaussianStep(6, 120, 50_000)
+    assert step_of("wr", 6, 120, 50_000) == WithReplacementGaussianStep(6, 120, 50_000)
+    poisson = step_of("poisson", 6, 1, 3)
+    assert isinstance(poisson, PoissonGaussianStep)
+    assert 1 / 3 <= poisson.rate <= math.nextafter(1 / 3, 1)
+    assert step_of("poisson", 6, 1, 4) == PoissonGaussianStep(6, 0.25)
+    with pytest.raises(InputError, match="sampling"):
+        step_of("shuffle", 6, 1, 4)
+
+
+def test_fixed_size_accountant() -> None:
+    accountant = FixedSizeAccountant("wor", "replace_one", 120, 50_000)
+    assert accountant.epsilon(1e-5) == 0.0
+    for sigma, count in ((8, 500), (6, 2000), (8, 500), (4, 500)):
+        accountant.step(sigma, count)
+    assert accountant.steps == 3500
+    orders = [4.0, 8.0]
+    other = RenyiAccountant().compose(SelfComposed(WithoutReplacementGaussianStep(8, 120, 50_000), 1000))
+    other.compose(WithoutReplacementGaussianStep(6, 120, 50_000), 2000)
+    other.compose(WithoutReplacementGaussianStep(4, 120, 50_000), 500)
+    assert accountant.rdp(orders).tolist() == other.rdp(orders).tolist()
+    assert accountant.epsilon(1e-5, method="rdp") == other.epsilon(1e-5)
+    assert accountant.epsilon(1e-5) <= accountant.epsilon(1e-5, method="rdp")
+    assert accountant.epsilon(1e-5, method="rdp", conversion="mironov") > accountant.epsilon(1e-5, method="rdp")
+    assert accountant.delta(accountant.epsilon(1e-5)) <= 1e-5 * (1 + 1e-6)
+
+
+def test_fixed_size_accountant_refuses() -> None:
+    for bad in (("shuffle", "replace_one", 1, 2), ("wor", "swap", 1, 2), ("wor", "replace_one", 2, 2)):
+        with pytest.raises(InputError):
+            FixedSizeAccountant(*bad)
+    accountant = FixedSizeAccountant("wr", "replace_one", 3, 100)
+    for sigma, count in ((0.0, 1), (math.inf, 1), (6, 0), (6, 1.5)):
+        with pytest.raises(InputError):
+            accountant.step(sigma, count)  # type: ignore[arg-type]
+    assert accountant.steps == 0
+    accountant.step(6)
+    with pytest.raises(InputError, match="no Renyi bound"):
+        accountant.rdp()
+    with pytest.raises(InputError, match="method"):
+        accountant.epsilon(1e-5, method="other")
+
+
+@pytest.mark.parametrize(("adjacency", "winner"), [("add_remove", "distribution"), ("replace_one", "renyi")])
+def test_best_of_the_published_learner(adjacency: Adjacency, winner: str) -> None:
+    """Distributions win where their pair is exact; with replaced records Renyi's binomial sum does."""
+    rough = partial(DistributionAccountant, accuracy=1e-3)
+    event = SelfComposed(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000)
+    found = best_epsilon(event, 1e-5, adjacency=adjacency, accountants=[RenyiAccountant, rough])
+    sound = found.table[found.table["bound"] != "lower"].set_index("accountant")["epsilon"]
+    assert found.accountant == winner
+    assert found.epsilon == sound.min() == sound[winner]
+    assert found.table[found.table["bound"] == "lower"]["epsilon"].max() <= found.epsilon
+
+
+def test_calibration_by_distributions() -> None:
+    sizes: dict[str, Any] = {"batch_size": 64, "dataset_size": 10_000, "adjacency": "add_remove"}
+    sigma = calibrate_sigma(1.12814, 1e-5, 1000, method="pld", tolerance=1e-3, **sizes)
+    assert 2.0 <= sigma < 2.004
+    assert sigma < calibrate_sigma(1.12814, 1e-5, 1000, method="rdp", tolerance=1e-3, **sizes)
+
+
+def test_distributions_know_batches_with_replacement_and_replaced_records() -> None:
+    accountant = FixedSizeAccountant("wr", "replace_one", 2, 1000)
+    accountant.step(6.0, 10)
+    assert 0 < accountant.epsilon(1e-5, method="pld") == accountant.epsilon(1e-5)
+    with pytest.raises(InputError, match="method"):
+        accountant.epsilon(1e-5, method="rdp")

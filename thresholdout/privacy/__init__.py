@@ -1,0 +1,1 @@
+"""What an iterative learner leaks that saw the records itself: accounting, learners, audits."""

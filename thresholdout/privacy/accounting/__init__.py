@@ -1,0 +1,442 @@
+"""What an iterative learner leaks, and the generalisation that follows.
+
+Modules are loaded when they are first used, so that importing the package stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thresholdout.privacy.accounting.accountant import (
+        Accountant,
+        Stated,
+        UnsupportedEvent,
+    )
+    from thresholdout.privacy.accounting.calibration import (
+        BestEpsilon,
+        Calibration,
+        best_delta,
+        best_epsilon,
+        calibrate,
+        calibrate_sigma,
+    )
+    from thresholdout.privacy.accounting.chernoff import (
+        chernoff_delta,
+        compose_chernoff,
+    )
+    from thresholdout.privacy.accounting.comparison import (
+        compare_composition,
+        compare_high_probability,
+        compare_kl,
+        compare_on_average,
+        exponential_mechanism_gap,
+    )
+    from thresholdout.privacy.accounting.composition import (
+        compose_basic,
+        compose_dwork_roth,
+        compose_kov,
+        compose_theorem5,
+    )
+    from thresholdout.privacy.accounting.composition_paper import (
+        compose_he,
+    )
+    from thresholdout.privacy.accounting.conversion import (
+        EdgeOrderWarning,
+        NoFiniteOrderWarning,
+        RenyiDelta,
+        RenyiEpsilon,
+        default_orders,
+        rdp_to_delta,
+        rdp_to_epsilon,
+        refine_epsilon,
+    )
+    from thresholdout.privacy.accounting.distributions import (
+        DistributionAccountant,
+    )
+    from thresholdout.privacy.accounting.divergences import (
+        approx_max_divergence,
+        azuma_tail,
+        hockey_stick,
+        is_indistinguishable,
+        kl_bound,
+        kl_divergence,
+        max_divergence,
+        pure_decomposition,
+        statistical_distance,
+        tv_bound,
+    )
+    from thresholdout.privacy.accounting.event_files import (
+        event_from_dict,
+        event_to_dict,
+        event_to_json,
+        events_to_toml,
+        read_events,
+    )
+    from thresholdout.privacy.accounting.events import (
+        BlackBox,
+        Composed,
+        Event,
+        FederatedRound,
+        GaussianAnswer,
+        LaplaceAnswer,
+        PoissonGaussianStep,
+        SelfComposed,
+        SGLDStep,
+        ThresholdoutInteraction,
+        WithoutReplacementGaussianStep,
+        WithReplacementGaussianStep,
+    )
+    from thresholdout.privacy.accounting.fixed_size.moments import (
+        taylor_moment,
+        taylor_moment_bound,
+    )
+    from thresholdout.privacy.accounting.fixed_size.poisson import (
+        rdp_poisson,
+    )
+    from thresholdout.privacy.accounting.fixed_size.replace_one import (
+        E_tilde,
+        F_tilde,
+    )
+    from thresholdout.privacy.accounting.fixed_size.sampling import (
+        minibatch_variance,
+        sample_minibatch,
+    )
+    from thresholdout.privacy.accounting.fixed_size.wang import (
+        rdp_wang,
+    )
+    from thresholdout.privacy.accounting.fixed_size.with_replacement import (
+        rdp_fswr,
+        rdp_fswr_lower,
+    )
+    from thresholdout.privacy.accounting.fixed_size.without_replacement import (
+        H_taylor,
+        rdp_fswor,
+        rdp_fswor_lower,
+        remainder_add_remove,
+    )
+    from thresholdout.privacy.accounting.fixed_size_accountant import (
+        FixedSizeAccountant,
+    )
+    from thresholdout.privacy.accounting.generalization import (
+        PacPlan,
+        assumed_training_error,
+        best_error,
+        high_probability_bound,
+        multidatabase_bound,
+        on_average_bound,
+        pac_guarantee,
+        pac_plan,
+        sample_size_required,
+        smallest_delta,
+        smallest_eps,
+    )
+    from thresholdout.privacy.accounting.iterative import (
+        federated_privacy,
+        federated_step,
+        sgld_generalization,
+        sgld_privacy,
+        sgld_step,
+    )
+    from thresholdout.privacy.accounting.optimal import (
+        compose_optimal_delta,
+        compose_optimal_epsilon,
+        optimal_delta_bounds,
+        optimal_epsilon_bounds,
+    )
+    from thresholdout.privacy.accounting.optimal_accountant import (
+        OptimalAccountant,
+    )
+    from thresholdout.privacy.accounting.pictures import (
+        plot_composition,
+        plot_high_probability,
+        plot_kl,
+        plot_on_average,
+    )
+    from thresholdout.privacy.accounting.pld.distribution import (
+        Interval,
+        PrivacyLossDistribution,
+    )
+    from thresholdout.privacy.accounting.pld.minibatches import (
+        pld_fswor,
+        pld_fswr,
+        pld_poisson,
+    )
+    from thresholdout.privacy.accounting.pure import (
+        PureAccountant,
+    )
+    from thresholdout.privacy.accounting.quoted_bounds import (
+        dwork2015_bound,
+        empirical_variance,
+        nissim_stemmer_bound,
+        oneto_risk_bound,
+        oneto_variance_bound,
+    )
+    from thresholdout.privacy.accounting.renyi import (
+        RenyiAccountant,
+    )
+    from thresholdout.privacy.accounting.results import (
+        Composition,
+        GeneralizationBound,
+        PrivacyParams,
+        SampleSizeError,
+        UnsoundBoundWarning,
+    )
+    from thresholdout.privacy.accounting.subsampling import (
+        gaussian_delta,
+        gaussian_step,
+        subsample,
+    )
+
+_HOMES = {
+    "Accountant": "thresholdout.privacy.accounting.accountant",
+    "BestEpsilon": "thresholdout.privacy.accounting.calibration",
+    "BlackBox": "thresholdout.privacy.accounting.events",
+    "Calibration": "thresholdout.privacy.accounting.calibration",
+    "Composed": "thresholdout.privacy.accounting.events",
+    "Composition": "thresholdout.privacy.accounting.results",
+    "DistributionAccountant": "thresholdout.privacy.accounting.distributions",
+    "E_tilde": "thresholdout.privacy.accounting.fixed_size.replace_one",
+    "EdgeOrderWarning": "thresholdout.privacy.accounting.conversion",
+    "Event": "thresholdout.privacy.accounting.events",
+    "F_tilde": "thresholdout.privacy.accounting.fixed_size.replace_one",
+    "FederatedRound": "thresholdout.privacy.accounting.events",
+    "FixedSizeAccountant": "thresholdout.privacy.accounting.fixed_size_accountant",
+    "GaussianAnswer": "thresholdout.privacy.accounting.events",
+    "GeneralizationBound": "thresholdout.privacy.accounting.results",
+    "H_taylor": "thresholdout.privacy.accounting.fixed_size.without_replacement",
+    "Interval": "thresholdout.privacy.accounting.pld.distribution",
+    "LaplaceAnswer": "thresholdout.privacy.accounting.events",
+    "NoFiniteOrderWarning": "thresholdout.privacy.accounting.conversion",
+    "OptimalAccountant": "thresholdout.privacy.accounting.optimal_accountant",
+    "PacPlan": "thresholdout.privacy.accounting.generalization",
+    "PoissonGaussianStep": "thresholdout.privacy.accounting.events",
+    "PrivacyLossDistribution": "thresholdout.privacy.accounting.pld.distribution",
+    "PrivacyParams": "thresholdout.privacy.accounting.results",
+    "PureAccountant": "thresholdout.privacy.accounting.pure",
+    "RenyiAccountant": "thresholdout.privacy.accounting.renyi",
+    "RenyiDelta": "thresholdout.privacy.accounting.conversion",
+    "RenyiEpsilon": "thresholdout.privacy.accounting.conversion",
+    "SGLDStep": "thresholdout.privacy.accounting.events",
+    "SampleSizeError": "thresholdout.privacy.accounting.results",
+    "SelfComposed": "thresholdout.privacy.accounting.events",
+    "Stated": "thresholdout.privacy.accounting.accountant",
+    "ThresholdoutInteraction": "thresholdout.privacy.accounting.events",
+    "UnsoundBoundWarning": "thresholdout.privacy.accounting.results",
+    "UnsupportedEvent": "thresholdout.privacy.accounting.accountant",
+    "WithReplacementGaussianStep": "thresholdout.privacy.accounting.events",
+    "WithoutReplacementGaussianStep": "thresholdout.privacy.accounting.events",
+    "approx_max_divergence": "thresholdout.privacy.accounting.divergences",
+    "assumed_training_error": "thresholdout.privacy.accounting.generalization",
+    "azuma_tail": "thresholdout.privacy.accounting.divergences",
+    "best_delta": "thresholdout.privacy.accounting.calibration",
+    "best_epsilon": "thresholdout.privacy.accounting.calibration",
+    "best_error": "thresholdout.privacy.accounting.generalization",
+    "calibrate": "thresholdout.privacy.accounting.calibration",
+    "calibrate_sigma": "thresholdout.privacy.accounting.calibration",
+    "chernoff_delta": "thresholdout.privacy.accounting.chernoff",
+    "compare_composition": "thresholdout.privacy.accounting.comparison",
+    "compare_high_probability": "thresholdout.privacy.accounting.comparison",
+    "compare_kl": "thresholdout.privacy.accounting.comparison",
+    "compare_on_average": "thresholdout.privacy.accounting.comparison",
+    "compose_basic": "thresholdout.privacy.accounting.composition",
+    "compose_chernoff": "thresholdout.privacy.accounting.chernoff",
+    "compose_dwork_roth": "thresholdout.privacy.accounting.composition",
+    "compose_he": "thresholdout.privacy.accounting.composition_paper",
+    "compose_kov": "thresholdout.privacy.accounting.composition",
+    "compose_optimal_delta": "thresholdout.privacy.accounting.optimal",
+    "compose_optimal_epsilon": "thresholdout.privacy.accounting.optimal",
+    "compose_theorem5": "thresholdout.privacy.accounting.composition",
+    "default_orders": "thresholdout.privacy.accounting.conversion",
+    "dwork2015_bound": "thresholdout.privacy.accounting.quoted_bounds",
+    "empirical_variance": "thresholdout.privacy.accounting.quoted_bounds",
+    "event_from_dict": "thresholdout.privacy.accounting.event_files",
+    "event_to_dict": "thresholdout.privacy.accounting.event_files",
+    "event_to_json": "thresholdout.privacy.accounting.event_files",
+    "events_to_toml": "thresholdout.privacy.accounting.event_files",
+    "exponential_mechanism_gap": "thresholdout.privacy.accounting.comparison",
+    "federated_privacy": "thresholdout.privacy.accounting.iterative",
+    "federated_step": "thresholdout.privacy.accounting.iterative",
+    "gaussian_delta": "thresholdout.privacy.accounting.subsampling",
+    "gaussian_step": "thresholdout.privacy.accounting.subsampling",
+    "high_probability_bound": "thresholdout.privacy.accounting.generalization",
+    "hockey_stick": "thresholdout.privacy.accounting.divergences",
+    "is_indistinguishable": "thresholdout.privacy.accounting.divergences",
+    "kl_bound": "thresholdout.privacy.accounting.divergences",
+    "kl_divergence": "thresholdout.privacy.accounting.divergences",
+    "max_divergence": "thresholdout.privacy.accounting.divergences",
+    "minibatch_variance": "thresholdout.privacy.accounting.fixed_size.sampling",
+    "multidatabase_bound": "thresholdout.privacy.accounting.generalization",
+    "nissim_stemmer_bound": "thresholdout.privacy.accounting.quoted_bounds",
+    "on_average_bound": "thresholdout.privacy.accounting.generalization",
+    "oneto_risk_bound": "thresholdout.privacy.accounting.quoted_bounds",
+    "oneto_variance_bound": "thresholdout.privacy.accounting.quoted_bounds",
+    "optimal_delta_bounds": "thresholdout.privacy.accounting.optimal",
+    "optimal_epsilon_bounds": "thresholdout.privacy.accounting.optimal",
+    "pac_guarantee": "thresholdout.privacy.accounting.generalization",
+    "pac_plan": "thresholdout.privacy.accounting.generalization",
+    "pld_fswor": "thresholdout.privacy.accounting.pld.minibatches",
+    "pld_fswr": "thresholdout.privacy.accounting.pld.minibatches",
+    "pld_poisson": "thresholdout.privacy.accounting.pld.minibatches",
+    "plot_composition": "thresholdout.privacy.accounting.pictures",
+    "plot_high_probability": "thresholdout.privacy.accounting.pictures",
+    "plot_kl": "thresholdout.privacy.accounting.pictures",
+    "plot_on_average": "thresholdout.privacy.accounting.pictures",
+    "pure_decomposition": "thresholdout.privacy.accounting.divergences",
+    "rdp_fswor": "thresholdout.privacy.accounting.fixed_size.without_replacement",
+    "rdp_fswor_lower": "thresholdout.privacy.accounting.fixed_size.without_replacement",
+    "rdp_fswr": "thresholdout.privacy.accounting.fixed_size.with_replacement",
+    "rdp_fswr_lower": "thresholdout.privacy.accounting.fixed_size.with_replacement",
+    "rdp_poisson": "thresholdout.privacy.accounting.fixed_size.poisson",
+    "rdp_to_delta": "thresholdout.privacy.accounting.conversion",
+    "rdp_to_epsilon": "thresholdout.privacy.accounting.conversion",
+    "rdp_wang": "thresholdout.privacy.accounting.fixed_size.wang",
+    "read_events": "thresholdout.privacy.accounting.event_files",
+    "refine_epsilon": "thresholdout.privacy.accounting.conversion",
+    "remainder_add_remove": "thresholdout.privacy.accounting.fixed_size.without_replacement",
+    "sample_minibatch": "thresholdout.privacy.accounting.fixed_size.sampling",
+    "sample_size_required": "thresholdout.privacy.accounting.generalization",
+    "sgld_generalization": "thresholdout.privacy.accounting.iterative",
+    "sgld_privacy": "thresholdout.privacy.accounting.iterative",
+    "sgld_step": "thresholdout.privacy.accounting.iterative",
+    "smallest_delta": "thresholdout.privacy.accounting.generalization",
+    "smallest_eps": "thresholdout.privacy.accounting.generalization",
+    "statistical_distance": "thresholdout.privacy.accounting.divergences",
+    "subsample": "thresholdout.privacy.accounting.subsampling",
+    "taylor_moment": "thresholdout.privacy.accounting.fixed_size.moments",
+    "taylor_moment_bound": "thresholdout.privacy.accounting.fixed_size.moments",
+    "tv_bound": "thresholdout.privacy.accounting.divergences",
+}
+
+__all__ = [
+    "Accountant",
+    "BestEpsilon",
+    "BlackBox",
+    "Calibration",
+    "Composed",
+    "Composition",
+    "DistributionAccountant",
+    "E_tilde",
+    "EdgeOrderWarning",
+    "Event",
+    "F_tilde",
+    "FederatedRound",
+    "FixedSizeAccountant",
+    "GaussianAnswer",
+    "GeneralizationBound",
+    "H_taylor",
+    "Interval",
+    "LaplaceAnswer",
+    "NoFiniteOrderWarning",
+    "OptimalAccountant",
+    "PacPlan",
+    "PoissonGaussianStep",
+    "PrivacyLossDistribution",
+    "PrivacyParams",
+    "PureAccountant",
+    "RenyiAccountant",
+    "RenyiDelta",
+    "RenyiEpsilon",
+    "SGLDStep",
+    "SampleSizeError",
+    "SelfComposed",
+    "Stated",
+    "ThresholdoutInteraction",
+    "UnsoundBoundWarning",
+    "UnsupportedEvent",
+    "WithReplacementGaussianStep",
+    "WithoutReplacementGaussianStep",
+    "approx_max_divergence",
+    "assumed_training_error",
+    "azuma_tail",
+    "best_delta",
+    "best_epsilon",
+    "best_error",
+    "calibrate",
+    "calibrate_sigma",
+    "chernoff_delta",
+    "compare_composition",
+    "compare_high_probability",
+    "compare_kl",
+    "compare_on_average",
+    "compose_basic",
+    "compose_chernoff",
+    "compose_dwork_roth",
+    "compose_he",
+    "compose_kov",
+    "compose_optimal_delta",
+    "compose_optimal_epsilon",
+    "compose_theorem5",
+    "default_orders",
+    "dwork2015_bound",
+    "empirical_variance",
+    "event_from_dict",
+    "event_to_dict",
+    "event_to_json",
+    "events_to_toml",
+    "exponential_mechanism_gap",
+    "federated_privacy",
+    "federated_step",
+    "gaussian_delta",
+    "gaussian_step",
+    "high_probability_bound",
+    "hockey_stick",
+    "is_indistinguishable",
+    "kl_bound",
+    "kl_divergence",
+    "max_divergence",
+    "minibatch_variance",
+    "multidatabase_bound",
+    "nissim_stemmer_bound",
+    "on_average_bound",
+    "oneto_risk_bound",
+    "oneto_variance_bound",
+    "optimal_delta_bounds",
+    "optimal_epsilon_bounds",
+    "pac_guarantee",
+    "pac_plan",
+    "pld_fswor",
+    "pld_fswr",
+    "pld_poisson",
+    "plot_composition",
+    "plot_high_probability",
+    "plot_kl",
+    "plot_on_average",
+    "pure_decomposition",
+    "rdp_fswor",
+    "rdp_fswor_lower",
+    "rdp_fswr",
+    "rdp_fswr_lower",
+    "rdp_poisson",
+    "rdp_to_delta",
+    "rdp_to_epsilon",
+    "rdp_wang",
+    "read_events",
+    "refine_epsilon",
+    "remainder_add_remove",
+    "sample_minibatch",
+    "sample_size_required",
+    "sgld_generalization",
+    "sgld_privacy",
+    "sgld_step",
+    "smallest_delta",
+    "smallest_eps",
+    "statistical_distance",
+    "subsample",
+    "taylor_moment",
+    "taylor_moment_bound",
+    "tv_bound",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,400 @@
+"""The best of all accountants, and the noise that a target needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.accountant import Accountant
+from thresholdout.privacy.accounting.arguments import chosen, count, open_unit, positive, probability
+from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
+from thresholdout.privacy.accounting.distributions import DistributionAccountant
+from thresholdout.privacy.accounting.events import (
+    Adjacency,
+    Composed,
+    Event,
+    PoissonGaussianStep,
+    SelfComposed,
+    WithoutReplacementGaussianStep,
+    WithReplacementGaussianStep,
+    check_adjacency,
+    check_event,
+)
+from thresholdout.privacy.accounting.fixed_size.arguments import batch
+from thresholdout.privacy.accounting.optimal_accountant import OptimalAccountant
+from thresholdout.privacy.accounting.pure import PureAccountant
+from thresholdout.privacy.accounting.renyi import RenyiAccountant
+from thresholdout.silence import silence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "METHODS",
+    "BestEpsilon",
+    "Calibration",
+    "all_accountants",
+    "best_delta",
+    "best_epsilon",
+    "calibrate",
+    "calibrate_sigma",
+    "composed_accountants",
+    "step_of",
+]
+
+Make = Callable[[Adjacency], Accountant]
+Method = Literal["best", "rdp", "pld"]
+
+METHODS: dict[str, tuple[type[Accountant], ...]] = {
+    "best": (RenyiAccountant, DistributionAccountant),
+    "rdp": (RenyiAccountant,),
+    "pld": (DistributionAccountant,),
+}
+"""Accountants of the steps of DP-SGD."""
+
+
+@dataclass(frozen=True)
+class BestEpsilon:
+    """The smallest epsilon of several accountants.
+
+    Attributes
+    ----------
+    epsilon : float
+        In nats; ``inf`` when none is known.
+    delta : float
+    accountant : str
+        The one that found it; "none" when no accountant knows all events.
+    refused : dict of str to str
+        Why other accountants said nothing.
+    table : DataFrame
+        All numbers, one row each; see `Accountant.table`.
+    """
+
+    epsilon: float
+    delta: float
+    accountant: str
+    refused: dict[str, str]
+    table: pd.DataFrame
+
+    def __float__(self) -> float:
+        return self.epsilon
+
+    def __repr__(self) -> str:
+        return f"<epsilon {self.epsilon:.6g} at delta {self.delta:g}, by the {self.accountant} accountant>"
+
+
+def all_accountants() -> tuple[Make, ...]:
+    """Return every kind of accountant."""
+    return (PureAccountant, OptimalAccountant, RenyiAccountant, DistributionAccountant)
+
+
+def composed_accountants(
+    events: Event | Iterable[Event], adjacency: Adjacency, makers: Iterable[Make]
+) -> tuple[list[Accountant], dict[str, str]]:
+    """Return the accountants that know some events, with these in them, and why others do not."""
+    event = events if isinstance(events, Event) else Composed(events)
+    taken, refused = [], {}
+    for make in makers:
+        accountant = make(adjacency)
+        reason = accountant.why_not(event)
+        if reason:
+            refused[accountant.name] = reason
+        else:
+            taken.append(accountant.compose(event))
+    return taken, refused
+
+
+def best_epsilon(
+    events: Event | Iterable[Event],
+    delta: float,
+    *,
+    adjacency: Adjacency = "replace_one",
+    accountants: Iterable[Make] | None = None,
+) -> BestEpsilon:
+    """Return the smallest epsilon of all accountants that know the events.
+
+    Parameters
+    ----------
+    events : Event or iterable of Event
+        What was done to the records.
+    delta : float
+        In [0, 1).
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    accountants : iterable of callables, optional
+        Each makes an empty accountant for an adjacency, such as the class `RenyiAccountant`; all when left out.
+
+    Returns
+    -------
+    BestEpsilon
+        A guarantee: each accountant's is one, for the same mechanism.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.events import BlackBox
+    >>> best_epsilon(SelfComposed(BlackBox(0.1), 3), 1e-9)
+    <epsilon 0.3 at delta 1e-09, by the optimal accountant>
+    """
+    import pandas as pd
+
+    delta, adjacency = probability(delta, "delta"), check_adjacency(adjacency)
+    taken, refused = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
+    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+        tables = [accountant.table(delta) for accountant in taken]
+    columns = ["accountant", "adjacency", "delta", "epsilon", "bound", "how"]
+    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+    sound = table[table["bound"].isin(["exact", "upper"])].sort_values("epsilon", kind="stable")
+    if not len(sound) or not math.isfinite(sound["epsilon"].iloc[0]):
+        return BestEpsilon(math.inf, delta, "none", refused, table)
+    return BestEpsilon(float(sound["epsilon"].iloc[0]), delta, str(sound["accountant"].iloc[0]), refused, table)
+
+
+def best_delta(
+    events: Event | Iterable[Event],
+    epsilon: float,
+    *,
+    adjacency: Adjacency = "replace_one",
+    accountants: Iterable[Make] | None = None,
+) -> float:
+    """Return the smallest guaranteed delta of all accountants that know the events, 1 when there is none.
+
+    Parameters
+    ----------
+    events, adjacency, accountants
+        As in `best_epsilon`.
+    epsilon : float
+        0 or more, in nats.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.events import BlackBox
+    >>> best_delta(BlackBox(0.5), 0.5)
+    0.0
+    """
+    adjacency = check_adjacency(adjacency)
+    taken, _ = composed_accountants(events, adjacency, all_accountants() if accountants is None else accountants)
+    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+        return min((accountant.delta(epsilon) for accountant in taken), default=1.0)
+
+
+def _smallest_epsilon(taken: Iterable[Accountant], delta: float) -> float:
+    with silence(EdgeOrderWarning, NoFiniteOrderWarning):
+        return min((accountant.epsilon(delta) for accountant in taken), default=math.inf)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A parameter that meets a target.
+
+    Attributes
+    ----------
+    value : float
+        The parameter.
+    event : Event
+        What it makes.
+    epsilon : float
+        That the event costs; at most the target.
+    delta : float
+    """
+
+    value: float
+    event: Event
+    epsilon: float
+    delta: float
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def calibrate(
+    make_event: Callable[[float], Event],
+    target_epsilon: float,
+    delta: float,
+    *,
+    adjacency: Adjacency = "replace_one",
+    accountants: Iterable[Make] | None = None,
+    bracket: tuple[float, float] = (0.01, 100.0),
+    limits: tuple[float, float] = (0.01, 1e8),
+    tolerance: float = 1e-6,
+) -> Calibration:
+    """Find the smallest parameter, such as a noise, with which something costs at most a target.
+
+    Parameters
+    ----------
+    make_event : callable
+        From a parameter to an event that costs less the larger the parameter is.
+    target_epsilon : float
+        Above 0, in nats.
+    delta : float
+        In [0, 1).
+    adjacency, accountants
+        As in `best_epsilon`.
+    bracket : tuple of float
+        Where to look first; widened as needed.
+    limits : tuple of float
+        Between which the parameter must be.
+    tolerance : float
+        Relative, above 1e-12: how far above the smallest parameter the result may be.
+
+    Returns
+    -------
+    Calibration
+        Its event was accounted for as it is: the cost is at most the target whatever the shape of the curve.
+
+    Raises
+    ------
+    InputError
+        When no parameter within the limits meets the target, or an argument is out of range.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.events import LaplaceAnswer
+    >>> found = calibrate(lambda scale: SelfComposed(LaplaceAnswer(scale), 2), 1.0, 0.0)
+    >>> round(found.value, 4), found.epsilon <= 1.0
+    (2.0, True)
+    """
+    target, delta = positive(target_epsilon, "target_epsilon"), probability(delta, "delta")
+    adjacency, tolerance = check_adjacency(adjacency), open_unit(tolerance, "tolerance")
+    if tolerance < 1e-12:
+        raise InputError("tolerance", repr(tolerance), "at least 1e-12")
+    least, most = (positive(limit, "limits") for limit in limits)
+    low, high = (min(max(positive(end, "bracket"), least), most) for end in bracket)
+    if not least < most or not low <= high:
+        raise InputError("bracket", f"{bracket} within {limits}", "a smaller and a larger number")
+    makers = tuple(all_accountants() if accountants is None else accountants)
+
+    def cost(value: float) -> float:
+        return _smallest_epsilon(composed_accountants(make_event(value), adjacency, makers)[0], delta)
+
+    above = math.inf
+    while (epsilon := cost(high)) > target:
+        if high >= most:
+            seen = f"{target:g}, while {high:g} costs {epsilon:g}"
+            raise InputError("target_epsilon", seen, "a target that a parameter within the limits meets")
+        low, high, above = high, min(most, 10 * high), epsilon
+    while above == math.inf and high > least:
+        # Costs fall at least like 1 / parameter, mostly, and small parameters take long to account for.
+        guess = max(least, high * max(0.1, 0.95 * epsilon / target))
+        if (found := cost(guess)) > target:
+            low, above = guess, found
+        else:
+            low, high, epsilon = guess, guess, found
+    high = _narrowed(cost, target, (min(low, high), high), (above, epsilon), tolerance)
+    event = check_event(make_event(high))
+    return Calibration(high, event, cost(high), delta)
+
+
+def _narrowed(
+    cost: Callable[[float], float],
+    target: float,
+    ends: tuple[float, float],
+    costs: tuple[float, float],
+    tolerance: float,
+) -> float:
+    """Return a parameter that meets a target, close to one that does not: secants in logarithms, and halving."""
+    (low, high), (above, below) = ends, costs
+    side, trial = 1.0, 0
+    while high > low * (1 + tolerance):
+        middle = math.sqrt(low * high)
+        if trial % 4 != 3 and below > 0 and above < math.inf:
+            start, end = math.log(above / target), math.log(below / target)
+            root = math.log(low) + math.log(high / low) * start / (start - end)
+            # A little to the side that has not moved, so that both ends come close.
+            nearer = math.exp(root + side * 0.4 * tolerance)
+            middle = nearer if low < nearer < high else middle
+        if not low < middle < high:
+            break
+        if (found := cost(middle)) <= target:
+            high, below, side = middle, found, -1.0
+        else:
+            low, above, side = middle, found, 1.0
+        trial += 1
+    return high
+
+
+def step_of(sampling: str, sigma: float, batch_size: int, dataset_size: int) -> Event:
+    """Return the step of DP-SGD on a batch of a sampling scheme: "wor", "wr" or "poisson".
+
+    Examples
+    --------
+    >>> step_of("poisson", 6.0, 120, 50_000)
+    PoissonGaussianStep(noise_multiplier=6.0, rate=0.0024000000000000002)
+    """
+    size, records = batch(batch_size, dataset_size)
+    scheme = chosen(sampling, "sampling", ("wor", "wr", "poisson"))
+    if scheme == "poisson":
+        nearest = size / records
+        whole, parts = nearest.as_integer_ratio()
+        return PoissonGaussianStep(sigma, nearest if whole * records >= size * parts else math.nextafter(nearest, 1.0))
+    kind = WithoutReplacementGaussianStep if scheme == "wor" else WithReplacementGaussianStep
+    return kind(sigma, size, records)
+
+
+def calibrate_sigma(
+    target_eps: float,
+    delta: float,
+    steps: int,
+    *,
+    batch_size: int,
+    dataset_size: int,
+    sampling: str = "wor",
+    adjacency: Adjacency = "replace_one",
+    method: Method = "best",
+    tolerance: float = 1e-4,
+) -> float:
+    """Return the smallest noise multiplier with which equal steps of DP-SGD cost at most a target.
+
+    Parameters
+    ----------
+    target_eps : float
+        Above 0, in nats.
+    delta : float
+        In (0, 1).
+    steps : int
+        How many.
+    batch_size, dataset_size : int
+        1 <= batch_size < dataset_size.
+    sampling : {"wor", "wr", "poisson"}
+        How batches are drawn.
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    method : {"best", "rdp", "pld"}
+        Which accountants: all, Renyi divergences, or privacy-loss distributions.
+    tolerance : float
+        How far above the smallest multiplier the result may be, relatively.
+
+    Returns
+    -------
+    float
+        With which the steps cost at most the target.
+
+    Raises
+    ------
+    InputError
+        When no multiplier between 0.01 and 1e8 is enough, or an argument is out of range.
+
+    Examples
+    --------
+    >>> calibrate_sigma(1.083, 1e-5, 104_000, batch_size=120, dataset_size=50_000, adjacency="add_remove",
+    ...                 method="rdp") <= 6.001
+    True
+    """
+    makers, number = METHODS[chosen(method, "method", tuple(METHODS))], count(steps, "steps")
+    make = partial(_schedule, number, sampling, batch_size, dataset_size)
+    return calibrate(
+        make,
+        target_eps,
+        open_unit(delta, "delta"),
+        adjacency=adjacency,
+        accountants=makers,
+        bracket=(0.3, 30.0),
+        tolerance=tolerance,
+    ).value
+
+
+def _schedule(steps: int, sampling: str, batch_size: int, dataset_size: int, sigma: float) -> Event:
+    return SelfComposed(step_of(sampling, sigma, batch_size, dataset_size), steps)

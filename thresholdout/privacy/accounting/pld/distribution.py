@@ -1,0 +1,415 @@
+"""Privacy-loss distributions: what many steps leak together, with certified bounds on both sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import count as checked_count
+from thresholdout.privacy.accounting.arguments import open_unit, positive
+from thresholdout.privacy.accounting.pld.convolution import Composed
+from thresholdout.privacy.accounting.pld.loss import DominatingPair
+from thresholdout.privacy.accounting.pld.search import Search, largest, smallest
+
+__all__ = [
+    "Interval",
+    "PrivacyLossDistribution",
+    "guaranteed_delta",
+    "guaranteed_epsilon",
+    "worst_delta",
+    "worst_epsilon",
+]
+
+_ROUNDS = 8
+_TINY = 1e-280
+_SHARE = 2.0 / 3.0  # of the distance of both bounds, the upper one's from the truth
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number between two proved bounds; unpacks into ``lower, estimate, upper``.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Bounds.
+    estimate : float
+        A value in between that is usually much closer than they are; no bound.
+    proved : bool
+        Whether the upper bound is a guarantee for the mechanism, and not only for the pair of distributions, whose
+        domination was checked numerically only.
+    reason : str
+        Why the bounds are further apart than was asked for; empty when they are not.
+
+    Examples
+    --------
+    >>> lower, estimate, upper = Interval(0.5, 0.6, 0.7)
+    """
+
+    lower: float
+    estimate: float
+    upper: float
+    proved: bool = True
+    reason: str = ""
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.lower, self.estimate, self.upper))
+
+    @property
+    def bound(self) -> str:
+        """How the upper end is to be read: "upper", or "estimate" when domination is not proved."""
+        return "upper" if self.proved else "estimate"
+
+
+class PrivacyLossDistribution:
+    """What steps leak together, each given by a dominating pair and how often it is repeated.
+
+    Nothing is put on a lattice before it is asked for; then the lattice's width is chosen, and refined, from the
+    accuracy that is wanted. Repeating a step costs nothing.
+
+    Parameters
+    ----------
+    steps : mapping from DominatingPair to int, or iterable of DominatingPair
+        Pairs, and how often each is repeated, at least once.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For no steps, or a count that is no integer above 0.
+
+    Notes
+    -----
+    Bounds hold for steps chosen adaptively, as long as each is dominated by its pair whatever came before
+    [Zhu, Dong and Wang 2022, Theorem 10; PROOFS.md, D].
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> found = PrivacyLossDistribution({gaussian(1.0): 100})
+    >>> lower, estimate, upper = found.epsilon(1e-5)
+    >>> lower <= estimate <= upper and upper - lower < 0.02
+    True
+    >>> both = found.compose(PrivacyLossDistribution([gaussian(0.5)]))
+    >>> both.count
+    101
+    """
+
+    def __init__(self, steps: Mapping[DominatingPair, int] | Iterable[DominatingPair]) -> None:
+        found: dict[DominatingPair, int] = {}
+        pairs = steps.items() if isinstance(steps, Mapping) else ((pair, 1) for pair in steps)
+        for pair, times in pairs:
+            found[pair] = found.get(pair, 0) + checked_count(times, "steps")
+        if not found:
+            raise InputError("steps", "none", "at least one step")
+        self._steps = found
+
+    @property
+    def steps(self) -> dict[DominatingPair, int]:
+        """Pairs, and how often each is repeated."""
+        return dict(self._steps)
+
+    @property
+    def count(self) -> int:
+        """Number of steps."""
+        return sum(self._steps.values())
+
+    @property
+    def proved(self) -> bool:
+        """Whether every pair is proved to dominate its step."""
+        return all(pair.proved for pair in self._steps)
+
+    def __repr__(self) -> str:
+        return f"PrivacyLossDistribution({len(self._steps)} different steps, {self.count} in all)"
+
+    def compose(self, other: PrivacyLossDistribution) -> PrivacyLossDistribution:
+        """Return the steps of both."""
+        found = dict(self._steps)
+        for pair, times in other._steps.items():
+            found[pair] = found.get(pair, 0) + times
+        return PrivacyLossDistribution(found)
+
+    def self_compose(self, count: int) -> PrivacyLossDistribution:
+        """Return all steps repeated."""
+        times = checked_count(count, "count")
+        return PrivacyLossDistribution({pair: times * each for pair, each in self._steps.items()})
+
+    def epsilon(self, delta: float, accuracy: float = 1e-4) -> Interval:
+        """Return bounds on the smallest epsilon at a delta.
+
+        Parameters
+        ----------
+        delta : float
+            In [1e-250, 1).
+        accuracy : float
+            Wanted relative distance of the bounds, in (0, 1). They may stay further apart for steps whose lattice
+            would need more than 500,000 points, or sums that would need more than 2 million; the work of a
+            search is bounded by some seconds.
+
+        Returns
+        -------
+        Interval
+            In nats; the upper bound is infinite when delta is below the probability of an infinite loss.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            For values out of range.
+
+        Examples
+        --------
+        >>> from thresholdout.privacy.accounting.pld.pairs import randomised_response
+        >>> round(PrivacyLossDistribution([randomised_response(1.0)]).epsilon(1e-9).upper, 6)
+        1.0
+        """
+        return self._epsilon(_delta(delta), open_unit(accuracy, "accuracy"), 0.0, True)
+
+    def guaranteed_epsilon(self, delta: float, accuracy: float = 1e-4) -> float:
+        """Return the upper bound of `epsilon` alone, in about half the time.
+
+        Parameters
+        ----------
+        delta : float
+            In [1e-250, 1).
+        accuracy : float
+            As in `epsilon`: the width of the lattice is the one with which bounds are predicted to be so close.
+
+        Returns
+        -------
+        float
+            In nats; a guarantee as far as `proved` says.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            For values out of range.
+
+        Examples
+        --------
+        >>> from thresholdout.privacy.accounting.pld.pairs import randomised_response
+        >>> round(PrivacyLossDistribution([randomised_response(1.0)]).guaranteed_epsilon(1e-9), 6)
+        1.0
+        """
+        return self._epsilon(_delta(delta), open_unit(accuracy, "accuracy"), 0.0, False).upper
+
+    def _epsilon(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
+        """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
+        search = Search(self._steps, max(_TINY, min(1e-6, 0.01 * wanted) * target / self.count), wanted)
+        tilt = search.rough.tilt_of_delta(target)
+        guess = search.rough.moments(tilt)[1]
+        allowed = max(_SHARE * wanted * max(guess, 1e-300), 0.25 * (floor - guess))
+        step = search.width(allowed, tilt)
+        both = both or not search.predictable(step)
+        low, high, sums = 0.0, math.inf, []
+        for _ in range(_ROUNDS):
+            for _ in range(3):
+                sums = [search.upper(step, tilt)]
+                high = min(high, smallest(sums[0], target, guess))
+                again = 2.0 * tilt if high == math.inf else search.rough.tilt_of_epsilon(high)
+                if not sums[0].strays(again, search.rough.moments(again)[2]):
+                    break
+                tilt, guess = again, (high if high < math.inf else guess)
+            if both and high > floor:
+                sums.append(search.lower(step, tilt))
+                low = max(low, largest(sums[1], target, min(high, max(guess, 0.0))))
+            gap = high - low if both else search.excess(step, tilt) / _SHARE
+            if gap <= wanted * high or search.sharp or high == math.inf or high <= floor:
+                break
+            guess = high
+            finer = search.step(step / _finer(gap / (wanted * high)), tilt)
+            if finer >= step * 0.95 or not search.affords(finer):
+                break
+            step = finer
+        return _interval(
+            low, high, self.proved, _why(low, high, wanted, sums, search.sharp) if both and high > floor else ""
+        )
+
+    def delta(self, epsilon: float, accuracy: float = 1e-3) -> Interval:
+        """Return bounds on the smallest delta at an epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0, in nats.
+        accuracy : float
+            Wanted relative distance of the bounds, in (0, 1); see `epsilon`.
+
+        Returns
+        -------
+        Interval
+            In [0, 1].
+
+        Raises
+        ------
+        InputError, InputTypeError
+            For values out of range.
+
+        Examples
+        --------
+        >>> from thresholdout.privacy.accounting.pld.pairs import Laplace
+        >>> lower, _, upper = PrivacyLossDistribution([Laplace(1.0)]).delta(0.5)
+        >>> lower <= 0.22119921692859512 <= upper
+        True
+        """
+        return self._delta(positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), 0.0, True)
+
+    def guaranteed_delta(self, epsilon: float, accuracy: float = 1e-3) -> float:
+        """Return the upper bound of `delta` alone, in about half the time; see `guaranteed_epsilon`.
+
+        Examples
+        --------
+        >>> from thresholdout.privacy.accounting.pld.pairs import Laplace
+        >>> 0.22119921692859512 <= PrivacyLossDistribution([Laplace(1.0)]).guaranteed_delta(0.5) <= 0.2215
+        True
+        """
+        return self._delta(positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), 0.0, False).upper
+
+    def _delta(self, target: float, wanted: float, floor: float, both: bool) -> Interval:
+        """Return bounds, or an upper bound; they need not be close when that is at most `floor`."""
+        search = Search(self._steps, 1e-30 / self.count, wanted)
+        tilt = search.rough.tilt_of_epsilon(target)
+        likely = search.rough.log_delta(tilt)
+        tail = math.exp(max(min(likely, 0.0) - 14.0 - math.log(self.count) + math.log(wanted), math.log(_TINY)))
+        slope = max(tilt, 1.0 / max(search.rough.moments(tilt)[2], 1e-300))
+        search = Search(self._steps, tail, min(wanted / (slope * max(target, 1.0 / slope)), wanted))
+        tilt = search.rough.tilt_of_epsilon(target)
+        slope = max(tilt, 1.0 / max(search.rough.moments(tilt)[2], 1e-300))
+        step = search.width(_SHARE * wanted / slope, slope)
+        both = both or not search.predictable(step)
+        low, high = 0.0, 1.0
+        for _ in range(_ROUNDS):
+            sums = [search.upper(step, tilt)]
+            high = min(high, sums[0].delta(target)[1])
+            if both and high > floor:
+                sums.append(search.lower(step, tilt))
+                low = max(low, sums[1].delta(target)[0])
+            gap = high - low if both else high * slope * search.excess(step, slope) / _SHARE
+            if gap <= wanted * high or search.sharp or high < 1e-290 or high <= floor:
+                break
+            finer = search.step(step / _finer(gap / (wanted * high)), tilt)
+            if finer >= step * 0.95 or not search.affords(finer):
+                break
+            step = finer
+        return _interval(
+            low, high, self.proved, _why(low, high, wanted, sums, search.sharp) if both and high > floor else ""
+        )
+
+
+def _finer(ratio: float) -> float:
+    """Return by how much a lattice has to be finer for bounds that are closer by a ratio."""
+    return min(max(1.15 * math.sqrt(ratio), 1.3), 12.0)
+
+
+def _why(low: float, high: float, wanted: float, sums: list[Composed], sharp: bool) -> str:
+    """Return why bounds are further apart than wanted; a sharp lattice is exact but for rounding."""
+    if high == math.inf:
+        return "losses that count as infinite are more likely than delta"
+    if high - low <= wanted * high or high < 1e-290:
+        return ""
+    if any(each.wide for each in sums if not each.empty):
+        return "the sum of all losses reaches too far for the largest lattice"
+    if sharp or any(each.rounding > 0.01 * wanted for each in sums if not each.empty):
+        return "rounding errors of so many steps may add up to more"
+    return "a lattice that is fine enough would take too long"
+
+
+def _delta(delta: object) -> float:
+    found = open_unit(delta, "delta")
+    if found < 1e-250:
+        raise InputError("delta", repr(found), "at least 1e-250")
+    return found
+
+
+def _interval(low: float, high: float, proved: bool, reason: str) -> Interval:
+    """Return the interval; errors of second order of both ends cancel a third of the way (PROOFS.md, L5)."""
+    if not math.isfinite(high):
+        return Interval(low, high, high, proved, reason)
+    low = min(low, high)
+    return Interval(low, low + (high - low) / 3.0, high, proved, reason)
+
+
+def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-4) -> Interval:
+    """Return bounds on the largest epsilon of several distributions, such as both directions of add/remove.
+
+    Parameters
+    ----------
+    distributions : iterable of PrivacyLossDistribution
+        At least one.
+    delta, accuracy : float
+        As in `PrivacyLossDistribution.epsilon`.
+
+    Returns
+    -------
+    Interval
+        Of the largest one.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        For values out of range.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> worst_epsilon([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1e-5).upper < 4.4
+    True
+    """
+    calls = [each._epsilon for each in distributions]
+    return _worst(calls, _delta(delta), open_unit(accuracy, "accuracy"), True)
+
+
+def guaranteed_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-4) -> float:
+    """Return the upper bound of `worst_epsilon` alone, in about half the time.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> guaranteed_epsilon([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1e-5) < 4.4
+    True
+    """
+    calls = [each._epsilon for each in distributions]
+    return _worst(calls, _delta(delta), open_unit(accuracy, "accuracy"), False).upper
+
+
+def worst_delta(distributions: Iterable[PrivacyLossDistribution], epsilon: float, accuracy: float = 1e-3) -> Interval:
+    """Return bounds on the largest delta of several distributions; see `worst_epsilon`.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> worst_delta([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1.0).upper < 0.128
+    True
+    """
+    calls = [each._delta for each in distributions]
+    return _worst(calls, positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), True)
+
+
+def guaranteed_delta(distributions: Iterable[PrivacyLossDistribution], epsilon: float, accuracy: float = 1e-3) -> float:
+    """Return the upper bound of `worst_delta` alone, in about half the time.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> guaranteed_delta([PrivacyLossDistribution([gaussian(s)]) for s in (0.5, 1.0)], 1.0) < 0.128
+    True
+    """
+    calls = [each._delta for each in distributions]
+    return _worst(calls, positive(epsilon, "epsilon", zero=True), open_unit(accuracy, "accuracy"), False).upper
+
+
+Call = Callable[[float, float, float, bool], Interval]
+
+
+def _worst(calls: Sequence[Call], value: float, accuracy: float, both: bool) -> Interval:
+    """Return the largest interval; the others are found only as well as it takes to see that they are smaller."""
+    if not calls:
+        raise InputError("distributions", "none", "at least one")
+    found: list[Interval] = []
+    for call in calls:
+        floor = max((each.lower if both else each.upper for each in found), default=0.0)
+        found.append(call(value, accuracy, floor, both))
+    low, high = max(each.lower for each in found), max(each.upper for each in found)
+    certain = [each.estimate for each in found if each.upper > low] or [low]
+    reason = next((each.reason for each in found if each.upper == high), "")
+    return Interval(low, min(max(*certain, low), high), high, all(each.proved for each in found), reason)

@@ -1,0 +1,309 @@
+"""Losses on a lattice: a distribution with larger divergences, and one with smaller ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from thresholdout.privacy.accounting.pld.loss import Floats, Loss, Piece
+
+__all__ = ["Lattice", "nodes", "optimistic", "pessimistic"]
+
+_PANEL = 1.0 / 48.0
+_NARROW = 1.0 / 1024.0
+_CHUNK = 1 << 17
+_UNIT = 2.0**-53
+_NEAR = 1e-6  # of a width, that losses of bins are lowered by before their ends are moved once more
+_UNDERFLOW = 1e-290  # more than all densities together that are too small for floats
+_FAR = 600.0  # outcomes whose loss is this far from their bin's are left out of it, not to overflow
+_RULES = {order: np.polynomial.legendre.leggauss(order) for order in (3, 5)}
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Masses at losses ``offset + step * (first + j)``, and at infinity.
+
+    Attributes
+    ----------
+    mass : ndarray
+        Probabilities under P, at least 0; they need not add up to 1 (PROOFS.md, L1).
+    first : int
+        Index of the first one.
+    step : float
+        Width of the lattice, in nats.
+    offset : float
+        Where the lattice lies.
+    infinite : float
+        Mass at an infinite loss.
+    """
+
+    mass: Floats
+    first: int
+    step: float
+    offset: float
+    infinite: float
+
+    @property
+    def losses(self) -> Floats:
+        """Losses of the masses, without the offset."""
+        found: Floats = (self.first + np.arange(self.mass.size, dtype=np.float64)) * self.step
+        return found
+
+
+def _panels(low: float, high: float, width: float = _PANEL) -> Floats:
+    return np.linspace(low, high, max(2, math.ceil((high - low) / width * (1 + 1e-9)) + 1))
+
+
+def nodes(loss: Loss) -> tuple[Floats, Floats]:
+    """Return losses and weights of a rough quadrature, for first guesses."""
+    losses, weights = [np.array([atom[0] for atom in loss.atoms])], [np.array([atom[1] for atom in loss.atoms])]
+    for piece in loss.pieces:
+        edges = _panels(piece.low, piece.high, 1.0 / 3.0)
+        t, w = _points(edges, 5)
+        losses.append(piece.loss(t).ravel())
+        weights.append((piece.density(t) * w).ravel())
+    return np.concatenate(losses), np.concatenate(weights)
+
+
+def _points(edges: Floats, order: int) -> tuple[Floats, Floats]:
+    """Return nodes and weights of a Gauss-Legendre rule on each cell, shape (order, cells)."""
+    x, w = _RULES[order]
+    half = 0.5 * np.diff(edges)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    return middle + np.multiply.outer(x, half), np.multiply.outer(w, half)
+
+
+def _integrals(piece: Piece, edges: Floats, reference: Floats) -> tuple[Floats, Floats]:
+    """Return P's mass of each cell, and the integral of ``1 - exp(reference - loss)`` over it."""
+    mass, gain = np.empty(reference.size), np.empty(reference.size)
+    for start in range(0, reference.size, _CHUNK):
+        part = slice(start, min(start + _CHUNK, reference.size))
+        ends = edges[part.start : part.stop + 1]
+        narrow = np.diff(ends) <= _NARROW
+        for order, chosen in ((3, narrow), (5, ~narrow)):
+            if not chosen.any():
+                continue
+            x, w = _RULES[order]
+            left, right = ends[:-1][chosen], ends[1:][chosen]
+            half, middle = 0.5 * (right - left), 0.5 * (right + left)
+            t = middle + np.multiply.outer(x, half)
+            dens = piece.density(t) * np.multiply.outer(w, half)
+            mass[part][chosen] = dens.sum(axis=0)
+            dens *= -np.expm1(np.minimum(reference[part][chosen] - piece.loss(t), _FAR))
+            gain[part][chosen] = dens.sum(axis=0)
+    return mass, gain
+
+
+def _invert(piece: Piece, values: Floats) -> Floats:
+    """Return outcomes where the loss is about as given, sorted and inside of the piece."""
+    if piece.inverse is not None:
+        with np.errstate(all="ignore"):
+            found = piece.inverse(values)
+    else:
+        t = _panels(piece.low, piece.high)
+        losses = np.maximum.accumulate(piece.loss(t))
+        index = np.clip(np.searchsorted(losses, values) - 1, 0, t.size - 2)
+        low, high = t[index], t[index + 1]
+        below, above = losses[index], losses[index + 1]
+        found = low
+        for _ in range(3):
+            slope = np.where(above > below, above - below, 1.0)
+            found = low + (high - low) * np.clip((values - below) / slope, 0.0, 1.0)
+            width = 0.02 * (high - low)
+            left, right = np.maximum(found - width, low), np.minimum(found + width, high)
+            low, high, below, above = left, right, piece.loss(left), piece.loss(right)
+    found = found[np.isfinite(found)]
+    inside: Floats = np.sort(np.clip(found, piece.low, piece.high))
+    return inside
+
+
+def _extremes(loss: Loss) -> tuple[float, float]:
+    ends = [atom[0] for atom in loss.atoms]
+    for piece in loss.pieces:
+        ends += piece.loss(np.array([piece.low, piece.high])).tolist()
+    return (min(ends), max(ends)) if ends else (0.0, 0.0)
+
+
+def _spread(mass: Floats, first: int, step: float, losses: Floats, masses: Floats, noise: Floats) -> float:
+    """Add masses at any losses, split between neighbouring points of the lattice, or a little higher.
+
+    Returns
+    -------
+    float
+        At least the mass that belongs above the lattice, where losses are known too badly to be inside.
+    """
+    raised = losses + noise
+    index = np.floor(raised / step)
+    share = np.clip(np.expm1(index * step - raised) / math.expm1(-step), 0.0, 1.0)
+    above = index - first > mass.size - 2
+    over = float(masses[above].sum()) * (1.0 + _UNIT * (masses.size + 8.0))
+    place = np.where(above, 0.0, index - first).astype(np.int64)
+    masses = np.where(above, 0.0, masses)
+    most = 1.0 + _UNIT * (2.0 * float(np.bincount(place).max(initial=0)) + 8.0)
+    mass += np.bincount(place, masses * (1.0 - share), minlength=mass.size) * most
+    mass += np.bincount(place + 1, masses * share, minlength=mass.size) * most
+    return over
+
+
+def pessimistic(loss: Loss, step: float) -> Lattice:
+    """Return masses on a lattice whose divergences, composed or not, are at least those of the loss.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss of one step.
+    step : float
+        Width of the lattice, above 0, in nats.
+
+    Returns
+    -------
+    Lattice
+        With offset 0.
+
+    Notes
+    -----
+    Connect-the-dots [Doroshenko et al. 2022]: each outcome's mass is split between two neighbouring points so that
+    both its masses, P and Q, stay. PROOFS.md, L2.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> upper = pessimistic(gaussian(1.0).loss(1e-20), 0.01)
+    >>> bool(abs(upper.mass.sum() - 1) < 1e-12)
+    True
+    """
+    low, high = _extremes(loss)
+    first = math.floor(low / step) - 2
+    mass = np.zeros(math.ceil((high + loss.slack) / step) - first + 6)
+    over = 0.0
+    wanted = (first + np.arange(mass.size, dtype=np.float64)) * step
+    for piece in loss.pieces:
+        edges = np.union1d(_panels(piece.low, piece.high), _invert(piece, wanted))
+        losses = np.maximum.accumulate(piece.loss(edges))
+        noise = piece.noise(edges)
+        unsure = 4.0 * noise * (np.abs(losses) + piece.scale)
+        cells, gain = _integrals(piece, edges, losses[:-1])
+        gap = np.diff(losses)
+        worst = np.maximum(unsure[1:], unsure[:-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up = (gain + worst * cells) / -np.expm1(-gap)
+        up = np.where(gap > 4.0 * worst, np.clip(up, 0.0, cells), cells)
+        growth = 1.0 + 2.0 * np.maximum(noise[1:], noise[:-1])
+        at = np.zeros(edges.size)
+        at[1:] += up * growth
+        at[:-1] += (cells - up) * growth
+        over += _spread(mass, first, step, losses, at, unsure + loss.slack)
+    for value, chance in (*loss.atoms, *loss.below):
+        one = np.array([value])
+        raised = np.array([chance * (1.0 + 64 * _UNIT)])
+        over += _spread(mass, first, step, one, raised, 8 * _UNIT * np.abs(one) + loss.slack)
+    lost = over * (1.0 + 64 * _UNIT) + (_UNDERFLOW if loss.pieces else 0.0)
+    return Lattice(mass, first, step, 0.0, loss.infinite * (1.0 + 64 * _UNIT) + lost)
+
+
+def optimistic(loss: Loss, upper: Lattice) -> Lattice:
+    """Return masses on a lattice whose divergences, composed or not, are at most those of the loss.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss of one step.
+    upper : Lattice
+        From `pessimistic`; it says where bins should end, so that their losses fall on the lattice.
+
+    Returns
+    -------
+    Lattice
+        With an offset.
+
+    Notes
+    -----
+    All outcomes of a bin are taken for one, which makes no divergence larger; then the bin's loss is lowered onto the
+    lattice. PROOFS.md, L4.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> loss = gaussian(1.0).loss(1e-20)
+    >>> lower = optimistic(loss, pessimistic(loss, 0.01))
+    >>> bool(1 - 1e-4 < lower.mass.sum() < 1)
+    True
+    """
+    step, first, size = upper.step, upper.first, upper.mass.size
+    points = (first + np.arange(size, dtype=np.float64)) * step
+    held = [round(value / step) - first for value, _ in loss.atoms]
+    skew = _skew(upper.mass, step) if loss.pieces else np.zeros(size - 1)
+    ends = points[:-1] + 0.5 * step - _beside(skew, held, step)
+    certain = loss.certain * (1.0 - 64 * _UNIT)
+    mass, gain = _bins(loss, points, ends)
+    found = _lowered(upper, mass, gain, certain)
+    if found.offset > -_NEAR * step or not loss.pieces:
+        return found
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = -np.log1p(-np.minimum(gain / mass, 0.5))
+    wanted = np.where(np.abs(above) < 0.1 * step, -above, 0.0)
+    again = _lowered(upper, *_bins(loss, points, ends + _beside(0.5 * (wanted[1:] + wanted[:-1]), held, step)), certain)
+    return again if again.offset > found.offset else found
+
+
+def _beside(moves: Floats, held: list[int], step: float) -> Floats:
+    """Return how far ends of bins move; beside an atom, which hides the density, as their neighbours do."""
+    for j in held:
+        moves[j - 1], moves[j] = 2.0 * moves[j - 2] - moves[j - 3], 2.0 * moves[j + 1] - moves[j + 2]
+    found: Floats = np.clip(moves, -0.4 * step, 0.4 * step)
+    return found
+
+
+def _bins(loss: Loss, points: Floats, ends: Floats) -> tuple[Floats, Floats]:
+    """Return masses of bins of losses, and the integrals of ``1 - exp(point - loss)`` over them, both at most."""
+    size = points.size
+    mass, gain, unsure = np.zeros(size), np.zeros(size), np.zeros(size)
+    for piece in loss.pieces:
+        edges = np.union1d(_panels(piece.low, piece.high), _invert(piece, ends))
+        losses = piece.loss(edges)
+        bins = np.clip(np.searchsorted(ends, 0.5 * (losses[1:] + losses[:-1])), 0, size - 1)
+        reference = points[bins]
+        apart = np.maximum(np.abs(reference - losses[1:]), np.abs(reference - losses[:-1]))
+        cells, gains = _integrals(piece, edges, reference)
+        cells, gains = np.where(apart <= _FAR, cells, 0.0), np.where(apart <= _FAR, gains, 0.0)
+        noise = np.maximum(piece.noise(edges[1:]), piece.noise(edges[:-1])) + _UNIT * float(np.bincount(bins).max())
+        mass += np.bincount(bins, cells * (1.0 - 2.0 * noise), minlength=size)
+        gain += np.bincount(bins, gains, minlength=size)
+        doubt = 4.0 * noise * (np.abs(reference) + apart + piece.scale + np.expm1(np.minimum(apart, _FAR)))
+        unsure += np.bincount(bins, doubt * cells, minlength=size)
+    for value, chance in loss.atoms:
+        j = int(np.clip(np.searchsorted(ends, value), 0, size - 1))
+        mass[j] += chance * (1.0 - 64 * _UNIT)
+        gain[j] += -math.expm1(float(points[j]) - value) * chance
+        unsure[j] += 64 * _UNIT * (abs(value) + abs(float(points[j]))) * chance
+    return mass, gain - 2.0 * unsure
+
+
+def _skew(mass: Floats, step: float) -> Floats:
+    """Return about how far the loss of a bin is from its middle, between points: the density's slope and Jensen."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.diff(np.log(mass))
+    found: Floats = np.nan_to_num(slope, posinf=0.0, neginf=0.0) * step / 12.0 - step**2 / 24.0
+    return found
+
+
+def _lowered(upper: Lattice, mass: Floats, gain: Floats, certain: float) -> Lattice:
+    """Return the lattice of bins with masses and integrals of ``1 - exp(point - loss)`` (at least)."""
+    step = upper.step
+    held = np.flatnonzero(mass > 0)
+    if not held.size:
+        return Lattice(np.zeros(1), 0, step, 0.0, certain)
+    above = -np.log1p(-np.minimum(gain[held] / mass[held], 1.0 - _UNIT))
+    order = np.argsort(above)
+    sorted_above, weights = above[order], mass[held][order]
+    before = np.concatenate(([0.0], np.cumsum(weights)[:-1])) / weights.sum()
+    offset = float(sorted_above[np.argmin(step * before - sorted_above)])
+    offset -= 4 * _UNIT * abs(offset)
+    down = np.maximum(np.ceil((offset - above) / step), 0.0)
+    place = held - down.astype(np.int64)
+    extra = max(0, -int(place.min()))
+    kept = mass[held] * (1.0 - (8.0 + float(np.bincount(place + extra).max())) * _UNIT)
+    found: Floats = np.bincount(place + extra, kept, minlength=mass.size + extra).astype(np.float64)
+    return Lattice(found, upper.first - extra, step, offset, certain)

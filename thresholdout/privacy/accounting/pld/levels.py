@@ -1,0 +1,185 @@
+"""Schedules of many noises from few lattices: a noise between two levels is a mixture of both, or the larger one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats
+from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, Symmetrised
+
+__all__ = ["Mixtures", "dominated", "dominating", "listed"]
+
+_RULE = np.polynomial.legendre.leggauss(12)
+_MOST = 1000  # different pairs of a kind that are told apart for a lower bound
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """Steps that draw one of several pairs, and say which.
+
+    Attributes
+    ----------
+    pairs : list of DominatingPair
+    columns : ndarray of int
+        Shape (steps, 2): which pairs a step draws from.
+    weights : ndarray
+        Shape (steps, 2): with which probabilities; the second may be 0.
+    counts : ndarray
+        Shape (steps,): how often each step is repeated.
+    """
+
+    pairs: list[DominatingPair]
+    columns: NDArray[np.int64]
+    weights: Floats
+    counts: Floats
+
+
+def listed(steps: Mapping[DominatingPair, int]) -> Mixtures:
+    """Return the steps as they are.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> listed({gaussian(1.0): 3}).counts.tolist()
+    [3.0]
+    """
+    return _mixtures(list(steps), steps, {pair: (i, i, 0.0) for i, pair in enumerate(steps)})
+
+
+def _mixtures(
+    pairs: list[DominatingPair],
+    steps: Mapping[DominatingPair, int],
+    rows: Mapping[DominatingPair, tuple[int, int, float]],
+) -> Mixtures:
+    """Return steps, each of which is the first of two pairs, or with some probability the second."""
+    columns = np.array([rows[pair][:2] for pair in steps], dtype=np.int64)
+    share = np.array([rows[pair][2] for pair in steps])
+    counts = np.array(list(steps.values()), dtype=np.float64)
+    return Mixtures(pairs, columns, np.stack((1.0 - share, share), axis=1), counts)
+
+
+def _kind(pair: DominatingPair) -> Hashable:
+    """Return what pairs must share to differ in one shift only; None for pairs that do not have one."""
+    if isinstance(pair, GaussianMixture) and len(pair.shifts) == 1:
+        return pair.weights, pair.added, pair.omitted
+    if isinstance(pair, Symmetrised) and len(pair.shifts) == 1:
+        return pair.weights, pair.rate, pair.omitted
+    return None
+
+
+def _shift(pair: DominatingPair) -> float:
+    assert isinstance(pair, (GaussianMixture, Symmetrised))
+    return pair.shifts[0]
+
+
+def _moved(pair: DominatingPair, shift: float) -> DominatingPair:
+    assert isinstance(pair, (GaussianMixture, Symmetrised))
+    return replace(pair, shifts=(shift,))
+
+
+def _kinds(steps: Mapping[DominatingPair, int]) -> tuple[dict[Hashable, list[DominatingPair]], list[DominatingPair]]:
+    """Return pairs that differ in one shift, ordered by it, and the rest."""
+    found: dict[Hashable, list[DominatingPair]] = {}
+    rest: list[DominatingPair] = []
+    for pair in steps:
+        kind = _kind(pair)
+        if kind is None:
+            rest.append(pair)
+        else:
+            found.setdefault(kind, []).append(pair)
+    return {kind: sorted(pairs, key=_shift) for kind, pairs in found.items()}, rest
+
+
+def _grid(least: float, most: float, wanted: float) -> Floats:
+    """Return shifts from the least to the largest, so close that mixtures cost about a share of `wanted` of epsilon."""
+    found = [most]
+    while found[-1] > least:
+        shift = found[-1]
+        square = min(shift**2, 50.0)
+        steep = (1.0 + 2.0 * square) * (square / -math.expm1(-square) if square > 0 else 1.0)
+        found.append(shift * (1.0 - min(math.sqrt(1.5 * wanted / steep), 0.2)))
+    found[-1] = least
+    return np.array(found[::-1])
+
+
+def dominating(steps: Mapping[DominatingPair, int], wanted: float) -> Mixtures:
+    """Return steps from fewer pairs that dominate the given ones, where there are many that differ in a shift.
+
+    A step with a shift between s and s' is dominated by one that draws s or s', and says which, with the probabilities
+    whose mean of ``Phi(shift / 2)`` is right (PROOFS.md, P7).
+
+    Parameters
+    ----------
+    steps : mapping from DominatingPair to int
+    wanted : float
+        Relative accuracy of epsilon.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> found = dominating({gaussian(s): 1 for s in np.linspace(0.1, 0.2, 1000).tolist()}, 1e-3)
+    >>> found.counts.size, len(found.pairs) < 100
+    (1000, True)
+    """
+    kinds, pairs = _kinds(steps)
+    rows = {pair: (i, i, 0.0) for i, pair in enumerate(pairs)}
+    for members in kinds.values():
+        grid = _grid(_shift(members[0]), _shift(members[-1]), wanted)
+        if grid.size >= len(members):
+            for pair in members:
+                rows[pair] = (len(pairs), len(pairs), 0.0)
+                pairs.append(pair)
+            continue
+        first = len(pairs)
+        pairs += [_moved(members[0], shift) for shift in grid.tolist()]
+        for pair in members:
+            above = int(np.clip(np.searchsorted(grid, _shift(pair)), 1, grid.size - 1))
+            share = _share(float(grid[above - 1]), _shift(pair), float(grid[above]))
+            rows[pair] = (first + above - 1, first + above, share)
+    return _mixtures(pairs, steps, rows)
+
+
+def _share(low: float, middle: float, high: float) -> float:
+    """Return at least the weight of `high` with which the mean of ``Phi(shift / 2)`` is that of `middle`."""
+    part, whole = _mass(low, middle), _mass(low, high)
+    return min(1.0, part / whole * (1.0 + 1e-12)) if whole > 0 else 1.0
+
+
+def _mass(low: float, high: float) -> float:
+    """Return the integral of exp(-x^2/8) from low to high, for a relative error of some units."""
+    width = high - low
+    x, w = _RULE
+    pieces = max(1, math.ceil(4.0 * width))
+    edges = low + width * np.arange(pieces + 1) / pieces
+    half, middle = 0.5 * width / pieces, 0.5 * (edges[1:] + edges[:-1])
+    start = low * low / 8.0  # a common factor, so that nothing underflows at once
+    with np.errstate(under="ignore"):
+        return float((w * np.exp(start - (middle[:, None] + half * x) ** 2 / 8.0)).sum() * half)
+
+
+def dominated(steps: Mapping[DominatingPair, int]) -> Mixtures:
+    """Return steps from at most some thousand pairs of a kind that the given ones dominate: shifts are rounded down.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> len(dominated({gaussian(s): 1 for s in np.linspace(0.1, 0.2, 3000).tolist()}).pairs) <= 1000
+    True
+    """
+    kinds, rest = _kinds(steps)
+    if all(len(members) <= _MOST for members in kinds.values()):
+        return listed(steps)
+    found: dict[DominatingPair, int] = {pair: steps[pair] for pair in rest}
+    for members in kinds.values():
+        shifts = np.array([_shift(pair) for pair in members])
+        grid = np.geomspace(shifts[0], shifts[-1], _MOST) if len(members) > _MOST else shifts
+        grid[0] = shifts[0]
+        for pair, at in zip(members, (np.searchsorted(grid, shifts, "right") - 1).tolist(), strict=True):
+            lower = _moved(pair, min(float(grid[at]), _shift(pair)))
+            found[lower] = found.get(lower, 0) + steps[pair]
+    return listed(found)

@@ -1,0 +1,164 @@
+"""Characteristic functions of masses on a lattice, and their powers, with bounds on all rounding errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.privacy.accounting.pld.loss import Floats
+
+__all__ = ["FFT", "UNIT", "low_frequencies", "powers", "transformed"]
+
+Spectrum = NDArray[np.complex128]
+
+UNIT = 2.0**-53
+FFT = 14.0 * UNIT  # relative error of a transform for each doubling of its size, twice the textbook bound
+_ROWS = 64
+
+
+def transformed(mass: Floats, first: int, n: int) -> tuple[Spectrum, float]:
+    """Return ``sum_j mass_j exp(-i w (first + j)) - 1`` at the frequencies ``w = 2 pi k / n``, k = 0 .. n/2.
+
+    Parameters
+    ----------
+    mass : ndarray
+        At least 0, with a sum of about 1.
+    first : int
+        Index of the first.
+    n : int
+        A power of 2; masses are folded round a circle of this length.
+
+    Returns
+    -------
+    tuple of (ndarray, float)
+        With a bound on the error of each value (PROOFS.md, C3).
+
+    Examples
+    --------
+    >>> transformed(np.array([0.5, 0.5]), 0, 4)[0].real.tolist()
+    [0.0, -0.5, -1.0]
+    """
+    start = first % n
+    padded = np.zeros(-(-(start + mass.size) // n) * n)
+    padded[start : start + mass.size] = mass
+    circle = padded.reshape(-1, n).sum(axis=0)
+    once = mass if mass.size <= n else circle
+    norm = math.sqrt(float((once * once).sum())) * (1.0 + 1e-12)
+    folds = padded.size / n
+    error = (FFT * math.log2(n) * math.sqrt(n) + 40 * UNIT) * norm + (40.0 + folds) * UNIT
+    return np.fft.rfft(circle) - 1.0, error
+
+
+def low_frequencies(masses: Sequence[Floats], firsts: Sequence[int], n: int, kept: int) -> tuple[Spectrum, Floats]:
+    """Return the same at the lowest frequencies by direct sums, which are accurate relative to ``w E|j|``.
+
+    Parameters
+    ----------
+    masses : sequence of ndarray
+    firsts : sequence of int
+    n : int
+        As in `transformed`, of several lattices.
+    kept : int
+        How many frequencies.
+
+    Returns
+    -------
+    tuple of (ndarray, ndarray)
+        Values and bounds on their errors, both of shape (lattices, kept).
+
+    Examples
+    --------
+    >>> low_frequencies([np.array([0.5, 0.5])], [0], 4, 2)[0].real.round(12).tolist()
+    [[0.0, -0.5]]
+    """
+    frequency = 2.0 * math.pi / n * np.arange(kept)
+    longest = max(mass.size for mass in masses)
+    width = 1 << max(4, math.ceil(math.log2(longest) / 2))
+    first = min(firsts) // width
+    last = max(start + mass.size for start, mass in zip(firsts, masses, strict=True)) // width
+    inner = _minus_one(np.multiply.outer(np.arange(width), frequency))
+    outer = _minus_one(np.multiply.outer(np.arange(first, last + 1) * width, frequency))
+    values, errors = np.empty((len(masses), kept), dtype=np.complex128), np.empty((len(masses), kept))
+    for row, (mass, index) in enumerate(zip(masses, firsts, strict=True)):
+        start = index - first * width
+        block = start // width
+        rows = (start + mass.size) // width + 1 - block
+        padded = np.zeros(rows * width)
+        padded[start - block * width : start - block * width + mass.size] = mass
+        table = padded.reshape(rows, width)
+        part = [outer[0][block : block + rows], outer[1][block : block + rows]]
+        sums = table.sum(axis=1)
+        near, far = table @ inner[0], table @ inner[1]
+        values[row].real = (near + part[0] * near - part[1] * far).sum(axis=0) + sums @ part[0]
+        values[row].imag = (far + part[0] * far + part[1] * near).sum(axis=0) + sums @ part[1]
+        values[row] += math.fsum([-1.0, *mass.tolist()])
+        indices = np.abs((block + first + np.arange(rows)) * width)
+        span = float(sums @ indices) + 2.0 * width
+        turn = frequency * span
+        errors[row] = 8.0 * UNIT * ((width + rows + 16.0) * np.minimum(turn, 2.0) + turn + 1.0)
+    return values, errors
+
+
+def _minus_one(angles: Floats) -> tuple[Floats, Floats]:
+    """Return real and imaginary part of ``exp(-i angle) - 1``."""
+    return -2.0 * np.sin(0.5 * angles) ** 2, -np.sin(angles)
+
+
+def powers(
+    minus_one: Spectrum, errors: Floats, columns: NDArray[np.int64], shares: Floats, counts: Floats
+) -> tuple[Spectrum, Floats]:
+    """Return the product over steps of powers of mixtures of spectra.
+
+    Parameters
+    ----------
+    minus_one : ndarray
+        Shape (lattices, frequencies): spectra less 1.
+    errors : ndarray
+        Bounds on their errors, of the same shape or one column.
+    columns : ndarray of int
+        Shape (steps, 2): the lattices that a step draws from.
+    shares : ndarray
+        Shape (steps, 2): their parts; rows add up to about 1.
+    counts : ndarray
+        Shape (steps,): exponents.
+
+    Returns
+    -------
+    tuple of (ndarray, ndarray)
+        Values, and bounds on their errors.
+
+    Examples
+    --------
+    >>> steps = np.array([[0, 0]]), np.array([[1.0, 0.0]]), np.array([2.0])
+    >>> powers(np.array([[-0.5 + 0j]]), np.zeros((1, 1)), *steps)[0].real.tolist()
+    [0.25]
+    """
+    width = minus_one.shape[1]
+    logs, upper, turned = np.zeros(width), np.zeros(width), np.ones(width, dtype=np.complex128)
+    rows = max(1, min(_ROWS, int(4e6 / width)))
+    for start in range(0, counts.size, rows):
+        part = slice(start, start + rows)
+        one, two = columns[part].T
+        first, second = shares[part].T[:, :, None]
+        count = counts[part][:, None]
+        if second.any():
+            x = first * minus_one[one] + second * minus_one[two] + (first + second - 1.0)
+            doubt = (first * errors[one] + second * errors[two]) * (1.0 + 8.0 * UNIT) + 8.0 * UNIT * np.abs(x)
+            doubt = doubt + 8.0 * UNIT * (first * np.abs(minus_one[one]) + second * np.abs(minus_one[two]))
+        else:
+            x, doubt = minus_one[one] + (first - 1.0), errors[one] + 2.0 * UNIT * np.abs(minus_one[one])
+        size = np.maximum(np.hypot(1.0 + x.real, x.imag), 1e-300)
+        square = np.where(size > 0.5, 2.0 * x.real + x.real**2 + x.imag**2, 0.0)
+        log = np.where(size > 0.5, 0.5 * np.log1p(square), np.log(size))
+        angle = np.arctan2(x.imag, 1.0 + x.real)
+        excess = doubt + 8.0 * UNIT * (np.abs(angle) + np.abs(log) + 1.0) * size
+        logs += (count * log).sum(axis=0)
+        upper += (count * np.where(size > 0.5, log + np.log1p(excess / size), np.log(size + excess))).sum(axis=0)
+        turned *= np.multiply.reduce(np.exp(1j * np.remainder(count * angle, 2.0 * math.pi)), axis=0)
+    with np.errstate(under="ignore"):
+        size = np.exp(np.minimum(logs, 700.0))
+        difference = np.exp(np.minimum(upper, 700.0)) * -np.expm1(np.minimum(logs - upper, 0.0))
+    return size * turned, difference + UNIT * (128.0 + 64.0 * counts.size) * size

@@ -1,0 +1,211 @@
+"""Attacks: scores that are high for outputs on the second data set, fitted on outputs of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.auditing.goals import Goal
+from thresholdout.privacy.auditing.limits import approximate_upper
+
+__all__ = ["ATTACKS", "Attack", "Score", "best_cut", "check_attack", "gaussian", "histogram", "logistic", "plain"]
+
+Floats = NDArray[np.float64]
+Score = Callable[[Floats], Floats]
+Attack = Callable[[Floats, Floats], Score]
+_CUTS = 2000
+
+
+def plain(first: Floats, second: Floats) -> Score:
+    """Return the only feature itself as score.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (n, 1)
+        Features of outputs on both data sets.
+
+    Raises
+    ------
+    InputError
+        When there are several features.
+
+    Examples
+    --------
+    >>> plain(np.array([[1.0], [2.0]]), np.array([[0.0], [1.0]]))(np.array([[3.0]]))
+    array([3.])
+    """
+    if first.shape[1] != 1:
+        raise InputError("attack", f"'score' for {first.shape[1]} features", "one feature, or another attack")
+    return _only
+
+
+def _only(features: Floats) -> Floats:
+    found: Floats = features[:, 0]
+    return found
+
+
+def logistic(first: Floats, second: Floats) -> Score:
+    """Return the log-odds of a logistic regression on standardised features, the linear attack of [HF].
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> score = logistic(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)) + [2.0, 0.0])
+    >>> bool(score(np.array([[2.0, 0.0]]))[0] > 0 > score(np.array([[0.0, 0.0]]))[0])
+    True
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    both = np.concatenate([first, second])
+    centre, spread = both.mean(axis=0), both.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    labels = np.repeat([0, 1], [len(first), len(second)])
+    model = LogisticRegression(max_iter=1000).fit((both - centre) / spread, labels)
+
+    def score(features: Floats) -> Floats:
+        found: Floats = model.decision_function((features - centre) / spread)
+        return found
+
+    return score
+
+
+def gaussian(first: Floats, second: Floats) -> Score:
+    """Return the log-likelihood ratio of two normal laws with means and covariances of their own.
+
+    It sees changes of the spread too, which no linear attack does.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> score = gaussian(rng.normal(size=(200, 1)), 3 * rng.normal(size=(200, 1)))
+    >>> score(np.array([[0.0], [5.0]])) > 0
+    array([False,  True])
+    """
+    logs = [_log_normal(first), _log_normal(second)]
+
+    def score(features: Floats) -> Floats:
+        return logs[1](features) - logs[0](features)
+
+    return score
+
+
+def _log_normal(sample: Floats) -> Score:
+    centre = sample.mean(axis=0)
+    deviations = sample - centre
+    covariance = deviations.T @ deviations / len(sample)
+    size = float(np.trace(covariance)) / len(covariance)
+    covariance = covariance + np.eye(len(covariance)) * (1e-6 * size if size > 0 else 1.0)
+    factor = np.linalg.cholesky(covariance)
+    constant = float(np.log(np.diag(factor)).sum())
+
+    def log(features: Floats) -> Floats:
+        white = np.linalg.solve(factor, (features - centre).T)
+        found: Floats = -0.5 * (white**2).sum(axis=0) - constant
+        return found
+
+    return log
+
+
+def histogram(first: Floats, second: Floats) -> Score:
+    """Return the log ratio of smoothed frequencies in bins with equally many outputs; for one feature.
+
+    It finds events of any shape, such as the two tails together.
+
+    Raises
+    ------
+    InputError
+        When there are several features.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> score = histogram(rng.normal(size=(2000, 1)), 3 * rng.normal(size=(2000, 1)))
+    >>> score(np.array([[-6.0], [0.0], [6.0]])) > 0
+    array([ True, False,  True])
+    """
+    if first.shape[1] != 1:
+        raise InputError("attack", f"'histogram' for {first.shape[1]} features", "one feature, or another attack")
+    both = np.concatenate([first, second])[:, 0]
+    bins = max(2, min(200, round(len(both) ** (1 / 3)) * 2))
+    edges = np.unique(np.quantile(both, np.linspace(0.0, 1.0, bins + 1)[1:-1], method="inverted_cdf"))
+
+    def binned(features: Floats) -> NDArray[np.intp]:
+        return np.searchsorted(edges, features[:, 0], side="left")
+
+    counts = [np.bincount(binned(part), minlength=edges.size + 1) + 0.5 for part in (first, second)]
+    ratios: Floats = np.log(counts[1] / len(second)) - np.log(counts[0] / len(first))
+
+    def score(features: Floats) -> Floats:
+        found: Floats = ratios[binned(features)]
+        return found
+
+    return score
+
+
+ATTACKS: dict[str, Attack] = {"score": plain, "logistic": logistic, "gaussian": gaussian, "histogram": histogram}
+"""The attacks that have a name."""
+
+
+def check_attack(attack: object) -> Attack:
+    """Return an attack from its name, or the callable itself."""
+    expected = f"one of {', '.join(map(repr, ATTACKS))}, or a function of the features of both that returns a score"
+    if isinstance(attack, str):
+        if attack not in ATTACKS:
+            raise InputError("attack", repr(attack), expected)
+        return ATTACKS[attack]
+    if not callable(attack):
+        raise InputTypeError("attack", f"a {type(attack).__name__}", expected)
+    return attack
+
+
+def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[float, float]:
+    """Return the event on scores that bounds a goal best; to be used on outputs that were not seen here.
+
+    Parameters
+    ----------
+    first, second : ndarray, shape (n,)
+        Scores of outputs on both data sets.
+    goal : Goal
+        What is measured; both of its directions count.
+    alpha : float
+        Error rate of both limits together.
+
+    Returns
+    -------
+    sign, cut : float
+        The attack says "second" where ``sign * score >= cut``; the sign is 1 or -1.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.auditing.goals import EpsilonGoal
+    >>> best_cut(np.arange(100.0), np.arange(50.0, 150.0), EpsilonGoal(0.0), 0.1)
+    (1.0, 100.0)
+    """
+    first, second = np.sort(first), np.sort(second)
+    cuts = np.unique(np.concatenate([first, second]))
+    if cuts.size > _CUTS:  # closer together at both ends, where rare events are
+        even = np.linspace(0, cuts.size - 1, _CUTS // 2)
+        near_ends = np.geomspace(1, cuts.size // 2, _CUTS // 4)
+        ranks = np.concatenate([even, near_ends, cuts.size - near_ends])
+        cuts = cuts[np.unique(ranks.astype(np.int64))]
+    fp = first.size - np.searchsorted(first, cuts, side="left")
+    fn = np.searchsorted(second, cuts, side="left")
+    above, below = (
+        goal.order(approximate_upper(a, first.size, alpha / 2.0), approximate_upper(b, second.size, alpha / 2.0))
+        for a, b in ((fp, fn), (first.size - fp, second.size - fn))
+    )
+    orders = np.maximum(above, below)
+    if orders.max() > 0.0:
+        best = np.flatnonzero(orders == orders.max())
+        k = int(best[best.size // 2])
+    else:
+        above = -(fp / first.size + fn / second.size)
+        below = -2.0 - above
+        k = int(np.argmax(np.maximum(above, below)))
+    if above[k] >= below[k]:
+        return 1.0, float(cuts[k])
+    return -1.0, math.nextafter(-float(cuts[k]), math.inf)

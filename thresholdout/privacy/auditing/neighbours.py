@@ -1,0 +1,195 @@
+"""A pair of neighbouring data sets that is easy to tell apart: one record becomes a mislabelled look-alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import count, open_unit
+
+__all__ = ["Neighbours", "deepfool", "make_neighbour"]
+
+Floats = NDArray[np.float64]
+_STEPS = 1.1 ** np.arange(100)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Two data sets that differ in one record.
+
+    Attributes
+    ----------
+    first, second : tuple (X, y)
+        With the record as it was, and with the one that takes its place.
+    index : int
+        Its row.
+    x0, x_star : ndarray, shape (features,)
+        Before and after.
+    label : int
+        Of both.
+    distance : float
+        Between them, Euclidean.
+    """
+
+    first: tuple[Floats, NDArray[np.int64]]
+    second: tuple[Floats, NDArray[np.int64]]
+    index: int
+    x0: Floats
+    x_star: Floats
+    label: int
+    distance: float
+
+
+def _linear(coef: Any, intercept: Any, models: int) -> tuple[Floats, Floats]:
+    weights, offsets = np.asarray(coef, dtype=np.float64), np.asarray(intercept, dtype=np.float64)
+    shape = "(models, classes, features) and (models, classes)" if models else "(classes, features) and (classes,)"
+    if weights.ndim != 2 + models or offsets.shape != weights.shape[:-1] or weights.shape[models] < 2:
+        seen = f"arrays of shape {weights.shape} and {offsets.shape}"
+        raise InputError("coef, intercept", seen, f"{shape}, two classes or more")
+    if not weights.size or not (np.isfinite(weights).all() and np.isfinite(offsets).all()):
+        raise InputError("coef, intercept", "no values, or some that are not finite", "finite numbers")
+    return weights, offsets
+
+
+def deepfool(coef: Any, intercept: Any, x: Any) -> Floats:
+    """Return the shortest way from a point to where a linear classifier changes its prediction.
+
+    Parameters
+    ----------
+    coef : array_like, shape (classes, features)
+    intercept : array_like, shape (classes,)
+        The classifier predicts the class with the largest ``coef @ x + intercept``.
+    x : array_like, shape (features,)
+
+    Returns
+    -------
+    ndarray, shape (features,)
+        To be added to `x`; it ends on the border itself.
+
+    Raises
+    ------
+    InputError
+        For shapes that do not fit, values that are not finite, and classes with equal coefficients only.
+
+    Notes
+    -----
+    DeepFool [Moosavi-Dezfooli, Fawzi, Frossard, CVPR 2016], which needs one step when the classifier is linear: to the
+    nearest of the hyperplanes between the predicted class and another one.
+
+    Examples
+    --------
+    >>> deepfool([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]], [0.0, 0.5, -5.0], [2.0, 0.0])
+    array([-1.5,  0. ])
+    """
+    weights, offsets = _linear(coef, intercept, 0)
+    point = np.asarray(x, dtype=np.float64)
+    if point.shape != weights.shape[1:] or not np.isfinite(point).all():
+        raise InputError("x", f"an array of shape {point.shape}", f"{weights.shape[1]} finite numbers")
+    scores = weights @ point + offsets
+    predicted = int(scores.argmax())
+    differences = weights - weights[predicted]
+    lengths = np.linalg.norm(differences, axis=1)
+    others = np.flatnonzero(lengths > 0)
+    if not others.size:
+        raise InputError("coef", "classes with equal coefficients", "a prediction that depends on x")
+    nearest = others[np.argmin((scores[predicted] - scores[others]) / lengths[others])]
+    found: Floats = (scores[predicted] - scores[nearest]) / lengths[nearest] ** 2 * differences[nearest]
+    return found
+
+
+def make_neighbour(
+    X: Any, y: Any, coef: Any, intercept: Any, *, probability: float | None = None, candidates: int = 60
+) -> Neighbours:
+    """Return a pair of data sets for an audit, of which the second holds a record that models must learn by heart.
+
+    Parameters
+    ----------
+    X : array_like, shape (records, features)
+    y : array_like of int, shape (records,)
+        Labels from 0 to classes - 1.
+    coef, intercept : array_like, shape (models, classes, features) and (models, classes)
+        Linear softmax models that were trained on these records.
+    probability : float, optional
+        All models must give the old label less than this at the new place, in (0, 1); by default it is enough that
+        they all change their prediction.
+    candidates : int
+        How many records to try, of those that all models predict rightly; the one that has to be moved least is taken.
+
+    Returns
+    -------
+    Neighbours
+        A record x0 is moved in the direction of `deepfool` for the average of the models until all of them change
+        their mind about it, and keeps its label.
+
+    Raises
+    ------
+    InputError
+        For shapes and labels that do not fit, and when no candidate can be moved so.
+
+    Notes
+    -----
+    [HF, Section V, steps 1 to 3]. The new record keeps the old label, so of the four features that the paper lists, the
+    probabilities of both labels at both points, two coincide with the other two: p(label | x_star) and p(label | x0)
+    are all there is.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0], [1.0], [3.0], [4.0]])
+    >>> pair = make_neighbour(X, [0, 0, 1, 1], [[[-1.0], [1.0]]], [[2.0, -2.0]])
+    >>> pair.index, pair.label, bool(pair.x_star[0] > 2)
+    (1, 0, True)
+    """
+    weights, offsets = _linear(coef, intercept, 1)
+    records, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
+    if records.ndim != 2 or records.shape[1] != weights.shape[2] or not np.isfinite(records).all():
+        raise InputError("X", f"an array of shape {records.shape}", f"finite rows of {weights.shape[2]} features")
+    if labels.shape != records.shape[:1] or labels.dtype.kind not in "iu":
+        raise InputError(
+            "y", f"an array of {labels.dtype} of shape {labels.shape}", "one integer label for each record"
+        )
+    if labels.size and not 0 <= labels.min() <= labels.max() < weights.shape[1]:
+        raise InputError("y", f"labels up to {labels.max()}", f"labels from 0 to {weights.shape[1] - 1}")
+    limit = 1.0 if probability is None else open_unit(probability, "probability")
+    tried = count(candidates, "candidates")
+    labels = labels.astype(np.int64)
+    agreed = ((np.einsum("mcf,nf->mnc", weights, records) + offsets[:, None]).argmax(axis=2) == labels).all(axis=0)
+    best: tuple[float, int, Floats] | None = None
+    for index in np.flatnonzero(agreed)[:tried].tolist():
+        moved = _move(weights, offsets, records[index], int(labels[index]), limit)
+        distance = np.inf if moved is None else float(np.linalg.norm(moved - records[index]))
+        if moved is not None and (best is None or distance < best[0]):
+            best = distance, index, moved
+    if best is None:
+        seen = f"no such record among {min(int(agreed.sum()), tried)} on which all models are right"
+        raise InputError("candidates", seen, "more of them, or a larger probability")
+    distance, index, moved = best
+    changed = records.copy()
+    changed[index] = moved
+    old = records[index].copy()
+    return Neighbours((records, labels), (changed, labels), index, old, moved, int(labels[index]), distance)
+
+
+def _move(weights: Floats, offsets: Floats, x: Floats, label: int, limit: float) -> Floats | None:
+    """Return where all models change their mind about a record; None when the straight way does not lead there."""
+    from scipy.special import softmax
+
+    way = deepfool(weights.mean(axis=0), offsets.mean(axis=0), x)
+
+    def fooled(length: float) -> bool:
+        scores = weights @ (x + length * way) + offsets
+        changed = bool((scores.argmax(axis=1) != label).all())
+        return changed and bool((softmax(scores, axis=1)[:, label] < limit).all())
+
+    longer = next((k for k, length in enumerate(_STEPS) if fooled(1.001 * float(length))), None)
+    if longer is None:
+        return None
+    high = 1.001 * float(_STEPS[longer])
+    low = 1.001 * float(_STEPS[longer - 1]) if longer else high
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if fooled(middle) else (middle, high)
+    return x + high * way

@@ -1,0 +1,126 @@
+"""The mean of clipped vectors, with a sensitivity that is proved for floating-point numbers, and noise on it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import positive
+
+__all__ = ["bounded_mean", "check_bound", "noisy_mean", "rounding_slack"]
+
+Floats = NDArray[np.float64]
+
+LEAST, MOST = 1e-100, 1e100
+CLOSE = 1.0 + 1e-9  # a norm that is meant to be the bound may be above it by rounding
+
+
+def check_bound(value: object, name: str = "L") -> float:
+    """Return a bound on norms; between 1e-100 and 1e100, where nothing here underflows."""
+    found = positive(value, name)
+    if not LEAST <= found <= MOST:
+        raise InputError(name, repr(found), f"a number in [{LEAST:g}, {MOST:g}]")
+    return found
+
+
+def rounding_slack(rows: int, columns: int) -> float:
+    """Return the relative part of the bound that is set aside for the rounding of norms and means."""
+    return (rows + columns + 16) * 2.0**-52
+
+
+def bounded_mean(vectors: Floats, bound: float, *, clip: bool = True, name: str = "gradients") -> Floats:
+    """Return the mean of vectors that are clipped to a norm.
+
+    Parameters
+    ----------
+    vectors : ndarray, shape (rows, columns)
+        Finite. One row for each record, or client.
+    bound : float
+        On the Euclidean norm of each row; in [1e-100, 1e100].
+    clip : bool
+        Whether larger rows are scaled down to it; they are refused otherwise.
+    name : str
+        What rows are called in an error.
+
+    Returns
+    -------
+    ndarray, shape (columns,)
+
+    Raises
+    ------
+    InputError
+        When a norm is above the bound and `clip` is false.
+
+    Notes
+    -----
+    Two inputs that differ in one row have results whose exact distance is at most ``2 bound/rows``, with all rounding
+    in it: rows are scaled to a norm that is smaller than the bound by `rounding_slack`, and are then cut to multiples
+    of a power of two so that their sum is exact, in any order (FEDERATED.md, F1 and F2).
+
+    Examples
+    --------
+    >>> increments = np.array([[3.0, 4.0], [0.3, 0.4], [-1.0, 0.0]])
+    >>> bounded_mean(increments, 1.0).round(9).tolist()
+    [-0.033333333, 0.4]
+    """
+    rows, columns = vectors.shape
+    exponents = np.frexp(np.abs(vectors).max(axis=1, initial=0.0))[1].clip(-400, 1024)
+    down = np.ldexp(1.0, -exponents)
+    scaled = vectors * down[:, None]  # the largest entry of each row is in [1/2, 1), or the row is far below any bound
+    norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    if not clip and (norms > bound * CLOSE * down).any():
+        raise InputError(name, "a norm above the bound", f"norms of at most {bound:g}, or clip=True")
+    inner = bound * (1.0 - rounding_slack(rows, columns))
+    unit = math.frexp(rows * bound)[1] + 1 - 53
+    large = norms > inner * down
+    factors = np.ldexp(1.0, np.minimum(exponents, 400) - unit)
+    factors[large] = math.ldexp(inner, -unit) / norms[large]
+    scaled *= factors[:, None]
+    np.trunc(scaled, out=scaled)
+    return np.asarray(np.ldexp(scaled.sum(axis=0), unit) / rows)
+
+
+def noisy_mean(
+    vectors: Floats,
+    bound: float,
+    noise_std: float,
+    rng: np.random.Generator,
+    *,
+    clip: bool = True,
+    non_finite: str = "raise",
+    name: str = "gradients",
+) -> Floats:
+    """Return `bounded_mean` with Gaussian noise.
+
+    Parameters
+    ----------
+    vectors, bound, clip, name
+        As in `bounded_mean`; values need not be finite.
+    noise_std : float
+        Standard deviation of the noise in each coordinate of the mean; 0 or more.
+    rng : numpy.random.Generator
+        For the noise only.
+    non_finite : {"raise", "zero"}
+        What becomes of a row with a value that is not finite: an error, or zeros in its place.
+
+    Raises
+    ------
+    InputError
+        When a value is not finite, or a norm is above the bound and `clip` is false.
+
+    Examples
+    --------
+    >>> rows = np.array([[3.0, 4.0], [np.nan, 0.0]])
+    >>> noisy_mean(rows, 1.0, 0.0, np.random.default_rng(0), non_finite="zero").round(9).tolist()
+    [0.3, 0.4]
+    """
+    finite = np.asarray(np.isfinite(vectors).all(axis=1))
+    if not finite.all():
+        if non_finite == "raise":
+            raise InputError(name, "a value that is not finite", "finite numbers")
+        vectors = np.where(finite[:, None], vectors, 0.0)
+    mean = bounded_mean(vectors, bound, clip=clip, name=name)
+    return mean + noise_std * rng.standard_normal(mean.size)

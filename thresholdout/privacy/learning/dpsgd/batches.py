@@ -1,0 +1,130 @@
+"""How the batches of private gradient descent are drawn, and the event that accountants know a step by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import count
+from thresholdout.privacy.accounting.events import (
+    Adjacency,
+    Event,
+    GaussianAnswer,
+    PoissonGaussianStep,
+    check_adjacency,
+)
+from thresholdout.privacy.accounting.fixed_size.sampling import sample_minibatch
+from thresholdout.privacy.learning.dpsgd.clipping import BATCH_LIMIT
+
+__all__ = ["PLACES", "Batches", "Sampling", "check_public_size"]
+
+Sampling = Literal["wor", "wr", "poisson"]
+PLACES = "linear algebra rounds a row alike wherever it stands in a batch"
+
+
+def check_public_size(adjacency: object, public_size: object) -> int | None:
+    """Return the public number that takes the place of the number of records; None where that is public itself.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        Without one for ``adjacency="add_remove"``, with one for ``"replace_one"``, or when it is no count.
+
+    Examples
+    --------
+    >>> check_public_size("add_remove", 1000), check_public_size("replace_one", None)
+    (1000, None)
+    """
+    kind = check_adjacency(adjacency)
+    if kind == "add_remove" and public_size is None:
+        expected = "a public number: sizes of data that differ in it tell whether a record is there"
+        raise InputError("public_size", "None with adjacency='add_remove'", expected)
+    if kind == "replace_one" and public_size is not None:
+        expected = "None: where records are replaced, their number is public"
+        raise InputError("public_size", f"{public_size!r} with adjacency='replace_one'", expected)
+    return None if public_size is None else count(public_size, "public_size")
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of records, drawn afresh at every step.
+
+    Parameters
+    ----------
+    sampling : {"wor", "wr", "poisson"}
+        Without replacement, with replacement, or each record by a coin of its own.
+    batch_size : int
+        B: how many, or how many on average; the divisor in any case.
+    records : int
+        N, a public number of records: all of them where neighbours replace a record, otherwise at most as many as the
+        smaller neighbour has (exact for "poisson", where B / N is the probability of each record).
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+
+    Raises
+    ------
+    InputError
+        For a batch that is not smaller than the data. B = N is allowed for "wor" and replaced records: each step then
+        looks at all of them.
+
+    Examples
+    --------
+    >>> Batches("wor", 4, 100).event(2.0)
+    WithoutReplacementGaussianStep(noise_multiplier=2.0, batch_size=4, records=100)
+    >>> Batches("wor", 4, 4).event(2.0)
+    GaussianAnswer(std=2.0, sensitivity=2.0)
+    """
+
+    sampling: Sampling
+    batch_size: int
+    records: int
+    adjacency: Adjacency = "replace_one"
+
+    def __post_init__(self) -> None:
+        all_of_them = self.batch_size == self.records and self.sampling == "wor" and self.adjacency == "replace_one"
+        if not all_of_them and self.batch_size >= self.records:
+            also = ", or all of them with sampling='wor' and replaced records" if self.sampling == "wor" else ""
+            expected = f"fewer than the {self.records} records{also}"
+            raise InputError("batch_size", f"{self.batch_size} (n_samples = {self.records})", expected)
+        if self.batch_size > BATCH_LIMIT:
+            raise InputError("batch_size", str(self.batch_size), f"at most {BATCH_LIMIT}")
+
+    @property
+    def full(self) -> bool:
+        """Whether each step looks at all records."""
+        return self.batch_size == self.records
+
+    @property
+    def rate(self) -> float:
+        """Probability of a record's coin: B / N, rounded up to a multiple of 2^-53, which a uniform number meets."""
+        return -(-self.batch_size * 2**53 // self.records) / 2**53
+
+    def event(self, noise_multiplier: float) -> Event:
+        """Return a step with some noise, relative to the clipping norm; for B = N an answer about all records."""
+        from thresholdout.privacy.accounting.calibration import step_of
+
+        if self.full:
+            return GaussianAnswer(noise_multiplier, 2.0, "replace_one")
+        if self.sampling == "poisson":
+            return PoissonGaussianStep(noise_multiplier, self.rate)
+        return step_of(self.sampling, noise_multiplier, self.batch_size, self.records)
+
+    def draw(self, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
+        """Return the records of one batch, of the n that there are.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            For sampling only.
+        n : int
+            `records`, or another number of them where a neighbour has one more or less.
+        """
+        if self.full:
+            return np.arange(n)
+        if self.sampling == "poisson":
+            return np.flatnonzero(rng.random(n) < self.rate)
+        return sample_minibatch(rng, n, self.batch_size, self.sampling)

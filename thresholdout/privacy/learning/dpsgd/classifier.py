@@ -1,0 +1,339 @@
+"""The classifier."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.events import Adjacency
+from thresholdout.privacy.learning.dpsgd.batches import Sampling
+from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent
+from thresholdout.privacy.learning.dpsgd.networks import Activation, Output
+from thresholdout.privacy.learning.dpsgd.settings import check_settings
+from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
+
+__all__ = ["DPSGDClassifier"]
+
+Floats = NDArray[np.float64]
+
+
+class DPSGDClassifier(ClassifierMixin, PrivateDescent):  # type: ignore[misc]
+    """Softmax regression or a small network, trained by differentially private gradient descent (DP-SGD).
+
+    Every step draws a fresh batch, clips each record's gradient, and adds Gaussian noise to the sum. All iterates are
+    private, so the model is, with whatever is computed from it. `privacy_report_` says how private, and what is not.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : int or tuple of int, default=()
+        Widths of hidden layers; none for softmax regression.
+    activation : {"relu", "tanh"}, default="relu"
+        Of hidden layers.
+    sampling : {"wor", "wr", "poisson"}, default="wor"
+        How batches are drawn, afresh at every step: B different records, B independent draws, or each record with
+        probability B / n. A fixed size keeps the work of a step constant. Poisson batches need about half the noise
+        of a fixed size with ``adjacency="add_remove"``; with replaced records the three are close to each other,
+        except for small noise.
+    batch_size : int or "auto", default="auto"
+        B, the (expected) size of a batch, and the divisor of its sum; less than n. ``"wor"`` with replaced records
+        allows B = n, where each step looks at all of them. "auto" is ``min(256, n // 4)``, at least 1.
+    n_epochs : float, default=20
+        There are ``ceil(n_epochs * n / B)`` steps in a `fit`.
+    n_steps : int, optional
+        How many steps there are instead.
+    clip_norm : float, default=1.0
+        C: each record's gradient, in all parameters jointly, is scaled down to at most this norm; 1e-50 to 1e50. A
+        gradient that is not finite, or of a norm beyond 1e75, counts as zero.
+    learning_rate : float, array or callable, default=0.5
+        The same for all steps, one for each, or a function of the step's number.
+    epsilon : float, optional
+        Target: the noise is the least (up to a part of 1e-3) with which all steps cost at most that, of all calls since
+        the parameters started. 1 when `noise_multiplier` is not given either. Finding the noise may take some seconds.
+    noise_multiplier : float, array or callable, optional
+        Standard deviation of the noise on the *sum* of a batch's clipped gradients, over C; for all steps, one for
+        each, or a function of the step's number. 0 is no noise and no privacy; otherwise 0.01 to 1e8.
+    delta : float, optional
+        Of the guarantee. By default 1e-5, or 1 / (10 n) when that is less, for n of the first call.
+    adjacency : {"replace_one", "add_remove"}, default="replace_one"
+        Neighbours have another record in one's place, or one record more or less.
+    public_size : int, optional
+        For ``"add_remove"``, and needed there: a public number that takes the place of n, on which rates, numbers of
+        steps and noise depend, because n itself tells whether a record is there. For batches of a fixed size, the data
+        must have at least as many records.
+    l2 : float, default=0.0
+        Of a penalty ``l2 / 2`` times the squared weights, without intercepts, on the mean loss. It knows no record.
+    fit_intercept : bool, default=True
+        Whether layers have intercepts.
+    feature_bounds : pair of floats or of arrays, optional
+        Public bounds: features are clipped to them and mapped onto [0, 1]. Standardise by public numbers only: means
+        and deviations of the data would be looks at them that nobody accounts for.
+    feature_norm : float, optional
+        Rows are then scaled down to at most this Euclidean norm.
+    classes : array, optional
+        All labels there can be. Without it they are taken from `y`, which is reported as a leak: a class with one
+        record shows that record.
+    average : bool or int, default=False
+        Whether the model is the mean of all iterates, or of those after so many steps: no further look at the data.
+    warm_start : bool, default=False
+        Whether `fit` continues from where the last call ended. What was done before counts, for `epsilon` too: a
+        target that earlier calls have spent is refused; of a larger one they leave a part, which may need much noise.
+        To use one target up in parts, call `partial_fit` with `n_steps`.
+    random_state : int, RandomState, Generator or None, default=None
+        None is fresh entropy, what a release needs. From an integer the noise can be computed by whoever knows it,
+        and the same integer on other data gives the same noise.
+    verbose : bool or int, default=0
+        Whether a bar shows progress. There is no loss to see: it would be one more look at the data.
+    callback : callable, optional
+        Called after each step with its number and the layers' (weights, intercepts), read-only; a true result ends
+        the call. It was charged in full: when to stop was seen from iterates.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (k,)
+    coefs_, intercepts_ : list of ndarray
+        Each layer's weights, shape (inputs, outputs), and intercepts, for features as `feature_bounds` maps them.
+    coef_, intercept_ : ndarray, shapes ``(k, n_features_in_)`` and (k,)
+        The same without hidden layers.
+    privacy_report_ : PrivacyReport
+        Epsilon of all steps since the parameters started, under which assumptions, and what is not covered.
+    noise_multiplier_, batch_size_, delta_
+        As they were chosen; the smallest noise of the last call's steps.
+    n_steps_ : int
+        Steps taken since the parameters started.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Notes
+    -----
+    A call is charged as a whole before its first step, also when it is interrupted or stopped; after an interrupt the
+    estimator holds the last iterate. What is bounded, also in floating point, and why, is in ``PROOFS.md`` of this
+    package. The noise is drawn in floating point by numpy's generator, which is no cryptographic one. Labels outside
+    of `classes` and features that are not finite are refused: such refusals, like running times, are not covered.
+
+    `fit` on data that an earlier fit has seen is a new release; each report is about the calls since the parameters
+    started, and reports of several fits add up: record their events with ``guard.record_look`` or an accountant.
+
+    References
+    ----------
+    Abadi et al., *Deep Learning with Differential Privacy*, 2016. Birrell, Ebrahimi, Behnia, Pacheco, *Differentially
+    Private SGD with Fixed-Size Minibatches*, 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = DPSGDClassifier(noise_multiplier=4, batch_size=256, n_epochs=20, feature_bounds=(0, 16),
+    ...                         learning_rate=2, classes=range(10), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.85)
+    True
+    >>> report = model.privacy_report_
+    >>> 4 < report.epsilon < 6, report.delta, report.private
+    (True, 1e-05, True)
+    """
+
+    classes_: NDArray[Any]
+
+    _output: Output = "softmax"
+
+    def __init__(
+        self,
+        hidden_layer_sizes: int | tuple[int, ...] = (),
+        *,
+        activation: Activation = "relu",
+        sampling: Sampling = "wor",
+        batch_size: int | Literal["auto"] = "auto",
+        n_epochs: float = 20,
+        n_steps: int | None = None,
+        clip_norm: float = 1.0,
+        learning_rate: Any = 0.5,
+        epsilon: float | None = None,
+        noise_multiplier: Any = None,
+        delta: float | None = None,
+        adjacency: Adjacency = "replace_one",
+        public_size: int | None = None,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        feature_bounds: Any = None,
+        feature_norm: float | None = None,
+        classes: Any = None,
+        average: bool | int = False,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: bool | int = 0,
+        callback: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.sampling = sampling
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.n_steps = n_steps
+        self.clip_norm = clip_norm
+        self.learning_rate = learning_rate
+        self.epsilon = epsilon
+        self.noise_multiplier = noise_multiplier
+        self.delta = delta
+        self.adjacency = adjacency
+        self.public_size = public_size
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.feature_bounds = feature_bounds
+        self.feature_norm = feature_norm
+        self.classes = classes
+        self.average = average
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any) -> DPSGDClassifier:
+        """Train on records.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, features)
+            Finite numbers.
+        y : array_like, shape (n,)
+            Labels.
+
+        Returns
+        -------
+        DPSGDClassifier
+            Itself.
+
+        Raises
+        ------
+        InputError
+            For parameters or data that cannot be used, batches that are not smaller than the data, or a target
+            epsilon that no noise meets, or that earlier calls have spent.
+
+        Warns
+        -----
+        CostlyTargetWarning
+            When what earlier calls have left of a target takes twice their noise, or more.
+        """
+        return self._train(X, y, self.classes, partial=False)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, n_steps: int | None = None) -> DPSGDClassifier:
+        """Take further steps from where the parameters are, on the same or on other records.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+        classes : array, optional
+            In the first call, all labels; the parameter of the same name by default.
+        n_steps : int, optional
+            How many; one epoch, ``ceil(n / B)``, by default, or what is left of the steps that a target is for.
+
+        Returns
+        -------
+        DPSGDClassifier
+            Itself.
+
+        Raises
+        ------
+        InputError
+            As `fit`; and when a target epsilon, which is for all the steps of a `fit`, leaves fewer than asked for.
+
+        Warns
+        -----
+        SpentTargetWarning
+            When `n_steps` is not given and a target leaves none: then nothing is done.
+        CostlyTargetWarning
+            As in `fit`.
+
+        Notes
+        -----
+        The report composes all calls. It holds for two sequences of data sets that differ in one record, which may be
+        in every call's data, once in each. Where no record comes back it promises less than is true, never more.
+        """
+        return self._train(X, y, self.classes if classes is None else classes, partial=True, n_steps=n_steps)
+
+    def _train(self, X: Any, y: Any, classes: Any, *, partial: bool, n_steps: int | None = None) -> DPSGDClassifier:
+        settings = check_settings(self)
+        fresh = self._begins(partial=partial)
+        if classes is not None:
+            classes = _checked_classes(classes)
+            if not fresh and not np.array_equal(classes, self.classes_):
+                raise InputError("classes", "other classes", "those of the earlier calls")
+        X, y = validate_data(self, X, y, reset=fresh, dtype=np.float64)
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        leaks = () if fresh else self._leaks
+        if not fresh:
+            classes = self.classes_
+        elif classes is None:
+            classes, leaks = _checked_classes(y), (CLASSES_LEAK,)
+        targets = _codes(y, classes)
+        known = {"classes_": classes}
+        self._learn(X, targets, len(classes), settings, known, leaks=leaks, partial=partial, n_steps=n_steps)
+        return self
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of softmax regression, shape (classes, features)."""
+        if len(self.coefs_) != 1:
+            raise AttributeError("a network with hidden layers has coefs_")
+        return self.coefs_[0].T
+
+    @property
+    def intercept_(self) -> Floats:
+        """Intercepts of softmax regression, shape (classes,)."""
+        if len(self.coefs_) != 1:
+            raise AttributeError("a network with hidden layers has intercepts_")
+        return self.intercepts_[0] if self.intercepts_ else np.zeros(len(self.classes_))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return scores, shape (n, classes); for two classes their difference, shape (n,)."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return probabilities of the classes, shape (n, classes)."""
+        scores = self._scores(X)
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        probabilities: Floats = scores / scores.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return logarithms of the probabilities, shape (n, classes)."""
+        scores = self._scores(X)
+        scores = scores - scores.max(axis=1, keepdims=True)
+        logarithms: Floats = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        return logarithms
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the classes with the largest scores, shape (n,)."""
+        best = np.argmax(self._scores(X), axis=1)
+        found: NDArray[Any] = self.classes_[best]
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # with the noise that few records need
+        return tags
+
+
+def _checked_classes(values: Any) -> NDArray[Any]:
+    classes = np.unique(np.asarray(values))
+    if len(classes) < 2:
+        raise InputError("classes", f"{len(classes)} class", "two classes or more")
+    return classes
+
+
+def _codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    try:
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        known = classes[codes] == y
+    except TypeError:
+        known = np.array(False)
+    if not np.all(known):
+        raise InputError("y", "a label that is none of classes", "labels among classes")
+    return codes.astype(np.int64)

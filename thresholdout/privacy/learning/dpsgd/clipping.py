@@ -1,0 +1,151 @@
+"""Sums of clipped gradients, whose rounding errors are inside of the clipping norm; see PROOFS.md, C1 to C4."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import number
+from thresholdout.privacy.learning.dpsgd.networks import Layer, Network, Pass
+
+__all__ = ["BATCH_LIMIT", "ClippedSums", "check_clip_norm", "clip_factors"]
+
+Floats = NDArray[np.float64]
+
+# Gradients are clipped to this part of the norm: what is left is for rounding (PROOFS.md, C3).
+INNER = 1.0 - 2.0**-20
+# Records with squared norms above this in any layer count as zero; below, nothing overflows. The floor makes up for
+# squares that underflow (C2).
+SQUARE_LIMIT, SQUARE_FLOOR = 1e150, 1e-150
+# Rows at once, and the multiple that blocks are filled up to, so that a row's result does not depend on its place (C4).
+BLOCK, PADDING = 1024, 32
+BATCH_LIMIT = 2**18
+
+
+def check_clip_norm(value: object) -> float:
+    """Return a clipping norm in [1e-50, 1e50], between which no rounding error is out of proportion."""
+    found = number(value, "clip_norm", "a number in [1e-50, 1e50]")
+    if not 1e-50 <= found <= 1e50:
+        raise InputError("clip_norm", repr(found), "a number in [1e-50, 1e50]")
+    return found
+
+
+def clip_factors(inputs: list[Floats], deltas: list[Floats], intercept: bool, clip_norm: float) -> Floats:
+    """Return what each record's gradient is to be multiplied by, so that its norm is at most the clipping norm.
+
+    Parameters
+    ----------
+    inputs, deltas : list of ndarray, shapes (m, width)
+        Of each layer.
+    intercept : bool
+        Whether layers have intercepts.
+    clip_norm : float
+        C, the bound on the norm of a record's gradient in *all* parameters.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        In [0, 1]. Zero for a record whose gradient is not finite, or has a part with a norm above 1e75: a decision
+        about this record alone, which nothing else shows.
+
+    Notes
+    -----
+    The squared norm of the gradient is the sum over layers of ``(|input|^2 + 1) |delta|^2``, without the 1 where there
+    is no intercept. It is rounded to the safe side, and the gradient is scaled to ``C (1 - 2^-20)``, so that rounding
+    in the sum over a batch stays within C [PROOFS.md, C1 to C3].
+
+    Examples
+    --------
+    >>> x, delta = np.array([[3.0, 4.0], [0.3, 0.4]]), np.array([[2.0], [1.0]])
+    >>> clip_factors([x], [delta], False, 1.0).round(6)
+    array([0.1, 1. ])
+    """
+    inner = clip_norm * INNER
+    squares: Any = 0.0
+    usable: Any = True
+    for values, delta in zip(inputs, deltas, strict=True):
+        value_square = np.einsum("ij,ij->i", values, values)
+        delta_square = np.einsum("ij,ij->i", delta, delta)
+        usable = usable & (value_square <= SQUARE_LIMIT) & (delta_square <= SQUARE_LIMIT)
+        value_square += 1.0 if intercept else SQUARE_FLOOR
+        delta_square += SQUARE_FLOOR
+        squares = squares + value_square * delta_square
+    factors: Floats = inner / np.maximum(np.sqrt(squares), inner)
+    return np.where(usable, factors, 0.0)
+
+
+class ClippedSums:
+    """The sum of clipped gradients of a batch of records, block by block in arrays that are made once.
+
+    Parameters
+    ----------
+    network : Network
+    X : ndarray, shape (n, inputs)
+    targets : ndarray, shape (n,)
+        As in `Pass.backward`.
+    clip_norm : float
+        C.
+    rows : int
+        How many records a batch has, about: larger batches are cut into blocks.
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0], [100.0]]), np.array([-1.0, -1.0])
+    >>> sums = ClippedSums(Network((1, 1), intercept=False), X, y, 2.0, 2)
+    >>> sums(np.zeros(1), np.array([0, 1])).round(5)  # gradients are 1, and 100 that is clipped to 2
+    array([3.])
+    """
+
+    def __init__(self, network: Network, X: Floats, targets: NDArray[Any], clip_norm: float, rows: int) -> None:
+        self._network = network
+        self._X, self._targets = X, targets
+        self._clip_norm = clip_norm
+        self._size = min(BLOCK, -(-rows // PADDING) * PADDING)
+        self._pass = Pass(network, self._size)
+        self._labels = np.zeros(self._size, dtype=targets.dtype)
+        self._total = np.zeros(network.n_parameters)
+        self._part = np.zeros(network.n_parameters)
+        self._total_layers, self._part_layers = network.layers(self._total), network.layers(self._part)
+
+    def __call__(self, parameters: Floats, batch: NDArray[np.int64]) -> Floats:
+        """Return the sum over some records, which may repeat, shape (n_parameters,); overwritten by the next call."""
+        layers = self._network.layers(parameters)
+        if not len(batch):
+            self._total[:] = 0.0
+        with np.errstate(all="ignore"):
+            for start in range(0, len(batch), self._size):
+                block = batch[start : start + self._size]
+                if start:
+                    self._add(layers, block, self._part_layers)
+                    self._total += self._part
+                else:
+                    self._add(layers, block, self._total_layers)
+        return self._total
+
+    def _add(self, layers: list[Layer], block: NDArray[np.int64], out: list[Layer]) -> None:
+        m = len(block)
+        padded = min(-(-m // PADDING) * PADDING, self._size)
+        X, labels = self._pass.inputs[0][:padded], self._labels[:padded]
+        np.take(self._X, block, axis=0, out=X[:m], mode="clip")
+        np.take(self._targets, block, out=labels[:m], mode="clip")
+        X[m:] = 0.0
+        labels[m:] = 0
+        self._pass.backward(layers, labels)
+        inputs = [values[:padded] for values in self._pass.inputs]
+        deltas = [delta[:padded] for delta in self._pass.deltas]
+        factors = clip_factors(inputs, deltas, self._network.intercept, self._clip_norm)
+        factors[m:] = 0.0
+        dropped = factors == 0.0
+        dropped[m:] = True
+        if dropped.any():
+            for rows in (*inputs[1:], *deltas):
+                rows[dropped] = 0.0
+            X[dropped] = 0.0
+        for values, delta, layer in zip(inputs, deltas, out, strict=True):
+            delta *= factors[:, None]
+            np.matmul(values.T, delta, out=layer.weights)
+            if layer.intercepts is not None:
+                np.sum(delta, axis=0, out=layer.intercepts)

@@ -1,0 +1,216 @@
+"""What private iterative learners share: their start, their draws, and what all their iterates have leaked."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.events import Event, SelfComposed
+from thresholdout.privacy.accounting.fixed_size.sampling import sample_minibatch
+from thresholdout.privacy.accounting.results import Composition
+from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
+
+__all__ = ["LEAST_NOISE", "PrivateIterates", "check_noise", "draw", "run_steps", "starting_point"]
+
+Floats = NDArray[np.float64]
+
+LEAST_NOISE, MOST_NOISE = 0.0100001, 1e8  # in units of the bound on the sum; accountants know nothing outside of it
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateIterates(ABC):
+    """All iterates of a private learner, and what they have leaked together.
+
+    Attributes
+    ----------
+    trajectory : ndarray, shape (T + 1, d)
+        The start and every later iterate; read-only. The guarantee is about all of it.
+    population : int
+        Records, or clients.
+    batch_size : int
+        How many of them a step looks at.
+    sigma : float
+        The noise, as it was asked for.
+    seeded : bool
+        Whether the noise came from something that could be known; see `random_streams.is_seeded`.
+    """
+
+    trajectory: Floats
+    population: int
+    batch_size: int
+    sigma: float
+    seeded: bool
+
+    @property
+    def theta(self) -> Floats:
+        """The last iterate, shape (d,)."""
+        return np.asarray(self.trajectory[-1])
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return len(self.trajectory) - 1
+
+    @property
+    @abstractmethod
+    def noise_multiplier(self) -> float:
+        """Standard deviation of the noise on the sum of a step's vectors, over the bound on each of them."""
+
+    @property
+    def event(self) -> Event | None:
+        """All steps, for an accountant or ``guard.record_look``; None when there is too little noise to protect."""
+        if self.noise_multiplier < LEAST_NOISE:
+            return None
+        return SelfComposed(self._step(), self.steps)
+
+    def privacy(self, delta: float) -> PrivacyReport:
+        """Return what all iterates have leaked, at the smallest epsilon of all accountants.
+
+        Parameters
+        ----------
+        delta : float
+            In (0, 1).
+        """
+        unit, released, assumptions = self._words()
+        return account_for(
+            self.event,
+            delta=delta,
+            released=released,
+            noise_multiplier=self.noise_multiplier,
+            assumptions=(*standing_assumptions(seeded=self.seeded, unit=unit), *assumptions),
+            unit=unit,
+        )
+
+    @abstractmethod
+    def composition(self, delta: float, dt: float, *, formula: str = "corrected", method: str = "kov") -> Composition:
+        """Return the same by composing epsilons and deltas of single steps, as [He] does.
+
+        Parameters
+        ----------
+        delta : float
+            Of one step on its minibatch, in (0, 1).
+        dt : float
+            Slack of the composition, in (0, 1).
+        formula : {"corrected", "paper"}
+            With "paper", the published theorem, which is no guarantee.
+        method : {"kov", "optimal", "chernoff"}
+            How steps are composed.
+        """
+
+    @abstractmethod
+    def _step(self) -> Event: ...
+
+    @abstractmethod
+    def _words(self) -> tuple[str, str, tuple[str, ...]]:
+        """Return whose data, what was released, and what is assumed."""
+
+    def __repr__(self) -> str:
+        drawn = f"{self.batch_size} of {self.population}"
+        return f"<{type(self).__name__}: {self.steps} steps on {drawn}, sigma {self.sigma:g}>"
+
+
+def check_noise(value: float, multiplier: float, name: str = "sigma") -> float:
+    """Return the noise, when accountants know that much of it; less than they know is no privacy, and allowed."""
+    if not multiplier <= MOST_NOISE:
+        expected = f"at most {MOST_NOISE:g} times the bound on the sum"
+        raise InputError(name, f"{value:g}, {multiplier:g} times the bound on the sum", expected)
+    return value
+
+
+def draw(rng: np.random.Generator, population: int, size: int) -> NDArray[np.int64]:
+    """Return a fresh uniform subset of a size, without replacement; all of them when it is that large.
+
+    Examples
+    --------
+    >>> draw(np.random.default_rng(0), 3, 3).tolist()
+    [0, 1, 2]
+    """
+    if size == population:
+        return np.arange(population)
+    return sample_minibatch(rng, population, size, "wor")
+
+
+def starting_point(theta0: Any, rng: np.random.Generator) -> Floats:
+    """Return the start: a vector, or what a function of a generator returns.
+
+    Raises
+    ------
+    InputTypeError, InputError
+        When it is no vector of finite numbers.
+
+    Examples
+    --------
+    >>> starting_point([0, 1], np.random.default_rng(0))
+    array([0., 1.])
+    """
+    expected = "a vector of finite numbers, or a function from a generator to one"
+    value = theta0(rng) if callable(theta0) else theta0
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise InputError("theta0", "rows of different lengths", expected) from None
+    if array.dtype.kind not in "iuf":
+        raise InputTypeError("theta0", f"an array of {array.dtype}", expected)
+    if array.ndim != 1 or not array.size:
+        raise InputError("theta0", f"an array of shape {array.shape}", expected)
+    if not np.isfinite(array).all():
+        raise InputError("theta0", "a value that is not finite", expected)
+    return array.astype(np.float64)
+
+
+def _frozen(array: Floats) -> Floats:
+    """Return a view that cannot be written to: a function of one client must not change what others see."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _counted(T: int, progress: bool, unit: str) -> Iterable[int]:
+    """Count steps, with a bar when asked for."""
+    if not progress:
+        return range(T)
+    from tqdm.auto import tqdm
+
+    return tqdm(range(T), unit=unit)
+
+
+def run_steps(start: Floats, T: int, step: Callable[[int, Floats], Floats], *, progress: bool, unit: str) -> Floats:
+    """Return the start and all iterates, read-only.
+
+    Parameters
+    ----------
+    start : ndarray, shape (d,)
+        The first iterate.
+    T : int
+        How many more.
+    step : callable
+        From the step's number, from 0 on, and a read-only iterate to the next one.
+    progress : bool
+        Whether to show a bar.
+    unit : str
+        What the bar counts.
+
+    Raises
+    ------
+    InputError
+        When an iterate is not finite; that follows from noisy steps alone, so it tells nothing new.
+
+    Examples
+    --------
+    >>> run_steps(np.zeros(1), 2, lambda t, theta: theta + 1.0, progress=False, unit="step").ravel().tolist()
+    [0.0, 1.0, 2.0]
+    """
+    trajectory = np.empty((T + 1, start.size))
+    trajectory[0] = start
+    for t in _counted(T, progress, unit):
+        trajectory[t + 1] = step(t, _frozen(trajectory[t]))
+        if not math.isfinite(float(np.abs(trajectory[t + 1]).max())):
+            raise InputError("step sizes", f"an iterate that is not finite after {t + 1} steps", "smaller steps")
+    return _frozen(trajectory)

@@ -1,0 +1,223 @@
+"""What a private learner has leaked, in numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import open_unit, positive
+from thresholdout.privacy.accounting.events import ADJACENCIES, Adjacency, Event, check_adjacency
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CLASSES_LEAK", "PrivacyReport", "account_for", "choose_noise", "standing_assumptions"]
+
+FLOATING_POINT = "nobody reads the low bits of what is released: the noise is a Gaussian in floating point"
+SECRET = "random_state stays secret and served for no other release: it gives the noise away"
+CALLS = "a {0} has at most one row in the data of each call, and how many calls there are was not decided on results"
+CLASSES_LEAK = "the set of classes, which was taken from the labels; give classes"
+_NEIGHBOURS = dict(zip(ADJACENCIES, ("one {0} more or less", "another {0} in one's place"), strict=True))
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """What a learner has leaked about its records.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee, of everything released so far; epsilon is ``inf`` where there is none.
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    event : Event or None
+        What was done, for an accountant, or for ``guard.record_look``; None where nothing private was done.
+    accountant : str
+        Which one found the epsilon.
+    noise_multiplier : float
+        Of each step; what it is a multiple of is the learner's to say.
+    released : str
+        What the guarantee covers.
+    assumptions : tuple of str
+        Under which it holds.
+    leaks : tuple of str
+        What the learner has taken from the data outside the guarantee.
+    details : mapping
+        More numbers of the learner.
+    unit : str
+        Whose data neighbours differ in: a record's, or a client's with all its records.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> report = account_for(GaussianAnswer(4.0), delta=1e-6, released="the answer", noise_multiplier=4.0)
+    >>> round(report.epsilon, 3), report.private
+    (1.061, True)
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    event: Event | None
+    accountant: str
+    noise_multiplier: float
+    released: str
+    assumptions: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    unit: str = "record"
+
+    @property
+    def private(self) -> bool:
+        """Whether there is a guarantee, with nothing outside it."""
+        return math.isfinite(self.epsilon) and not self.leaks
+
+    def to_series(self) -> pd.Series[Any]:
+        """Return all numbers and words as a pandas Series."""
+        import pandas as pd
+
+        numbers = ("epsilon", "delta", "adjacency", "unit", "accountant", "noise_multiplier")
+        names = (*numbers, "released", "assumptions", "leaks")
+        return pd.Series({**{name: getattr(self, name) for name in names}, **self.details}, dtype=object)
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.epsilon):
+            lines = [f"No privacy: there is no bound on what can be learned about a {self.unit} from {self.released}."]
+        else:
+            lines = [
+                f"({self.epsilon:.4g}, {self.delta:g})-differential privacy of {self.released}, "
+                f"for neighbours with {_NEIGHBOURS[self.adjacency].format(self.unit)} ({self.accountant} accountant, "
+                f"noise multiplier {self.noise_multiplier:.4g})."
+            ]
+            lines += [f"It holds if {assumption}." for assumption in self.assumptions]
+        lines += [f"NOT covered: {leak}." for leak in self.leaks]
+        return "\n".join(lines)
+
+
+def standing_assumptions(
+    *, seeded: bool, adjacency: Adjacency = "replace_one", unit: str = "record", calls: int = 1
+) -> tuple[str, ...]:
+    """Return under which assumptions the report of any learner here holds; its own ones come after them.
+
+    Parameters
+    ----------
+    seeded : bool
+        Whether the randomness of any call came from something that could be known; see `random_streams.is_seeded`.
+    adjacency, unit
+        See `PrivacyReport`.
+    calls : int
+        How many calls the report covers.
+
+    Examples
+    --------
+    >>> for assumption in standing_assumptions(seeded=True):
+    ...     print(assumption)
+    nobody reads the low bits of what is released: the noise is a Gaussian in floating point
+    the number of records is public
+    random_state stays secret and served for no other release: it gives the noise away
+    """
+    found = [FLOATING_POINT]
+    if check_adjacency(adjacency) == "replace_one":
+        found.append(f"the number of {unit}s is public")
+    if seeded:
+        found.append(SECRET)
+    if calls > 1:
+        found.append(CALLS.format(unit))
+    return tuple(found)
+
+
+def account_for(
+    event: Event | None,
+    *,
+    delta: float,
+    released: str,
+    noise_multiplier: float,
+    adjacency: Adjacency = "replace_one",
+    assumptions: tuple[str, ...] = (FLOATING_POINT,),
+    leaks: tuple[str, ...] = (),
+    details: Mapping[str, Any] | None = None,
+    unit: str = "record",
+) -> PrivacyReport:
+    """Return the report of what was done, at the smallest epsilon of all accountants.
+
+    Parameters
+    ----------
+    event : Event or None
+        None for a learner without noise.
+    delta : float
+        In (0, 1).
+    released, noise_multiplier, adjacency, assumptions, leaks, details, unit
+        See `PrivacyReport`.
+    """
+    from thresholdout.privacy.accounting.calibration import best_epsilon
+
+    delta, adjacency = open_unit(delta, "delta"), check_adjacency(adjacency)
+    epsilon, accountant = math.inf, "none"
+    if event is not None:
+        best = best_epsilon(event, delta, adjacency=adjacency)
+        epsilon, accountant = best.epsilon, best.accountant
+    more = details or {}
+    return PrivacyReport(
+        epsilon, delta, adjacency, event, accountant, noise_multiplier, released, assumptions, leaks, more, unit
+    )
+
+
+def choose_noise(
+    make_event: Callable[[float], Event],
+    *,
+    epsilon: float | None,
+    noise_multiplier: float | None,
+    delta: float,
+    adjacency: Adjacency = "replace_one",
+    tolerance: float = 1e-4,
+    bracket: tuple[float, float] = (0.3, 30.0),
+) -> float:
+    """Return the noise multiplier that was given, or the smallest one that meets a target.
+
+    Parameters
+    ----------
+    make_event : callable
+        From a noise multiplier to all that will be done.
+    epsilon : float or None
+        The target, above 0.
+    noise_multiplier : float or None
+        Exactly one of the two is given; 0 is no noise, and no privacy.
+    delta : float
+        In (0, 1).
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    tolerance : float
+        How far above the smallest multiplier the result may be, relatively.
+    bracket : tuple of float
+        Where to look first; widened as needed.
+
+    Raises
+    ------
+    InputError
+        When both or neither is given, or no noise meets the target.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import GaussianAnswer
+    >>> noise = choose_noise(GaussianAnswer, epsilon=1.0, noise_multiplier=None, delta=1e-6)
+    >>> 4.2 < noise < 4.3
+    True
+    """
+    from thresholdout.privacy.accounting.calibration import calibrate
+
+    if (epsilon is None) == (noise_multiplier is None):
+        seen = "both" if epsilon is not None else "neither"
+        raise InputError("epsilon", f"{seen} of epsilon and noise_multiplier", "one of the two")
+    if epsilon is None:
+        return positive(noise_multiplier, "noise_multiplier", zero=True)
+    return calibrate(
+        make_event,
+        positive(epsilon, "epsilon"),
+        open_unit(delta, "delta"),
+        adjacency=adjacency,
+        bracket=bracket,
+        tolerance=tolerance,
+    ).value

@@ -1,0 +1,281 @@
+"""Regression by a network with one hidden layer and variational inference, privately by noisy gradient descent."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import count, open_unit, positive
+from thresholdout.privacy.accounting.events import Adjacency, Event, SelfComposed, check_adjacency
+from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches, check_public_size
+from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
+from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of
+from thresholdout.privacy.learning.propagation.networks import forward_moments
+from thresholdout.privacy.learning.propagation.scaling import Scaling
+from thresholdout.privacy.learning.propagation.variational import Gaussians, clipped_gradient_sum, kl_gradient
+from thresholdout.privacy.learning.random_streams import Streams, is_seeded, streams
+
+__all__ = ["DPVIRegressor"]
+
+_LARGEST_BATCH = 2**14  # of larger ones, the rounding of sums could be more than what clipping leaves for it
+_DRAWN = "nobody learns which records were drawn"
+
+
+class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A network with factorised Gaussian weights, fitted by DP-SGD on the variational objective.
+
+    Parameters
+    ----------
+    n_hidden : int
+        Rectified units.
+    n_epochs : int
+        Each is ``N // batch_size`` steps, at least one, for N records, or N = `public_size`.
+    batch_size : int
+        Expected; each record is drawn by a coin of its own, with probability ``batch_size / N``.
+    learning_rate : float
+    noise_precision, prior_precision : float
+        Of scaled targets about their mean, and of the weights; public numbers.
+    n_samples : int
+        Draws of the hidden weights in each step.
+    kl_weight : float
+        beta, of the divergence from the prior; 1 for the evidence bound, 0 or more.
+    clip_norm : float or None
+        Of each record's gradient; None, for no clipping, needs a fit without noise.
+    epsilon, noise_multiplier : float, optional
+        For a private fit, one of the two: the target, or the noise's standard deviation over `clip_norm`.
+    delta : float
+    adjacency : {"replace_one", "add_remove"}
+        Neighbours have another record in one's place, or one record more or less.
+    public_size : int, optional
+        For ``"add_remove"``, and needed there: a public number that takes the place of N, on which steps, rate, the
+        prior's weight and noise depend, because N itself tells whether a record is there.
+    initial_variance : float
+        Of all weights, at the start.
+    x_offset, x_scale, y_offset, y_scale, standardize, allow_leaks
+        As in `PBPRegressor`.
+    random_state : None, int or generator
+        For a release, None.
+
+    Attributes
+    ----------
+    q_ : Gaussians
+        Means and log variances of the weights.
+    n_steps_ : int
+        How many noisy gradients were released. The cost is that of this many, not of `n_epochs`.
+    privacy_report_ : PrivacyReport
+
+    Notes
+    -----
+    A step is ``theta - learning_rate [ (sum of clipped gradients + noise) / batch_size + (beta/N) grad KL ]``. The last
+    part does not depend on records, so it is neither clipped nor counted; published code clips it with the rest.
+    Predictions propagate moments as `PBPRegressor` does.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(300, 1))
+    >>> y = np.abs(X[:, 0])
+    >>> model = DPVIRegressor(10, n_epochs=60, batch_size=50, learning_rate=0.1, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        n_hidden: int = 50,
+        *,
+        n_epochs: int = 40,
+        batch_size: int = 100,
+        learning_rate: float = 0.05,
+        noise_precision: float = 5.0,
+        prior_precision: float = 1.0,
+        n_samples: int = 10,
+        kl_weight: float = 1.0,
+        clip_norm: float | None = 1.0,
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        noise_multiplier: float | None = None,
+        adjacency: Adjacency = "replace_one",
+        public_size: int | None = None,
+        initial_variance: float = 0.01,
+        x_offset: Any = None,
+        x_scale: Any = None,
+        y_offset: float | None = None,
+        y_scale: float | None = None,
+        standardize: bool | None = None,
+        allow_leaks: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.noise_precision = noise_precision
+        self.prior_precision = prior_precision
+        self.n_samples = n_samples
+        self.kl_weight = kl_weight
+        self.clip_norm = clip_norm
+        self.epsilon = epsilon
+        self.delta = delta
+        self.noise_multiplier = noise_multiplier
+        self.adjacency = adjacency
+        self.public_size = public_size
+        self.initial_variance = initial_variance
+        self.x_offset = x_offset
+        self.x_scale = x_scale
+        self.y_offset = y_offset
+        self.y_scale = y_scale
+        self.standardize = standardize
+        self.allow_leaks = allow_leaks
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array_like, shape (N, d)
+        y : array_like, shape (N,)
+
+        Raises
+        ------
+        InputError
+            When an argument is out of range or does not fit the others.
+        """
+        private = self._check()
+        leaky = bool(self.allow_leaks)
+        Scaling.check(self, private=private, allow_leaks=leaky)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        y, N = np.asarray(y, dtype=np.float64), len(X) if self.public_size is None else int(self.public_size)
+        n_steps = self.n_epochs * max(1, N // self.batch_size)
+        batches, sigma = None, 0.0
+        if private:
+            batches = Batches("poisson", self.batch_size, N, check_adjacency(self.adjacency))
+            sigma = _noise(batches, n_steps, self.epsilon, self.noise_multiplier, self.delta)
+        self.scaling_ = Scaling.of(self, X, y, private=private, allow_leaks=leaky)
+        self.n_steps_ = n_steps
+        self.privacy_report_ = self._report(batches, sigma)
+        rows = np.hstack([self.scaling_.inputs(X), np.ones((len(X), 1))])
+        self.q_ = self._descend(rows, self.scaling_.targets(y), N, batches, sigma, streams(self.random_state))
+        return self
+
+    def _check(self) -> bool:
+        """Check all settings; return whether the fit is private."""
+        for name in ("n_hidden", "n_epochs", "batch_size", "n_samples"):
+            count(getattr(self, name), name)
+        for name in ("learning_rate", "noise_precision", "prior_precision", "initial_variance"):
+            positive(getattr(self, name), name)
+        positive(self.kl_weight, "kl_weight", zero=True)
+        open_unit(self.delta, "delta")
+        check_public_size(self.adjacency, self.public_size)
+        if self.clip_norm is not None:
+            clip_norm_of(self.clip_norm)
+        private = self.epsilon is not None or self.noise_multiplier is not None
+        if self.epsilon is not None and self.noise_multiplier is not None:
+            raise InputError("epsilon", "both of epsilon and noise_multiplier", "one of the two, or none")
+        if private and self.clip_norm is None:
+            raise InputError("clip_norm", "None in a private fit", "a norm above 0")
+        if private and self.batch_size > _LARGEST_BATCH:
+            raise InputError("batch_size", str(self.batch_size), f"at most {_LARGEST_BATCH} in a private fit")
+        for name in ("epsilon", "noise_multiplier"):
+            if getattr(self, name) is not None:
+                positive(getattr(self, name), name)
+        return private
+
+    def _report(self, batches: Batches | None, sigma: float) -> PrivacyReport:
+        released = "the weights' means and variances after each step, and all that is computed from them alone"
+        if batches is None:
+            return account_for(None, delta=self.delta, released=released, noise_multiplier=0.0)
+        standing = standing_assumptions(seeded=is_seeded(self.random_state), adjacency=batches.adjacency)
+        places = (PLACES,) if batches.adjacency == "add_remove" else ()
+        return account_for(
+            SelfComposed(batches.event(sigma), self.n_steps_),
+            delta=self.delta,
+            released=released,
+            noise_multiplier=sigma,
+            adjacency=batches.adjacency,
+            assumptions=(*standing, *places, _DRAWN),
+            leaks=self.scaling_.leaks,
+            details={"n_releases": self.n_steps_, "sampling": "poisson", "rate": batches.rate},
+        )
+
+    def _descend(
+        self, rows: Floats, y: Floats, N: int, batches: Batches | None, sigma: float, rng: Streams
+    ) -> Gaussians:
+        """Take all steps; N is a public number, the rows only enter the noisy sums."""
+        n, d = rows.shape
+        theta = Gaussians.start(d - 1, self.n_hidden, self.initial_variance, rng.initial)
+        size = self.batch_size if batches is not None else min(self.batch_size, N)
+        scale = 0.0 if batches is None else sigma * float(self.clip_norm or 0.0) * (1 + 2.0**-50)
+        for _ in range(self.n_steps_):
+            draws = rng.initial.standard_normal((self.n_samples, *theta.mean_0.shape))
+            chosen = batches.draw(rng.sampling, n) if batches else np.flatnonzero(rng.sampling.random(n) < size / N)
+            total = clipped_gradient_sum(theta, draws, rows[chosen], y[chosen], self.noise_precision, self.clip_norm)
+            if scale:
+                for part in total:
+                    part += scale * rng.noise.standard_normal(part.shape)
+            prior = kl_gradient(theta, self.prior_precision)
+            weight = self.kl_weight / N
+            parts = [part / size + weight * pull for part, pull in zip(total, prior, strict=True)]
+            theta = theta.moved(Gaussians(*parts), self.learning_rate)
+        return theta
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean of each row's target, and on request its standard deviation, noise included.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+        return_std : bool
+
+        Returns
+        -------
+        ndarray of shape (n,), or two of them
+        """
+        check_is_fitted(self)
+        rows = self.scaling_.inputs(validate_data(self, X, reset=False, dtype=np.float64))
+        inputs, units = self.q_.mean_0.shape[1], self.q_.mean_1.size
+        # `forward_moments` divides each layer by the root of its inputs, this network does not.
+        means = [self.q_.mean_0 * math.sqrt(inputs), self.q_.mean_1[None] * math.sqrt(units)]
+        variances = [np.exp(self.q_.log_0) * inputs, np.exp(self.q_.log_1)[None] * units]
+        found = forward_moments(means, variances, rows)
+        mean = self.scaling_.y_offset + self.scaling_.y_scale * found.mean
+        if not return_std:
+            return mean
+        return mean, self.scaling_.y_scale * np.sqrt(found.variance + 1 / self.noise_precision)
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Return the mean logarithm of the predictive density of targets, in the original units."""
+        mean, std = self.predict(X, return_std=True)
+        gap = (np.asarray(y, dtype=np.float64) - mean) / std
+        return float(np.mean(-0.5 * gap**2 - np.log(std)) - 0.5 * math.log(2 * math.pi))
+
+    def posterior(self) -> dict[str, Any]:
+        """Return the moments of the weights of scaled inputs and target.
+
+        Returns
+        -------
+        dict
+            ``means`` and ``variances``, one array for each layer; ``eta`` and ``Lam``, the same as natural parameters.
+        """
+        check_is_fitted(self)
+        means = [self.q_.mean_0, self.q_.mean_1]
+        variances = [np.exp(self.q_.log_0), np.exp(self.q_.log_1)]
+        eta = [mean / variance for mean, variance in zip(means, variances, strict=True)]
+        return {"means": means, "variances": variances, "eta": eta, "Lam": [1 / variance for variance in variances]}
+
+
+@lru_cache(maxsize=64)
+def _noise(batches: Batches, steps: int, epsilon: float | None, noise_multiplier: float | None, delta: float) -> float:
+    def event(sigma: float) -> Event:
+        return SelfComposed(batches.event(sigma), steps)
+
+    return choose_noise(
+        event, epsilon=epsilon, noise_multiplier=noise_multiplier, delta=delta, adjacency=batches.adjacency
+    )

@@ -1,0 +1,380 @@
+"""What the estimators share: checked settings, the choice of noise, the run, and the report of it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, cast
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import chosen, count, open_unit, positive
+from thresholdout.privacy.accounting.calibration import METHODS, best_epsilon, calibrate
+from thresholdout.privacy.accounting.conversion import EdgeOrderWarning
+from thresholdout.privacy.accounting.events import Event
+from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
+from thresholdout.privacy.learning.propagation.gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.models import Model
+from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, clip_norm_of
+from thresholdout.privacy.learning.propagation.privacy import (
+    BOUNDS,
+    calibrate_sep_sigma,
+    epsilon_of,
+    joint_sigma,
+    sensitivity,
+    sep_event,
+    sep_noise_std,
+    split_sigma,
+)
+from thresholdout.privacy.learning.propagation.runs import (
+    SAMPLINGS,
+    Run,
+    information_fraction,
+    resolve_gamma,
+    run_adf,
+    run_ep,
+    run_sep,
+)
+from thresholdout.privacy.learning.random_streams import is_seeded
+from thresholdout.silence import silence
+
+__all__ = [
+    "ALGORITHMS",
+    "Fitting",
+    "LooseDeltaWarning",
+    "LowInformationWarning",
+    "LowSignalWarning",
+    "UnprovedTargetWarning",
+    "noise_after",
+]
+
+ALGORITHMS = ("ep", "adf", "sep", "clipped-sep", "dp-sep")
+ACCOUNTANTS = ("rdp", "best", *BOUNDS)
+_DRAWN = "nobody learns which records were drawn"
+
+
+class LooseDeltaWarning(UserWarning):
+    """The delta is at least one over the number of records: it allows the publication of a record."""
+
+
+class LowInformationWarning(UserWarning):
+    """Less than half of what the records say was absorbed; a larger gamma or more passes absorb more."""
+
+
+class LowSignalWarning(UserWarning):
+    """The noise is expected to be larger than what was learned."""
+
+
+class UnprovedTargetWarning(UserWarning):
+    """The noise was chosen by a formula that is not proved; what is proved of it is above the target."""
+
+
+def noise_after(sigma: float, C: float, gamma: float, N: int, T: int) -> tuple[float, float]:
+    """Return the standard deviation of a posterior's natural parameters by noise, after T passes and in the limit.
+
+    Parameters
+    ----------
+    sigma, C, gamma, N, T
+        As in `run_sep`.
+
+    Returns
+    -------
+    tuple of float
+        ``sigma C sqrt(2 gamma (1 - (1 - gamma/N^2)^(2 N T)))``, to first order and without the last clipping, and
+        ``sigma C sqrt(2 gamma)``.
+
+    Examples
+    --------
+    >>> [round(each, 1) for each in noise_after(1.4812, 6, 20, 200, 20)]
+    [55.7, 56.2]
+    """
+    limit = sigma * C * math.sqrt(2 * gamma)
+    return limit * math.sqrt(information_fraction(gamma, N, 2 * T)), limit
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The settings of one fit; made by `check`, which looks at no data.
+
+    Attributes
+    ----------
+    algorithm, accountant, sampling, clip_mode : str
+    n_epochs : int
+    gamma : float or str
+    clip_norm : float or None
+    epsilon, sigma : float, tuple of float or None
+        One of them is None in a private run, both otherwise.
+    delta, rho, damping, tol : float
+    shares : tuple of float
+        Of the privacy, for each clipped block.
+    random_state : Any
+    allow_leaks, progress : bool
+    """
+
+    algorithm: str
+    accountant: str
+    sampling: str
+    clip_mode: ClipMode
+    n_epochs: int
+    gamma: float | str
+    clip_norm: float | None
+    epsilon: float | None
+    sigma: tuple[float, ...] | None
+    delta: float
+    rho: float
+    damping: float
+    tol: float
+    shares: tuple[float, ...]
+    random_state: Any
+    allow_leaks: bool
+    progress: bool
+
+    @classmethod
+    def check(cls, estimator: Any) -> Fitting:
+        """Return the settings of an estimator.
+
+        Raises
+        ------
+        InputError
+            When they are out of range or do not fit each other.
+        """
+        algorithm = chosen(estimator.algorithm, "algorithm", ALGORITHMS)
+        private = algorithm == "dp-sep"
+        mode = cast(ClipMode, chosen(estimator.clip_mode, "clip_mode", CLIP_MODES))
+        sampling = chosen(estimator.sampling, "sampling", SAMPLINGS)
+        accountant = chosen(estimator.accountant, "accountant", ACCOUNTANTS)
+        passes = count(estimator.n_epochs, "n_epochs")
+        if algorithm == "adf" and passes != 1:
+            raise InputError("n_epochs", str(passes), "1 for algorithm='adf': a second pass counts the records twice")
+        norm = None
+        if algorithm in ("clipped-sep", "dp-sep"):
+            if estimator.clip_norm is None:
+                raise InputError("clip_norm", "None", f"a norm above 0 for algorithm={algorithm!r}")
+            norm = clip_norm_of(estimator.clip_norm)
+        elif estimator.clip_norm is not None:
+            raise InputError("clip_norm", repr(estimator.clip_norm), f"None for algorithm={algorithm!r}")
+        blocks = 2 if mode == "separate" else 1
+        sigma, shares = _noise_settings(estimator, private, blocks)
+        if private and sampling != "uniform" and accountant in BOUNDS:
+            expected = "'rdp' or 'best': these bounds are about records that are drawn anew for each update"
+            raise InputError("accountant", f"{accountant!r} with sampling={sampling!r}", expected)
+        gamma = estimator.gamma
+        if isinstance(gamma, str):
+            if chosen(gamma, "gamma", ("default", "paper", "sep", "auto")) == "default":
+                gamma = "auto" if private else "sep"
+        else:
+            gamma = positive(gamma, "gamma")
+        return cls(
+            algorithm=algorithm,
+            accountant=accountant,
+            sampling=sampling,
+            clip_mode=mode,
+            n_epochs=passes,
+            gamma=gamma,
+            clip_norm=norm,
+            epsilon=positive(estimator.epsilon, "epsilon") if private and estimator.epsilon is not None else None,
+            sigma=sigma,
+            delta=open_unit(estimator.delta, "delta"),
+            rho=positive(estimator.rho, "rho"),
+            damping=positive(getattr(estimator, "damping", 1.0), "damping"),
+            tol=positive(getattr(estimator, "tol", 1e-8), "tol", zero=True),
+            shares=shares,
+            random_state=estimator.random_state,
+            allow_leaks=bool(estimator.allow_leaks),
+            progress=bool(estimator.verbose),
+        )
+
+    @property
+    def private(self) -> bool:
+        """Whether noise is added."""
+        return self.algorithm == "dp-sep"
+
+    def check_prior(self, prior: GaussianNatural, prior_norm: object) -> None:
+        """Refuse a prior beyond the clipping norm, if that is asked for."""
+        if chosen(prior_norm, "prior_norm", ("ignore", "check")) == "ignore" or self.clip_norm is None:
+            return
+        found = prior.norm(self.clip_mode)
+        if found > self.clip_norm:
+            raise InputError("prior_precision", f"a prior of norm {found:g}", f"a norm of at most {self.clip_norm:g}")
+
+    def fit(
+        self,
+        estimator: Any,
+        model: Model[GaussianNatural],
+        records: Sequence[Any],
+        *,
+        leaks: tuple[str, ...] = (),
+    ) -> GaussianNatural:
+        """Run the algorithm, set the estimator's fitted attributes and return the posterior."""
+        N = len(records)
+        gamma = resolve_gamma(self.gamma, N, self.n_epochs)
+        noise: tuple[float, ...] = ()
+        if self.private:
+            noise = self._sigma(N)
+            report = self._report(noise, N, gamma, leaks)
+        else:
+            report = account_for(None, delta=self.delta, released="the posterior", noise_multiplier=0.0)
+        run = self._run(model, records, gamma, noise)
+        estimator.theta_0_, estimator.theta_f_, estimator.posterior_ = model.prior, run.theta_f, run.theta
+        estimator.gamma_, estimator.n_projections_ = gamma, run.n_projections
+        estimator.n_iter_ = run.n_passes
+        estimator.privacy_report_ = report
+        stochastic = self.algorithm not in ("ep", "adf")
+        estimator.information_fraction_ = information_fraction(gamma, N, self.n_epochs) if stochastic else 1.0
+        for name in ("n_skipped_", "n_failed_sites_", "noise_std_", "stationary_noise_std_", "signal_to_noise_"):
+            if hasattr(estimator, name):
+                delattr(estimator, name)
+        if self.private:
+            self._describe_noise(estimator, run, noise, gamma, N)
+            if self.allow_leaks:
+                estimator.n_failed_sites_ = run.n_failed_sites
+        else:
+            estimator.n_skipped_ = run.n_skipped
+        if estimator.information_fraction_ < 0.5:
+            message = f"{estimator.information_fraction_:.1%} of what the records say was absorbed at gamma = {gamma:g}"
+            warnings.warn(message, LowInformationWarning, stacklevel=3)
+        return run.theta
+
+    def _sigma(self, N: int) -> tuple[float, ...]:
+        if self.delta >= 1 / N:
+            message = f"delta = {self.delta:g} with {N} records; it should be well below {1 / N:g}"
+            warnings.warn(message, LooseDeltaWarning, stacklevel=4)
+        if self.sampling == "uniform" and N < 2:
+            raise InputError("X", "one record", "at least two for sampling='uniform': one alone is hidden by no other")
+        if self.sigma is not None:
+            return self.sigma
+        assert self.epsilon is not None
+        one = _calibrated(self.epsilon, self.delta, N, self.n_epochs, self.sampling, self.accountant)
+        return split_sigma(one, self.shares)
+
+    def _report(
+        self,
+        noise: tuple[float, ...],
+        N: int,
+        gamma: float,
+        leaks: tuple[str, ...],
+    ) -> PrivacyReport:
+        assert self.clip_norm is not None
+        event = sep_event(noise, N, self.n_epochs, self.sampling)
+        together = joint_sigma(noise)
+        makers = None if self.accountant == "best" else METHODS["rdp"]
+        best = best_epsilon(event, self.delta, accountants=makers)
+        how = best.table.loc[best.table["epsilon"] == best.epsilon, "how"]
+        stds = tuple(sep_noise_std(each, N, self.clip_norm, gamma) for each in noise)
+        details: dict[str, Any] = {
+            "sigma": noise if len(noise) > 1 else noise[0],
+            "sensitivity": sensitivity(N, self.clip_norm, gamma),
+            "noise_std": stds if len(stds) > 1 else stds[0],
+            "n_releases": N * self.n_epochs * len(noise),
+            "sampling": self.sampling,
+            "conversion": "balle",
+            "how": str(how.iloc[0]) if len(how) else "nothing is known",
+        }
+        if self.accountant in BOUNDS:
+            claim = epsilon_of(together, 1 / N, N * self.n_epochs, self.delta, self.accountant)
+            details |= {"formula": self.accountant, "formula_epsilon": claim.epsilon, "order": claim.order}
+            if self.epsilon is not None and best.epsilon > self.epsilon:
+                message = (
+                    f"the formula {self.accountant!r} promises epsilon {self.epsilon:g}; {best.epsilon:.4g} is proved"
+                )
+                warnings.warn(message, UnprovedTargetWarning, stacklevel=4)
+        assumed = standing_assumptions(seeded=is_seeded(self.random_state))
+        if self.sampling == "uniform":
+            assumed += (_DRAWN,)
+        if self.allow_leaks:
+            leaks += ("n_failed_sites_ counts records whose site could not be computed",)
+        return PrivacyReport(
+            epsilon=best.epsilon,
+            delta=self.delta,
+            adjacency="replace_one",
+            event=event,
+            accountant=best.accountant,
+            noise_multiplier=together,
+            released="the posterior after each update, and all that is computed from it alone",
+            assumptions=assumed,
+            leaks=leaks,
+            details=details,
+        )
+
+    def _run(
+        self, model: Model[GaussianNatural], records: Sequence[Any], gamma: float, noise: tuple[float, ...]
+    ) -> Run[GaussianNatural]:
+        if self.algorithm == "ep":
+            return run_ep(model, records, damping=self.damping, max_iter=self.n_epochs, tol=self.tol)
+        if self.algorithm == "adf":
+            return run_adf(model, records)
+        return run_sep(
+            model,
+            records,
+            n_epochs=self.n_epochs,
+            gamma=gamma,
+            C=self.clip_norm,
+            sigma=noise if noise else 0.0,
+            sampling=self.sampling,
+            clip_mode=self.clip_mode,
+            rho=self.rho,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+
+    def _describe_noise(
+        self, estimator: Any, run: Run[GaussianNatural], noise: tuple[float, ...], gamma: float, N: int
+    ) -> None:
+        assert self.clip_norm is not None
+        now, limit = np.transpose([noise_after(each, self.clip_norm, gamma, N, self.n_epochs) for each in noise])
+        estimator.noise_std_ = float(now[0]) if len(noise) == 1 else now
+        estimator.stationary_noise_std_ = float(limit[0]) if len(noise) == 1 else limit
+        sizes = [block.stop - block.start for block in run.theta.blocks(self.clip_mode)]
+        expected = math.sqrt(sum(size * float(std) ** 2 for size, std in zip(sizes, now, strict=True)))
+        estimator.signal_to_noise_ = (run.theta - estimator.theta_0_).norm() / expected
+        if estimator.signal_to_noise_ < 1:
+            message = (
+                f"the posterior moved {estimator.signal_to_noise_:.2g} times as far as noise alone is expected to; "
+                "more records, fewer dimensions or a smaller clip_norm help"
+            )
+            warnings.warn(message, LowSignalWarning, stacklevel=4)
+
+
+def _noise_settings(estimator: Any, private: bool, blocks: int) -> tuple[tuple[float, ...] | None, tuple[float, ...]]:
+    shares = (1 / blocks,) * blocks
+    given = estimator.sigma is not None
+    if not private:
+        for name in ("epsilon", "sigma", "budget_split"):
+            if getattr(estimator, name) is not None:
+                raise InputError(name, repr(getattr(estimator, name)), "None unless algorithm='dp-sep'")
+        return None, shares
+    if given == (estimator.epsilon is not None):
+        raise InputError("epsilon", f"{'both' if given else 'neither'} of epsilon and sigma", "one of the two")
+    if estimator.budget_split is not None:
+        shares = tuple(positive(share, "budget_split") for share in estimator.budget_split)
+        if given or len(shares) != blocks:
+            expected = f"one share for each of {blocks} clipped blocks, and a target epsilon"
+            raise InputError("budget_split", repr(estimator.budget_split), expected)
+        split_sigma(1.0, shares)
+    if not given:
+        return None, shares
+    sigma = estimator.sigma
+    found = tuple(positive(each, "sigma") for each in (sigma if isinstance(sigma, tuple) else (sigma,) * blocks))
+    if len(found) != blocks:
+        raise InputError("sigma", repr(sigma), f"a number, or one for each of {blocks} clipped blocks")
+    return found, shares
+
+
+@lru_cache(maxsize=128)
+def _calibrated(epsilon: float, delta: float, N: int, n_epochs: int, sampling: str, accountant: str) -> float:
+    if accountant in BOUNDS:
+        return calibrate_sep_sigma(epsilon, delta, 1 / N, N * n_epochs, accountant)
+    make = partial(_event, N, n_epochs, sampling)
+    makers = None if accountant == "best" else METHODS["rdp"]
+    with silence(EdgeOrderWarning):
+        return calibrate(
+            make, epsilon, delta, accountants=makers, bracket=(0.3, 30.0), limits=(0.02, 4e7), tolerance=1e-4
+        ).value
+
+
+def _event(N: int, n_epochs: int, sampling: str, sigma: float) -> Event:
+    return sep_event(sigma, N, n_epochs, sampling)

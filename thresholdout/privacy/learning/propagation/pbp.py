@@ -1,0 +1,310 @@
+"""Probabilistic backpropagation: regression by a Bayesian network and expectation propagation, private or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thresholdout.privacy.accounting.arguments import chosen, count, positive
+from thresholdout.privacy.learning.propagation.fitting import Fitting
+from thresholdout.privacy.learning.propagation.networks import forward_moments, layer_shapes
+from thresholdout.privacy.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
+from thresholdout.privacy.learning.propagation.runs import Run, information_fraction, run_adf, run_ep, run_sep
+from thresholdout.privacy.learning.propagation.scaling import Scaling
+from thresholdout.privacy.learning.random_streams import streams
+
+__all__ = ["PBPRegressor"]
+
+_NOISE_PRIOR = np.array([5.0, -6.0])  # Gamma(6, 6)
+
+
+class _NetworkFitting(Fitting):
+    """Passes over the records, after each of which the prior of the weights may be refined."""
+
+    def _run(self, model: Any, records: Sequence[Any], gamma: float, noise: tuple[float, ...]) -> Any:
+        if self.algorithm in ("ep", "adf"):
+            model.prior = model.prior + model.start
+            if self.algorithm == "adf":
+                return run_adf(model, records)
+            return run_ep(model, records, damping=self.damping, max_iter=self.n_epochs, tol=self.tol)
+        # A generator, so that each pass has streams of its own.
+        seeds = streams(self.random_state).sampling
+        shared = model.start.scale(1 / len(records))
+        runs: list[Run[NetworkNatural]] = []
+        for done in self._bar():
+            runs.append(
+                run_sep(
+                    model,
+                    records,
+                    n_epochs=1,
+                    gamma=gamma,
+                    C=self.clip_norm,
+                    sigma=noise if noise else 0.0,
+                    sampling=self.sampling,
+                    clip_mode=self.clip_mode,
+                    rho=self.rho,
+                    random_state=seeds,
+                    theta_f=shared,
+                )
+            )
+            shared = runs[-1].theta_f
+            # A tilt without precision, such as what is left of the start, would count as evidence of large weights.
+            left = 1 - information_fraction(gamma, len(records), done + 1)
+            model.refine(runs[-1].theta - model.start.scale(left))
+        return Run(
+            model.prior + shared.scale(len(records)),
+            shared,
+            sum(run.n_updates for run in runs),
+            sum(run.n_skipped for run in runs),
+            sum(run.n_failed_sites for run in runs),
+            sum(run.n_projections for run in runs),
+            len(runs),
+            tuple(change for run in runs for change in run.changes),
+            False,
+        )
+
+    def _describe_noise(self, estimator: Any, run: Any, noise: tuple[float, ...], gamma: float, N: int) -> None:
+        # What is left of the random start is no signal.
+        start = estimator._start.scale(1 - information_fraction(gamma, N, self.n_epochs))
+        super()._describe_noise(estimator, replace(run, theta=run.theta - start), noise, gamma, N)
+
+    def _bar(self) -> Any:
+        passes = range(self.n_epochs)
+        if not self.progress:
+            return passes
+        from tqdm import tqdm
+
+        return tqdm(passes, desc="probabilistic backpropagation", unit="pass")
+
+
+class _RefinedModel(NetworkModel):
+    """A network that starts somewhere, and whose prior may be refined."""
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, int]],
+        noise_variance: float | None,
+        rng: np.random.Generator,
+        *,
+        refined: bool,
+    ) -> None:
+        self.weights = WeightPrior(sum(out * width for out, width in shapes))
+        noise = _NOISE_PRIOR if noise_variance is None else None
+        super().__init__(NetworkNatural(self.weights.eta, self.weights.Lam, noise), shapes, noise_variance)
+        means = [rng.standard_normal(shape).ravel() / math.sqrt(shape[1]) for shape in shapes]
+        self.start = self.prior.scale(0.0)
+        self.start.eta[:] = np.concatenate(means) * self.weights.Lam
+        self.refined = refined
+
+    def refine(self, theta: NetworkNatural) -> None:
+        """Refine the prior in view of the posterior, if that is wanted; reads no record."""
+        if not self.refined:
+            return
+        self.weights.refine(theta.eta, theta.Lam)
+        noise = self.prior.noise if self.prior.learned else None
+        self.prior = NetworkNatural(self.weights.eta, self.weights.Lam, noise)
+
+
+class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Regression by a network with uncertain weights, learned by expectation propagation, privately if asked for.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int
+        Rectified units of each hidden layer.
+    n_epochs : int
+        Passes over the records; at most, for "ep".
+    noise_precision : {"default", "learn", "fixed"}
+        Whether the precision of the targets is inferred, from a Gamma(6, 6) prior, or taken from `noise_var`. By
+        default "fixed" in a private fit, "learn" otherwise. A private fit that learns it puts it into the vector that
+        is clipped and gets noise.
+    noise_var : float
+        Variance of scaled targets about their mean, if it is fixed: a public number.
+    refine_prior : bool
+        Infer the weights' prior precision after each pass, from the posterior alone, with a Gamma(6, 6) prior. Of
+        no effect for "ep" and "adf".
+    algorithm : {"sep", "ep", "adf", "clipped-sep", "dp-sep"}
+        "sep" shares one site between records, "ep" keeps one for each, "adf" goes once through the records, "dp-sep"
+        is differentially private.
+    gamma, clip_norm, clip_mode, epsilon, delta, sigma, sampling, accountant, budget_split, rho, damping, tol
+        As in `EPLinearRegression`. With separate clipping, the noise's parameters go with the precisions.
+    x_offset, x_scale, y_offset, y_scale : float or array_like, optional
+        Public numbers with which inputs and target are scaled.
+    standardize : bool, optional
+        Scale by means and deviations of the training data. By default that is done unless the fit is private or
+        public numbers are given; in a private fit it needs `allow_leaks`.
+    prior_norm, allow_leaks, verbose, random_state
+        As in `EPLinearRegression`. The prior's norm grows with the number of weights; a check refuses most networks.
+
+    Attributes
+    ----------
+    posterior_, theta_0_, theta_f_ : NetworkNatural
+        Posterior, last prior, and shared site.
+    noise_var_ : float
+        Of scaled targets.
+    privacy_report_ : PrivacyReport
+    information_fraction_, n_projections_, n_skipped_, n_failed_sites_, noise_std_, signal_to_noise_
+        As in `EPLinearRegression`.
+
+    Notes
+    -----
+    [PBP] is J. M. Hernandez-Lobato and R. P. Adams, "Probabilistic backpropagation for scalable learning of Bayesian
+    neural networks" (2015). A private network needs very many records, as noise is added to each weight: at epsilon 1
+    and some thousands of records it predicts no better than a constant (``benchmarks/pbp.py``); few dimensions and
+    `EPLinearRegression` do. A floor `rho` of the size of the prior's precision, 5/6, keeps what a noisy network
+    predicts within bounds, at no cost of privacy.
+
+    Weights start at random means, as symmetric units would stay equal. "sep" puts them into the shared site, which
+    forgets them; "ep" and "adf" keep them as means of the prior.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(150, 1))
+    >>> y = np.abs(X[:, 0]) + 0.05 * rng.normal(size=150)
+    >>> model = PBPRegressor(hidden_layer_sizes=(8,), n_epochs=20, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (50,),
+        *,
+        n_epochs: int = 40,
+        noise_precision: str = "default",
+        noise_var: float = 1.0,
+        refine_prior: bool = True,
+        algorithm: str = "sep",
+        gamma: float | str = "default",
+        clip_norm: float | None = None,
+        clip_mode: str = "joint",
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        sigma: Any = None,
+        sampling: str = "uniform",
+        accountant: str = "rdp",
+        budget_split: Any = None,
+        rho: float = 1e-4,
+        damping: float = 1.0,
+        tol: float = 1e-6,
+        x_offset: Any = None,
+        x_scale: Any = None,
+        y_offset: float | None = None,
+        y_scale: float | None = None,
+        standardize: bool | None = None,
+        prior_norm: str = "ignore",
+        allow_leaks: bool = False,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.n_epochs = n_epochs
+        self.noise_precision = noise_precision
+        self.noise_var = noise_var
+        self.refine_prior = refine_prior
+        self.algorithm = algorithm
+        self.gamma = gamma
+        self.clip_norm = clip_norm
+        self.clip_mode = clip_mode
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sigma = sigma
+        self.sampling = sampling
+        self.accountant = accountant
+        self.budget_split = budget_split
+        self.rho = rho
+        self.damping = damping
+        self.tol = tol
+        self.x_offset = x_offset
+        self.x_scale = x_scale
+        self.y_offset = y_offset
+        self.y_scale = y_scale
+        self.standardize = standardize
+        self.prior_norm = prior_norm
+        self.allow_leaks = allow_leaks
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Infer the weights.
+
+        Parameters
+        ----------
+        X : array_like, shape (N, d)
+        y : array_like, shape (N,)
+
+        Raises
+        ------
+        InputError
+            When an argument is out of range or does not fit the others.
+
+        Warns
+        -----
+        ConvergenceWarning
+            When more than a tenth of a pass without noise was skipped.
+        """
+        fitting = _NetworkFitting.check(self)
+        precision = chosen(self.noise_precision, "noise_precision", ("default", "learn", "fixed"))
+        learned = precision == "learn" or (precision == "default" and not fitting.private)
+        noise_var = positive(self.noise_var, "noise_var")
+        hidden = [count(size, "hidden_layer_sizes") for size in np.atleast_1d(self.hidden_layer_sizes).tolist()]
+        Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        self.scaling_ = Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        start = streams(self.random_state).initial
+        model = _RefinedModel(
+            layer_shapes(X.shape[1], hidden), None if learned else noise_var, start, refined=bool(self.refine_prior)
+        )
+        fitting.check_prior(model.prior, self.prior_norm)  # type: ignore[arg-type]
+        self._start = model.start
+        records = list(zip(self.scaling_.inputs(X), self.scaling_.targets(y).tolist(), strict=True))
+        posterior: Any = fitting.fit(self, model, records, leaks=self.scaling_.leaks)  # type: ignore[arg-type]
+        self.noise_var_ = model.noise_of(posterior)
+        self.means_, self.variances_ = model.moments(posterior)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean of each row's target, and on request its standard deviation, noise included.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+        return_std : bool
+
+        Returns
+        -------
+        ndarray of shape (n,), or two of them
+        """
+        check_is_fitted(self)
+        rows = self.scaling_.inputs(validate_data(self, X, reset=False, dtype=np.float64))
+        found = forward_moments(self.means_, self.variances_, rows)
+        mean = self.scaling_.y_offset + self.scaling_.y_scale * found.mean
+        if not return_std:
+            return mean
+        return mean, self.scaling_.y_scale * np.sqrt(found.variance + self.noise_var_)
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Return the mean logarithm of the predictive density of targets, in the original units."""
+        mean, std = self.predict(X, return_std=True)
+        gap = (np.asarray(y, dtype=np.float64) - mean) / std
+        return float(np.mean(-0.5 * gap**2 - np.log(std)) - 0.5 * math.log(2 * math.pi))
+
+    def posterior(self) -> dict[str, Any]:
+        """Return the posterior of the weights of scaled inputs and target.
+
+        Returns
+        -------
+        dict
+            Natural parameters ``eta`` and ``Lam``, flat, and ``noise`` if it was learned; moments ``means`` and
+            ``variances``, one array for each layer.
+        """
+        check_is_fitted(self)
+        return {**self.posterior_.arrays(), "means": self.means_, "variances": self.variances_}

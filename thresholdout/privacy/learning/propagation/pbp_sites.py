@@ -1,0 +1,330 @@
+"""Probabilistic backpropagation: parameters of a network's posterior, sites of records, and the prior's refinement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.learning.propagation.natural import Floats, Natural
+from thresholdout.privacy.learning.propagation.networks import evidence_gradients
+
+__all__ = ["LEAST_SHAPE", "NetworkModel", "NetworkNatural", "WeightPrior", "gamma_update", "refine_weight"]
+
+LEAST_SHAPE = 1e-3
+"""How far above 1 the shape of a Gamma density of a precision is kept, so that the mean variance exists."""
+
+_WIDEST_CAVITY = 1e6
+_PRIOR_SHAPE = _PRIOR_RATE = 6.0
+_HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+class NetworkNatural(Natural):
+    """Natural parameters of a network: independent Gaussian weights and, if learned, a Gamma noise precision.
+
+    Parameters
+    ----------
+    eta : ndarray, shape (weights,)
+        Precision times mean of each weight, of all layers one after the other, row by row.
+    Lam : ndarray, shape (weights,)
+        Precision of each weight.
+    noise : ndarray, shape (2,), optional
+        ``(a - 1, -b)`` of a Gamma(a, b) density of the noise's precision.
+
+    Examples
+    --------
+    >>> theta = NetworkNatural(np.array([1.0, 2.0]), np.array([4.0, -1.0]), np.array([5.0, -6.0]))
+    >>> theta.project(0.5).Lam, theta.noise_variances()
+    (array([4. , 0.5]), (1.2, 1.0, 0.8571428571428571))
+    """
+
+    __slots__ = ("learned", "size")
+
+    size: int
+    learned: bool
+
+    def __init__(self, eta: Floats, Lam: Floats, noise: Floats | None = None) -> None:
+        parts = [np.asarray(part, dtype=np.float64) for part in ([eta, Lam] if noise is None else [eta, Lam, noise])]
+        self.size, self.learned = parts[0].size, noise is not None
+        expected = [(self.size,), (self.size,), (2,)]
+        if not self.size or any(part.shape != shape for part, shape in zip(parts, expected, strict=False)):
+            raise InputError("eta, Lam, noise", f"shapes {[part.shape for part in parts]}", "two equal ones, and (2,)")
+        self.values = np.concatenate(parts)
+
+    def with_values(self, values: Floats) -> Self:
+        """Return parameters of the same shapes with other values, unchecked."""
+        made = object.__new__(type(self))
+        made.values, made.size, made.learned = values, self.size, self.learned
+        return made
+
+    @property
+    def eta(self) -> Floats:
+        """Precision times mean of each weight."""
+        return self.values[: self.size]
+
+    @property
+    def Lam(self) -> Floats:  # noqa: N802
+        """Precision of each weight."""
+        return self.values[self.size : 2 * self.size]
+
+    @property
+    def noise(self) -> Floats:
+        """``(a - 1, -b)``, or nothing when the noise is known."""
+        return self.values[2 * self.size :]
+
+    def noise_variances(self) -> tuple[float, float, float]:
+        """Return ``b/(a - 1)``, ``b/a`` and ``b/(a + 1)``."""
+        shape, rate = float(self.noise[0]), -float(self.noise[1])
+        return rate / shape, rate / (shape + 1), rate / (shape + 2)
+
+    def arrays(self) -> dict[str, Floats]:
+        """Return the parameters as named arrays, which are views."""
+        found = {"eta": self.eta, "Lam": self.Lam}
+        return {**found, "noise": self.noise} if self.learned else found
+
+    def project(self, rho: float = 1e-4) -> Self:
+        """Return valid parameters, the object itself when it is valid: precisions that are not positive become rho."""
+        if self.is_pd() and not (self.learned and self.noise[1] > -rho):
+            return self
+        values = self.values.copy()
+        Lam = values[self.size : 2 * self.size]
+        Lam[~(Lam > 0)] = rho
+        if self.learned:
+            values[-2] = max(values[-2], LEAST_SHAPE)
+            values[-1] = min(values[-1], -rho)
+        return self.with_values(values)
+
+    def is_pd(self) -> bool:
+        """Whether all precisions are positive, and the noise's variance has a mean."""
+        if not self.Lam.min() > 0:
+            return False
+        return not self.learned or bool(self.noise[0] >= LEAST_SHAPE and self.noise[1] < 0)
+
+    def repair(self, default: Self) -> Self:
+        """Return the parameters, a weight's pair or the noise's replaced by the default's where it is not finite."""
+        fine = np.isfinite(self.values)
+        both = fine[: self.size] & fine[self.size : 2 * self.size]
+        noise = fine[2 * self.size :]
+        kept = np.concatenate([both, both, noise & noise.all()])
+        return self.with_values(np.where(kept, self.values, default.values))
+
+    def _blocks(self) -> tuple[slice, ...]:
+        return slice(0, self.size), slice(self.size, self.values.size)
+
+
+def gamma_update(logs: tuple[float, float, float], a: float, b: float) -> tuple[float, float]:
+    """Return shape and rate of a Gamma density with the moments of a tilted one [PBP, equations 11 and 12].
+
+    Parameters
+    ----------
+    logs : tuple of three floats
+        Log evidence with shapes a, a + 1 and a + 2 in place of a: noise of variance ``b/(a-1)``, ``b/a``, ``b/(a+1)``.
+    a, b : float
+        Of the cavity.
+
+    Returns
+    -------
+    tuple of float
+        NaN when there is none: the moments are not those of a density, or the shape is not above 1.
+
+    Examples
+    --------
+    >>> a, b = gamma_update((-1.1018466805, -1.0273370322, -0.9664211633), 6.0, 6.0)
+    >>> round(a, 6), round(b, 6)
+    (6.626266, 6.15049)
+    """
+    Z, Z1, Z2 = logs
+    try:
+        shape = 1 / (math.exp(Z2 - 2 * Z1 + Z) * (a + 1) / a - 1)
+        rate = 1 / (math.exp(Z2 - Z1) * (a + 1) / b - math.exp(Z1 - Z) * a / b)
+    except (OverflowError, ZeroDivisionError):
+        return math.nan, math.nan
+    valid = shape > 1 and rate > 0 and math.isfinite(shape) and math.isfinite(rate)
+    return (shape, rate) if valid else (math.nan, math.nan)
+
+
+class Refined(NamedTuple):
+    """Moments of a weight, and shape and rate of the weights' precision, after a refinement."""
+
+    mean: float
+    variance: float
+    shape: float
+    rate: float
+
+
+def refine_weight(mean: float, variance: float, shape: float, rate: float) -> Refined | None:
+    """Return the moments after the factor N(w; 0, 1/precision) at a cavity [PBP, section 3.4].
+
+    Parameters
+    ----------
+    mean, variance : float
+        Of the weight, without the factor.
+    shape, rate : float
+        Of the Gamma density of the weights' precision, without the factor.
+
+    Returns
+    -------
+    Refined or None
+        None when the cavity or the result is no proper density, or the cavity's variance is 1e6 or more.
+
+    Examples
+    --------
+    >>> found = refine_weight(1.2333333333 / 2.4333333333, 1 / 2.4333333333, 5.95, 5.98)
+    >>> [round(value, 6) for value in found]
+    [0.378196, 0.306646, 6.491616, 6.171355]
+    """
+    if not (0 < variance < _WIDEST_CAVITY and rate > 0 and shape > 1):
+        return None
+    spreads = [variance + rate / (shape + k) for k in (-1, 0, 1)]
+    logs = tuple(-0.5 * (math.log(u) + mean * mean / u) for u in spreads)
+    slope = -mean / spreads[0]
+    curvature = slope * slope - (mean * mean / spreads[0] - 1) / spreads[0]
+    a, b = gamma_update((logs[0], logs[1], logs[2]), shape, rate)
+    found = Refined(mean + variance * slope, variance - variance * variance * curvature, a, b)
+    return found if found.variance > 0 and all(map(math.isfinite, found)) else None
+
+
+class NetworkModel:
+    """A network whose weights, and possibly noise, are inferred from records.
+
+    Parameters
+    ----------
+    prior : NetworkNatural
+        Its mutable attribute `prior` is replaced when the prior is refined.
+    shapes : sequence of pairs of int
+        Of the layers, as of `layer_shapes`.
+    noise_variance : float, optional
+        Of the targets, if it is known; needed unless the prior is about the noise, too.
+
+    Raises
+    ------
+    InputError
+        When the shapes do not fit.
+
+    Examples
+    --------
+    >>> prior = NetworkNatural(np.zeros(2), np.ones(2))
+    >>> model = NetworkModel(prior, [(1, 2)], 1.0)
+    >>> model.site((np.array([1.0]), 2.0), prior).eta.round(4)
+    array([0.9428, 0.9428])
+    """
+
+    def __init__(
+        self, prior: NetworkNatural, shapes: Sequence[tuple[int, int]], noise_variance: float | None = None
+    ) -> None:
+        self.prior, self.shapes, self.noise_variance = prior, list(shapes), noise_variance
+        ends = np.cumsum([out * width for out, width in self.shapes]).tolist()
+        if ends[-1] != prior.size:
+            raise InputError("shapes", f"{ends[-1]} weights", f"the prior's {prior.size}")
+        if prior.learned == (noise_variance is not None):
+            raise InputError("noise_variance", repr(noise_variance), "a number, unless the prior has the noise")
+        self._parts = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def layers(self, flat: Floats) -> list[Floats]:
+        """Return a number for each weight as arrays of the layers' shapes."""
+        return [flat[part].reshape(shape) for part, shape in zip(self._parts, self.shapes, strict=True)]
+
+    def moments(self, theta: NetworkNatural) -> tuple[list[Floats], list[Floats]]:
+        """Return means and variances of the weights of each layer."""
+        variance = 1 / theta.Lam
+        return self.layers(theta.eta * variance), self.layers(variance)
+
+    def noise_of(self, theta: NetworkNatural) -> float:
+        """Return the variance of the targets' noise: ``b/(a - 1)``, or what is known."""
+        return theta.noise_variances()[0] if self.noise_variance is None else self.noise_variance
+
+    def site(self, record: tuple[Floats, Any], cavity: NetworkNatural) -> NetworkNatural:
+        """Return the site of a record (x, y) at a cavity; NaN marks entries of which there is none.
+
+        Notes
+        -----
+        With G and H the gradients of the log evidence by means and variances, the tilted moments are ``M + V G`` and
+        ``V - V^2 K`` with ``K = G^2 - 2 H`` [PBP, equations 9 and 10]. So the site's precision is ``K / (1 - V K)``
+        and its ``eta`` is ``(G + M K) / (1 - V K)``, without a difference of inverses; where ``1 - V K`` is not
+        positive there is no tilted variance.
+        """
+        variance = 1 / cavity.Lam
+        mean = cavity.eta * variance
+        first = self.noise_of(cavity)
+        found = evidence_gradients(self.layers(mean), self.layers(variance), record[0], record[1], first)
+        G = np.concatenate([part.ravel() for part in found.means])
+        K = G * G - 2 * np.concatenate([part.ravel() for part in found.variances])
+        shrink = 1 - variance * K
+        shrink[~(shrink > 0)] = math.nan
+        values = np.empty_like(cavity.values)
+        np.divide(G + mean * K, shrink, out=values[: cavity.size])
+        np.divide(K, shrink, out=values[cavity.size : 2 * cavity.size])
+        if cavity.learned:
+            values[-2:] = self._noise_site(cavity, float(found.forward.mean), float(found.forward.variance), record[1])
+        return cavity.with_values(values)
+
+    @staticmethod
+    def _noise_site(cavity: NetworkNatural, mean: float, variance: float, y: Any) -> tuple[float, float]:
+        a, b = float(cavity.noise[0]) + 1, -float(cavity.noise[1])
+        spreads = [variance + noise for noise in cavity.noise_variances()]
+        if not all(spread > 0 and math.isfinite(spread) for spread in spreads):
+            return math.nan, math.nan
+        square = (float(y) - mean) ** 2
+        logs = [-_HALF_LOG_TWO_PI - 0.5 * (math.log(spread) + square / spread) for spread in spreads]
+        shape, rate = gamma_update((logs[0], logs[1], logs[2]), a, b)
+        return shape - a, b - rate
+
+
+class WeightPrior:
+    """The prior of the weights, N(0, 1/precision) with a Gamma(6, 6) precision, as sites that can be refined.
+
+    Parameters
+    ----------
+    weights : int
+        How many there are.
+
+    Attributes
+    ----------
+    eta, Lam : ndarray, shape (weights,)
+        Natural parameters of each weight's prior; at first mean 0 and variance 6/5.
+    shape, rate : float
+        Of the precision's Gamma density, after all weights' factors.
+
+    Examples
+    --------
+    >>> prior = WeightPrior(3)
+    >>> prior.refine(np.zeros(3), np.full(3, 50.0))  # three weights close to 0 mean more precision
+    >>> bool(prior.shape / prior.rate > 1.1), bool((prior.Lam > 5 / 6).all())
+    (True, True)
+    """
+
+    def __init__(self, weights: int) -> None:
+        self.eta, self.Lam = np.zeros(weights), np.full(weights, (_PRIOR_SHAPE - 1) / _PRIOR_RATE)
+        self.shape, self.rate = _PRIOR_SHAPE, _PRIOR_RATE
+        self._noise = np.zeros((weights, 2))
+
+    def refine(self, eta: Floats, Lam: Floats) -> None:
+        """Go once through all weights' factors, in view of the posterior; reads no record.
+
+        Parameters
+        ----------
+        eta, Lam : ndarray, shape (weights,)
+            Of the posterior, which the prior is part of.
+
+        Notes
+        -----
+        A factor is left as it was where its cavity, the result or the new prior is not proper. So with each new prior
+        in place of the old one the posterior stays proper, and so do all cavities between the two.
+        """
+        for w in range(self.eta.size):
+            precision = Lam[w] - self.Lam[w]
+            shape, rate = self.shape - self._noise[w, 0], self.rate + self._noise[w, 1]
+            if not precision > 0:
+                continue
+            found = refine_weight((eta[w] - self.eta[w]) / precision, 1 / precision, shape, rate)
+            if found is None:
+                continue
+            prior = 1 / found.variance - precision
+            if not prior > 0:
+                continue
+            self.eta[w], self.Lam[w] = found.mean / found.variance - (eta[w] - self.eta[w]), prior
+            self._noise[w] = found.shape - shape, rate - found.rate
+            self.shape, self.rate = found.shape, found.rate

@@ -1,0 +1,341 @@
+"""Lower bounds on the epsilon of the iterates, from the worst-case pair."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_ndtr
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import chosen, count, number, positive
+from thresholdout.privacy.learning.sgld.chain import Chain, Mixture, worst_case_chain
+from thresholdout.privacy.learning.sgld.law import _proof_epoch
+from thresholdout.privacy.learning.sgld.tails import Form, log_mean
+
+__all__ = [
+    "WorstEpoch",
+    "check_lemma_conditions",
+    "eps_A9",
+    "eps_chernoff",
+    "eps_tail",
+    "eps_threshold",
+    "worst_epoch",
+]
+
+DIRECTIONS = ("D1->D2", "D2->D1", "max")
+Bound = Literal["tail", "chernoff"]
+_FORMS: dict[str, Form] = {"tail": "above", "chernoff": "chernoff"}
+
+
+class WorstEpoch(NamedTuple):
+    """The epoch after which a lower bound is largest.
+
+    Attributes
+    ----------
+    epochs : int
+    epsilon : float
+        The bound, in nats.
+    """
+
+    epochs: int
+    epsilon: float
+
+
+def half(value: object, name: str = "delta") -> float:
+    """Return a delta in [0, 1/2)."""
+    found = number(value, name, "a number in [0, 1/2)")
+    if not 0.0 <= found < 0.5:
+        raise InputError(name, repr(found), "a number in [0, 1/2)")
+    return found
+
+
+def _below(value: float) -> float:
+    return value - 1e-14 * (1.0 + abs(value))
+
+
+def _epsilon(mixture: Mixture, delta: float, bound: str) -> float:
+    return _below(math.log(0.5 - delta) - log_mean(mixture, _FORMS[bound]).high)
+
+
+def _bound(bound: str, clip: bool, delta: object, epochs: object, chain: Chain) -> float:
+    found = _epsilon(chain.after(count(epochs, "K")), half(delta), bound)
+    return max(0.0, found) if clip else found
+
+
+def eps_chernoff(
+    n: int,
+    c: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    K: int,
+    *,
+    delta: float,
+    eta: float | None = None,
+    batch_size: int = 1,
+    clip: bool = True,
+) -> float:
+    """Return the lower bound that the paper plots: a Chernoff bound for the event above the first data set's mean.
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, K, eta, batch_size
+        As in `epoch_law`.
+    delta : float
+        In [0, 1/2).
+    clip : bool
+        Whether a vacuous bound, below 0, is returned as 0.
+
+    Returns
+    -------
+    float
+        ``ln(1/2 - delta) - ln mean_r exp(-z_r^2/2)`` with ``z_r = gap_r/sqrt(var_hat_r)``, rounded down: after K epochs
+        the iterate is not (eps, delta)-private for any smaller eps. `eps_tail` is always larger.
+
+    Examples
+    --------
+    >>> round(eps_chernoff(100, 100**1.2, 1.0, 1.0, 4.0, 11, delta=0.001), 9)
+    7.724163599
+    """
+    return _bound("chernoff", clip, delta, K, worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size))
+
+
+def eps_tail(
+    n: int,
+    c: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    K: int,
+    *,
+    delta: float,
+    eta: float | None = None,
+    batch_size: int = 1,
+    clip: bool = True,
+) -> float:
+    """Return the lower bound of the event above the first data set's mean, with exact probabilities.
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, K, delta, eta, batch_size, clip
+        As in `eps_chernoff`. Any n up to about 1e15 takes some milliseconds.
+
+    Returns
+    -------
+    float
+        ``ln(1/2 - delta) - ln P[D2's iterate > mean of D1's]``, rounded down.
+
+    Examples
+    --------
+    >>> round(eps_tail(100, 100**1.2, 1.0, 1.0, 4.0, 11, delta=0.001), 9)
+    10.107361491
+    """
+    return _bound("tail", clip, delta, K, worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size))
+
+
+def eps_threshold(
+    n: int,
+    c: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    K: int,
+    *,
+    delta: float,
+    direction: str = "max",
+    eta: float | None = None,
+    batch_size: int = 1,
+) -> float:
+    """Return the largest lower bound of all events above, or below, a threshold.
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, K, delta, eta, batch_size
+        As in `eps_tail`.
+    direction : {"D1->D2", "D2->D1", "max"}
+        Whether the event is likely on the first data set (above a threshold), on the second (below one), or the larger
+        bound of the two.
+
+    Returns
+    -------
+    float
+        At least 0, rounded down. `pair_epsilon` allows any event, for few records.
+
+    Examples
+    --------
+    >>> system = dict(n=100, c=100**1.2, x_h=1.0, alpha=1.0, beta=4.0, K=11, delta=0.001)
+    >>> eps_threshold(**system) > eps_tail(**system)
+    True
+    """
+    mixture = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size).after(count(K, "K"))
+    delta, direction = half(delta), chosen(direction, "direction", DIRECTIONS)
+    found = [0.0]
+    if direction != "D2->D1":
+        found.append(_best_threshold(mixture, delta, "above"))
+    if direction != "D1->D2":
+        found.append(_best_threshold(mixture, delta, "below"))
+    return max(found)
+
+
+def _best_threshold(mixture: Mixture, delta: float, form: Form) -> float:
+    spread = math.sqrt(mixture.var)
+    widest = math.sqrt(mixture.var0 + mixture.var1)
+
+    def value(shift: float) -> float:
+        score = shift / spread
+        slack = (1.0 + score * score) * (1e-13 + 4.0 * mixture.slack)
+        if form == "above":
+            likely = math.exp(float(log_ndtr(-score)) - slack) - delta
+            unlikely = log_mean(mixture, form, shift).high
+        else:
+            likely = math.exp(log_mean(mixture, form, shift).low) - delta
+            unlikely = float(log_ndtr(score)) + slack
+        return _below(math.log(likely) - unlikely) if likely > 0 else -math.inf
+
+    # Where the likely event has a probability from almost 1 down to about 1e-9.
+    if form == "above":
+        low, high = -6.0 * spread, 6.0 * spread
+    else:
+        low, high = -mixture.gap0 - mixture.gap1 - 6.0 * widest, 6.0 * widest - mixture.gap0
+    grid = np.linspace(low, high, 41)
+    values = [value(float(shift)) for shift in grid]
+    best = int(np.argmax(values))
+    around = (float(grid[max(0, best - 1)]), float(grid[min(40, best + 1)]))
+    refined = minimize_scalar(
+        lambda shift: -max(value(shift), -1e300), bounds=around, method="bounded", options={"maxiter": 40}
+    )
+    return max(values[best], -float(refined.fun))
+
+
+def eps_A9(  # noqa: N802 the name of the lemma
+    n: int, c: float, x_h: float, alpha: float, beta: float, *, delta: float, clip: bool = False
+) -> float:
+    """Return the paper's closed form of a lower bound at the proof epoch, with its own step size [HF, Lemma A.9].
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta
+        As in `epoch_law`; the step size is ``2/(alpha + n x_h^2 beta)^2``.
+    delta : float
+        In [0, 1/2).
+    clip : bool
+        Whether a vacuous bound, below 0, is returned as 0; by default it is returned as it is.
+
+    Returns
+    -------
+    float
+        After `proof_epoch` epochs the iterate is not (eps, delta)-private for any smaller eps. Rounded down.
+
+    Raises
+    ------
+    InputError
+        When ``x_h^2 beta <= 3`` or ``n <= alpha/(x_h^2 beta)``, where it is not proved (PROOFS.md, L4; the other
+        conditions of the paper's lemmas are not needed for it).
+
+    Notes
+    -----
+    Its constants are loose by a factor of hundreds. It is negative until c/n is large, and so in every example that
+    one can run; what it shows is how epsilon grows.
+
+    Examples
+    --------
+    >>> round(eps_A9(100, 100**1.2, 1.0, 1.0, 4.0, delta=0.001), 9)
+    -0.694973999
+    """
+    chain = worst_case_chain(n, c, x_h, alpha, beta)
+    delta, s = half(delta), chain.s
+    if s <= 3.0:
+        raise InputError("x_h", f"x_h^2 beta = {s:g}", "more than 3")
+    if chain.n <= alpha / s:
+        raise InputError("n", str(n), f"more than alpha/(x_h^2 beta) = {alpha / s:g}")
+    v1 = max(6.0, 1.0 + 2.0 * math.exp(1.0 / s))
+    square = math.exp(-2.0 / s) * alpha / (2.0 * v1) * (3.0 / (32.0 * s)) ** 2 * (c / chain.n) ** 2
+    found = _below(square * (1.0 - 1e-13) + math.log(0.5 - delta))
+    return max(0.0, found) if clip else found
+
+
+def worst_epoch(
+    n: int,
+    c: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    *,
+    delta: float,
+    K_max: int | None = None,
+    bound: Bound = "tail",
+    eta: float | None = None,
+    batch_size: int = 1,
+) -> WorstEpoch:
+    """Return after which epoch a lower bound is largest.
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, delta, eta, batch_size
+        As in `eps_tail`.
+    K_max : int, optional
+        The last epoch that is looked at: at least twice that of the proof, which is the default.
+    bound : {"tail", "chernoff"}
+        `eps_tail` or `eps_chernoff`.
+
+    Returns
+    -------
+    WorstEpoch
+
+    Examples
+    --------
+    >>> worst_epoch(100, 100**1.4, 1.0, 1.0, 4.0, delta=0.001).epochs
+    11
+    """
+    chain = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size)
+    delta, bound = half(delta), "tail" if chosen(bound, "bound", tuple(_FORMS)) == "tail" else "chernoff"
+    least = 2 * _proof_epoch(chain).epochs
+    last = least if K_max is None else count(K_max, "K_max")
+    if last < least:
+        raise InputError("K_max", str(last), f"at least {least}, twice the epoch of the proof")
+    values = [_epsilon(chain.after(epochs), delta, bound) for epochs in range(1, last + 1)]
+    best = int(np.argmax(values))
+    return WorstEpoch(best + 1, max(0.0, values[best]))
+
+
+def check_lemma_conditions(n: int, x_h: float, alpha: float, beta: float, delta: float = 0.0) -> dict[str, bool]:
+    """Return which conditions of the paper's Lemmas A.5 to A.9 hold, by name.
+
+    Parameters
+    ----------
+    n : int
+        Records.
+    x_h, alpha, beta : float
+        As in `epoch_law`.
+    delta : float
+        Any number.
+
+    Returns
+    -------
+    dict of str to bool
+        The fourth, ``"n > 1/(2 alpha s) - 1/s"``, comes from an inequality that the paper solves wrongly; the fifth is
+        what Claim D.18 needs in its place (defect E4). `eps_A9` needs the first two, and delta < 1/2, only.
+
+    Examples
+    --------
+    >>> found = check_lemma_conditions(10, 1.0, 0.1, 4.0)
+    >>> found["n > 1/(2 alpha s) - 1/s"], found["alpha > 1/2 and n >= 1/((2 alpha - 1) s)"]
+    (True, False)
+    """
+    n, alpha = count(n, "n"), positive(alpha, "alpha")
+    s = positive(x_h, "x_h") ** 2 * positive(beta, "beta")
+    return {
+        "s > 3": s > 3,
+        "n > alpha/s": n > alpha / s,
+        "n > (alpha/s)(e^(2/s) - 2) + 1/(2 s)": n > alpha / s * (math.exp(2.0 / s) - 2.0) + 1.0 / (2.0 * s),
+        "n > 1/(2 alpha s) - 1/s": n > 1.0 / (2.0 * alpha * s) - 1.0 / s,
+        "alpha > 1/2 and n >= 1/((2 alpha - 1) s)": alpha > 0.5 and n >= 1.0 / ((2.0 * alpha - 1.0) * s),
+        "delta < 1/2": _is_half(delta),
+    }
+
+
+def _is_half(delta: Any) -> bool:
+    return 0.0 <= number(delta, "delta") < 0.5

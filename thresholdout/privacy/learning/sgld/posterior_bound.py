@@ -1,0 +1,297 @@
+"""Upper bounds on what one exact draw from the posterior leaks, over a whole domain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import count, open_unit, positive
+from thresholdout.privacy.accounting.rounding import up
+from thresholdout.privacy.learning.sgld.gaussians import rdp_to_dp, renyi_order
+from thresholdout.privacy.learning.sgld.model import exponent, inputs
+
+__all__ = [
+    "paper_order",
+    "posterior_dp",
+    "posterior_dp_holds",
+    "posterior_rdp_bound",
+    "posterior_size_terms",
+]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The constants of the bounds, checked."""
+
+    x_l: float
+    x_h: float
+    alpha: float
+    beta: float
+    gamma1: float
+
+    def __post_init__(self) -> None:
+        x_l, x_h = inputs(self.x_l, self.x_h)
+        found = {"x_l": x_l, "x_h": x_h, "alpha": positive(self.alpha, "alpha"), "beta": positive(self.beta, "beta")}
+        for name, value in {**found, "gamma1": exponent(self.gamma1)}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def ratio(self) -> float:
+        """``x_h^2/x_l^2``."""
+        return (self.x_h / self.x_l) ** 2
+
+    @property
+    def s(self) -> float:
+        """``x_h^2 beta``."""
+        return self.x_h**2 * self.beta
+
+    @property
+    def mixed(self) -> float:
+        """``x_h^4 (alpha + s)/(0.9 x_l^4)``, A of [HF, eq. 33]."""
+        return self.ratio**2 * (self.alpha + self.s) / 0.9
+
+    @property
+    def prior(self) -> float:
+        """``x_h^4 (alpha + s)^2/(0.9 x_l^6 beta)``, B of [HF, eq. 33]."""
+        return self.ratio**2 * (self.alpha + self.s) ** 2 / (0.9 * self.x_l**2 * self.beta)
+
+    def least(self, nu: float, printed_condition: bool) -> float:
+        """Return what n must be above for Lemma A.1."""
+        if printed_condition:
+            return max(1.0 + 10.0 * self.ratio * nu / self.beta, 1.0 + nu * self.ratio)
+        return up(1.0 + 10.0 * nu * self.ratio)
+
+
+def paper_order(eps: float, delta: float) -> float:
+    """Return the order ``1 + 2 ln(1/delta)/eps`` at which half of epsilon pays for delta [HF, Claim D.27]."""
+    return 1.0 + 2.0 * math.log(1.0 / open_unit(delta, "delta")) / positive(eps, "eps")
+
+
+def posterior_rdp_bound(
+    n: int,
+    nu: float,
+    x_l: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    gamma1: float,
+    c: float,
+    *,
+    printed_condition: bool = False,
+    sharp: bool = False,
+) -> float:
+    """Return a bound on the Renyi divergence of the posteriors of all neighbours in a domain [HF, Lemma A.1].
+
+    Parameters
+    ----------
+    n : int
+        Records, in the larger one of two neighbours; they differ in one record, which is replaced or left out.
+    nu : float
+        The order, above 1.
+    x_l, x_h, gamma1, c : float
+        The domain, see `RegressionDomain`; c may be 0.
+    alpha, beta : float
+        Precisions of prior and noise.
+    printed_condition : bool
+        The paper's condition on n in place of the corrected one: **no guarantee** for beta above 1 (defect E2), and
+        stricter than needed for beta below 1.
+    sharp : bool
+        A smaller bound, of the same proof, in place of the paper's.
+
+    Returns
+    -------
+    float
+        In nats, rounded up.
+
+    Raises
+    ------
+    InputError
+        When n is not above ``1 + 10 nu x_h^2/x_l^2``, or an argument is out of range.
+
+    Notes
+    -----
+    Proved in PROOFS.md, B1, for all orders, and for both kinds of neighbours without the paper's correction for
+    a record that is left out (defect E12).
+
+    Examples
+    --------
+    >>> system = dict(n=10**6, nu=10.210340372, x_l=0.5, x_h=1.0, alpha=1.0, beta=4.0, gamma1=0.1, c=1e6)
+    >>> round(posterior_rdp_bound(**system), 13)
+    0.0154391353302
+    >>> posterior_rdp_bound(**system, sharp=True) < 0.008
+    True
+    """
+    n, nu = count(n, "n"), renyi_order(nu)
+    sizes, c = Sizes(x_l, x_h, alpha, beta, gamma1), positive(c, "c", zero=True)
+    least = sizes.least(nu, printed_condition)
+    if not n > least:
+        raise InputError("n", str(n), f"more than {least:g}, or a smaller order")
+    w = up(float(n) ** sizes.gamma1, 1e-13)
+    first = sizes.ratio / (2.0 * (n - 1))
+    if sharp:
+        width, rest = min(2.0 * w, c + w), max(0.0, c - w)
+        size = width + sizes.alpha * rest / (sizes.alpha + sizes.beta * (n - 1) * sizes.x_l**2)
+        return up(first + 5.0 * nu * sizes.s * sizes.ratio * size**2 / (9.0 * n), 1e-13)
+    left = (n - 1) - nu * sizes.ratio
+    terms = (
+        first,
+        (nu - 1.0) * nu * sizes.ratio / (2.0 * left),
+        20.0 * nu * sizes.s * sizes.ratio * w**2 / (9.0 * n),
+        20.0 * nu * 0.9 * sizes.mixed * (c + w) * w / (9.0 * n**2),
+        5.0 * nu * 0.9 * sizes.prior * (c + w) ** 2 / (9.0 * float(n) ** 3),
+    )
+    return up(math.fsum(terms), 1e-12)
+
+
+def posterior_dp(
+    n: int,
+    delta: float,
+    x_l: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    gamma1: float,
+    c: float,
+    *,
+    nu: float | None = None,
+    sharp: bool = True,
+) -> float:
+    """Return an epsilon of one draw from the posterior, over a whole domain [HF, Lemma IV.4].
+
+    Parameters
+    ----------
+    n, x_l, x_h, alpha, beta, gamma1, c, sharp
+        As in `posterior_rdp_bound`.
+    delta : float
+        In (0, 1).
+    nu : float, optional
+        The Renyi order; by default the best one of a grid, and `paper_order` is the paper's.
+
+    Returns
+    -------
+    float
+        Of neighbours that replace or leave out one record, where all records lie in the domain. Rounded up; ``inf``
+        when there are too few records for any order. It covers one exact draw, and **not** the steps of a chain on
+        the way there.
+
+    Examples
+    --------
+    >>> system = dict(n=10**6, delta=0.01, x_l=0.5, x_h=1.0, alpha=1.0, beta=4.0, gamma1=0.1, c=1e6)
+    >>> round(posterior_dp(**system, nu=paper_order(1.0, 0.01), sharp=False), 10)
+    0.5154391353
+    >>> posterior_dp(**system) < 0.15
+    True
+    """
+    delta, n = open_unit(delta, "delta"), count(n, "n")
+    rest = (x_l, x_h, alpha, beta, gamma1, c)
+    if nu is not None:
+        return rdp_to_dp(nu, posterior_rdp_bound(n, nu, *rest, sharp=sharp), delta)
+    sizes = Sizes(x_l, x_h, alpha, beta, gamma1)
+    most = (n - 1) / (10.0 * sizes.ratio) * (1.0 - 1e-9)
+    if most <= 1.001:
+        return math.inf
+    orders = [1.0 + (most - 1.0) * 2.0 ** (-step / 8.0) for step in range(481)]
+    found = (rdp_to_dp(each, posterior_rdp_bound(n, each, *rest, sharp=sharp), delta) for each in orders if each > 1.0)
+    return min(found)
+
+
+def posterior_dp_holds(
+    n: int,
+    eps: float,
+    delta: float,
+    x_l: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    gamma1: float,
+    c: float,
+    *,
+    printed_condition: bool = False,
+) -> bool:
+    """Return whether the paper's conditions for an (eps, delta)-private posterior hold [HF, Claim D.27].
+
+    Parameters
+    ----------
+    n, x_l, x_h, alpha, beta, gamma1, c, printed_condition
+        As in `posterior_rdp_bound`.
+    eps, delta : float
+        Above 0, and in (0, 1).
+
+    Returns
+    -------
+    bool
+        With the printed condition, no guarantee. A predicate, because two of the conditions have n on both sides.
+
+    Examples
+    --------
+    >>> system = dict(eps=1.0, delta=0.01, x_l=0.5, x_h=1.0, alpha=1.0, beta=4.0, gamma1=0.1, c=1e6)
+    >>> posterior_dp_holds(10**6, **system), posterior_dp_holds(10**5, **system)
+    (True, False)
+    """
+    n, nu = count(n, "n"), paper_order(eps, delta)
+    sizes, c = Sizes(x_l, x_h, alpha, beta, gamma1), positive(c, "c", zero=True)
+    wide = c + up(float(n) ** sizes.gamma1, 1e-13)
+    mixed = (16.0 * nu / eps * sizes.mixed * wide) ** (1.0 / (2.0 - sizes.gamma1))
+    prior = (4.0 * nu / eps * sizes.prior * wide**2) ** (1.0 / 3.0)
+    enough = max(*free_terms(sizes, nu, eps), mixed, prior)
+    return n > sizes.least(nu, printed_condition) and n >= up(enough, 1e-12)
+
+
+def free_terms(sizes: Sizes, nu: float, eps: float) -> tuple[float, float, float]:
+    """Return the conditions (a), (b), (c) of [HF, Claim D.27] on n, which are free of c."""
+    power = 1.0 / (1.0 - 2.0 * sizes.gamma1)
+    return (
+        1.0 + 8.0 * sizes.ratio / eps,
+        1.0 + nu * sizes.ratio * (1.0 + 8.0 * (nu - 1.0) / eps),
+        power_of(16.0 * nu * sizes.s * sizes.ratio / (0.9 * eps), power),
+    )
+
+
+def power_of(base: float, power: float) -> float:
+    """Return a power of a positive number, ``inf`` where it is too large for a float."""
+    exponent_ = power * math.log(base)
+    return math.inf if exponent_ > 709.0 else base**power
+
+
+def posterior_size_terms(
+    eps: float,
+    delta: float,
+    x_l: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    gamma1: float,
+    gamma2: float,
+    *,
+    printed_condition: bool = False,
+) -> tuple[float, float, float, float, float]:
+    """Return what n must reach for an (eps, delta)-private posterior with ``c = n^gamma2`` [HF, Claim D.28].
+
+    Parameters
+    ----------
+    eps, delta, x_l, x_h, alpha, beta, gamma1, printed_condition
+        As in `posterior_dp_holds`.
+    gamma2 : float
+        In (gamma1, 3/2).
+
+    Returns
+    -------
+    tuple of five floats
+        The conditions (a), (b), (c), (d'), (e'); each is needed, and that of Lemma A.1 too.
+
+    Examples
+    --------
+    >>> terms = posterior_size_terms(0.5, 0.001, 0.9, 1.8, 2.0, 1.0, 0.1, 1.2)
+    >>> [round(term, 3) for term in terms]
+    [65.0, 50746.202, 141395.841, 11087474.871, 369199140.72]
+    """
+    nu, sizes = paper_order(eps, delta), Sizes(x_l, x_h, alpha, beta, gamma1)
+    gamma2 = positive(gamma2, "gamma2")
+    if not sizes.gamma1 < gamma2 < 1.5:
+        raise InputError("gamma2", repr(gamma2), f"a number in (gamma1, 3/2) = ({sizes.gamma1:g}, 1.5)")
+    least = sizes.least(nu, False) if not printed_condition else 1.0 + 10.0 * sizes.ratio * nu / sizes.beta
+    corr = 1.0 + least ** -(gamma2 - sizes.gamma1)
+    mixed = power_of(16.0 * nu / eps * sizes.mixed * corr, 1.0 / (2.0 - sizes.gamma1 - gamma2))
+    prior = power_of(4.0 * nu / eps * sizes.prior * corr**2, 1.0 / (3.0 - 2.0 * gamma2))
+    return (*free_terms(sizes, nu, eps), mixed, prior)

@@ -1,0 +1,397 @@
+"""Propose-Test-Sample: a private draw from the posterior without assumptions about the data [HF, Algorithm 1]."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.arguments import number, open_unit, positive
+from thresholdout.privacy.accounting.events import Adjacency, check_adjacency
+from thresholdout.privacy.accounting.results import PrivacyParams
+from thresholdout.privacy.accounting.rounding import sum_up, up
+from thresholdout.privacy.learning.random_streams import streams
+from thresholdout.privacy.learning.sgld.lower_bounds import half
+from thresholdout.privacy.learning.sgld.model import exponent, posterior, records
+from thresholdout.privacy.learning.sgld.posterior_bound import Sizes, free_terms, paper_order, power_of
+
+__all__ = [
+    "ProposeTestSampleTrace",
+    "propose_test_sample",
+    "propose_test_sample_privacy",
+    "propose_test_sample_trace",
+    "pts_n_min",
+    "pts_ratio_scale",
+]
+
+Floats = NDArray[np.float64]
+Sampler = Callable[[Floats, Floats], float]
+
+
+@dataclass(frozen=True)
+class ProposeTestSampleTrace:
+    """What happened inside of the algorithm. **Not private**; for tests and for teaching.
+
+    Attributes
+    ----------
+    value : float or None
+        The result.
+    reason : str
+        Why there is none; empty when there is one.
+    nb : float
+        The noisy number of records.
+    size_v : int
+        Records with a ratio of at most ``nb^rho1``.
+    n2 : float
+        Their noisy number; NaN, as all that follows, when it was not reached.
+    m, scale, m_noisy : float
+        Their common ratio by least squares, the scale of its noise, and the noisy ratio.
+    size_w : int
+        Records with a ratio close to it.
+    n_w : float
+        Their noisy number.
+    n_min : float
+        What it must reach.
+    mean, var : float
+        Of the posterior of these records.
+    """
+
+    value: float | None = None
+    reason: str = ""
+    nb: float = math.nan
+    size_v: int = 0
+    n2: float = math.nan
+    m: float = math.nan
+    scale: float = math.nan
+    m_noisy: float = math.nan
+    size_w: int = 0
+    n_w: float = math.nan
+    n_min: float = math.nan
+    mean: float = math.nan
+    var: float = math.nan
+
+
+@dataclass(frozen=True)
+class _Parameters:
+    eps: float
+    delta: float
+    sizes: Sizes
+    rho1: float
+    rho2: float
+
+    @property
+    def margin(self) -> float:
+        """Above which a noise is with probability delta."""
+        return up(math.log(1.0 / (2.0 * self.delta)) / self.eps)
+
+
+def _parameters(
+    eps: Any,
+    delta: Any,
+    x_l: Any,
+    x_h: Any,
+    alpha: Any,
+    beta: Any,
+    rho1: Any,
+    rho2: Any,
+    gamma1: Any,
+) -> _Parameters:
+    eps, delta = positive(eps, "eps"), half(open_unit(delta, "delta"))
+    rho1, rho2 = number(rho1, "rho1"), exponent(rho2, "rho2")
+    if not 1.0 < rho1 < 1.5:
+        raise InputError("rho1", repr(rho1), "a number in (1, 3/2)")
+    sizes = Sizes(x_l, x_h, alpha, beta, gamma1)
+    if sizes.x_l == sizes.x_h:
+        raise InputError("x_l", repr(sizes.x_l), f"less than x_h = {sizes.x_h!r}")
+    if not rho2 < sizes.gamma1:
+        raise InputError("gamma1", repr(sizes.gamma1), f"a number in (rho2, 1/2) = ({rho2:g}, 0.5)")
+    if sizes.beta < 3.0 / sizes.x_h**2:
+        raise InputError("beta", repr(sizes.beta), f"at least 3/x_h^2 = {3.0 / sizes.x_h**2:g}")
+    return _Parameters(eps, delta, sizes, rho1, rho2)
+
+
+def pts_n_min(
+    m: float,
+    size: float,
+    *,
+    eps: float,
+    delta: float,
+    x_l: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    rho1: float,
+    rho2: float,
+    gamma1: float,
+    printed_condition: bool = False,
+) -> float:
+    """Return how many records the last step needs [HF, eq. 33].
+
+    Parameters
+    ----------
+    m : float
+        The noisy ratio; a negative one counts as 0 (the paper takes powers of it, defect E9).
+    size : float
+        Whose power rho2 is the width around the ratio: the algorithm's n2. The paper has the number of all records
+        here, which is private (defect E9).
+    eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1
+        As in `propose_test_sample`.
+    printed_condition : bool
+        The paper's condition, with which the algorithm is not private for beta above 1 (defect E2).
+
+    Returns
+    -------
+    float
+        Rounded up; ``inf`` where it is too large for a float.
+
+    Examples
+    --------
+    >>> system = dict(eps=10, delta=0.05, x_l=0.5, x_h=1, alpha=1, beta=4, rho1=1.05, rho2=0.25, gamma1=0.3)
+    >>> round(pts_n_min(25618.6208075, 20000, **system), 4)
+    14345.9813
+    """
+    found = _parameters(eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1)
+    size = number(size, "size")
+    return _n_min(found, number(m, "m"), size, printed_condition)
+
+
+def _n_min(found: _Parameters, m: float, size: float, printed_condition: bool = False) -> float:
+    nu, sizes, gamma1 = paper_order(found.eps, found.delta), found.sizes, found.sizes.gamma1
+    m, share = max(0.0, m), nu / found.eps
+    terms = [
+        *free_terms(sizes, nu, found.eps),
+        _power(32.0 * share * sizes.mixed * m, 1.0 / (2.0 - gamma1)),
+        _power(32.0 * share * sizes.mixed, 1.0 / (2.0 - 2.0 * gamma1)),
+        _power(4.0 * share * sizes.prior * 4.0 * m * m, 1.0 / 3.0),
+        _power(16.0 * share * sizes.prior, 1.0 / (3.0 - 2.0 * gamma1)),
+        sizes.least(nu, printed_condition),
+        _power(max(0.0, size), found.rho2 / gamma1),
+    ]
+    return up(max(terms), 1e-12)
+
+
+def _power(base: float, power: float) -> float:
+    return power_of(base, power) if base > 0 else 0.0
+
+
+def pts_ratio_scale(nb: float, n2: float, *, eps: float, x_l: float, x_h: float, rho1: float) -> float:
+    """Return the scale of the Laplace noise on the common ratio.
+
+    Parameters
+    ----------
+    nb, n2 : float
+        The noisy numbers of all records, above 0, and of those whose ratio is small enough, above 1.
+    eps, x_l, x_h, rho1
+        As in `propose_test_sample`.
+
+    Returns
+    -------
+    float
+        ``nb^rho1 (2 (n2-1) x_h^2 x_l^2 + x_h^4)/(eps n2 (n2-1) x_l^4)``; half of it would do (PROOFS.md, P1).
+
+    Examples
+    --------
+    >>> round(pts_ratio_scale(19999.76974149, 19999.76974149, eps=10, x_l=0.5, x_h=1.0, rho1=1.05), 8)
+    1.31275798
+    """
+    eps, nb, n2 = positive(eps, "eps"), positive(nb, "nb"), positive(n2, "n2")
+    if n2 <= 1.0:
+        raise InputError("n2", repr(n2), "more than 1")
+    x_l, x_h = positive(x_l, "x_l"), positive(x_h, "x_h")
+    largest = nb ** number(rho1, "rho1")
+    return up(largest * (2.0 * (n2 - 1.0) * (x_h * x_l) ** 2 + x_h**4) / (eps * n2 * (n2 - 1.0) * x_l**4))
+
+
+def propose_test_sample_privacy(eps: float, delta: float, adjacency: Adjacency = "add_remove") -> PrivacyParams:
+    """Return the guarantee of `propose_test_sample` with these parameters.
+
+    Parameters
+    ----------
+    eps : float
+        Of each of its steps, above 0.
+    delta : float
+        In (0, 1/2).
+    adjacency : {"add_remove", "replace_one"}
+        What a neighbour is; with one record more or less, the number of records is private as well.
+
+    Returns
+    -------
+    PrivacyParams
+        ``(5 eps, 2 delta)`` for one record more or less, as in [HF, Claim IV.8], and ``(4 eps, 2 delta)`` for a
+        replaced record, which leaves the number of records as it is. Proved in PROOFS.md, P1 to P4.
+
+    Examples
+    --------
+    >>> propose_test_sample_privacy(0.25, 1e-6, "replace_one")
+    PrivacyParams(eps=1.0, delta=2e-06, sound=True)
+    """
+    eps, delta = positive(eps, "eps"), half(open_unit(delta, "delta"))
+    steps = 5 if check_adjacency(adjacency) == "add_remove" else 4
+    return PrivacyParams(sum_up([eps], [steps]), 2.0 * delta)
+
+
+def propose_test_sample(
+    x: Any,
+    y: Any,
+    eps: float,
+    delta: float,
+    x_l: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    rho1: float,
+    rho2: float,
+    gamma1: float,
+    rng: Any = None,
+) -> float | None:
+    """Return a private draw from the posterior of the slope, or None [HF, Algorithm 1].
+
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        The records; inputs are clipped to ``[x_l, x_h]``, and negative targets to 0.
+    eps : float
+        Of each step; `propose_test_sample_privacy` says what the whole costs.
+    delta : float
+        In (0, 1/2).
+    x_l, x_h : float
+        ``0 < x_l < x_h``; chosen without looking at the data.
+    alpha, beta : float
+        Precisions of prior and noise; beta at least ``3/x_h^2``.
+    rho1 : float
+        In (1, 3/2): ratios y/x above ``n^rho1`` are left out.
+    rho2 : float
+        In (0, 1/2): records count whose ratio is within ``n2^rho2`` of the common one.
+    gamma1 : float
+        In (rho2, 1/2).
+    rng : None, int, numpy.random.RandomState or numpy.random.Generator
+        Leave it out for a release: fresh entropy of the operating system. An integer must stay secret.
+
+    Returns
+    -------
+    float or None
+        A draw from the posterior of the records close to the common ratio; None when they are too few for it to be
+        private. Nothing else leaves: not why there is none, nor how many records were close.
+
+    Raises
+    ------
+    InputError
+        When a parameter is out of range.
+
+    Notes
+    -----
+    (5 eps, 2 delta)-private for one record more or less, (4 eps, 2 delta)-private for a replaced one, if nobody reads
+    the low bits of the result (PROOFS.md, P1 to P4). This is the published algorithm with three changes that its proof
+    needs: the corrected condition of Lemma A.1 (E2), the noisy number of records in place of the true one in the last
+    test, and 0 in place of a negative noisy number or ratio (E9). A draw by a chain of Langevin dynamics in place of an
+    exact one has no such guarantee.
+
+    Examples
+    --------
+    >>> x, y = np.ones(20_000), np.full(20_000, 20_000**1.025)
+    >>> found = propose_test_sample(x, y, 10, 0.05, 0.5, 1.0, 1.0, 4.0, 1.05, 0.25, 0.3, rng=0)
+    >>> bool(abs(found - 25618) < 1)
+    True
+    >>> propose_test_sample(x[:50], y[:50], 10, 0.05, 0.5, 1.0, 1.0, 4.0, 1.05, 0.25, 0.3, rng=0) is None
+    True
+    """
+    return propose_test_sample_trace(x, y, eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1, rng=rng).value
+
+
+def propose_test_sample_trace(
+    x: Any,
+    y: Any,
+    eps: float,
+    delta: float,
+    x_l: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    rho1: float,
+    rho2: float,
+    gamma1: float,
+    *,
+    noise: Sequence[float] | None = None,
+    sampler: Sampler | None = None,
+    rng: Any = None,
+) -> ProposeTestSampleTrace:
+    """Run `propose_test_sample` and return all that it saw. **Not private**: for tests and for teaching.
+
+    Parameters
+    ----------
+    x, y, eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1, rng
+        As in `propose_test_sample`.
+    noise : sequence of four floats, optional
+        In place of the noise on the number of records, the number of small ratios, the ratio, and the number of
+        records that are close to it.
+    sampler : callable, optional
+        From the inputs and targets of these to a draw, in place of an exact draw from their posterior; for chains,
+        whose draws have no guarantee [HF, Claim IV.9].
+
+    Returns
+    -------
+    ProposeTestSampleTrace
+
+    Examples
+    --------
+    >>> x, y = np.ones(20_000), np.full(20_000, 20_000**1.025)
+    >>> found = propose_test_sample_trace(
+    ...     x, y, 10, 0.05, 0.5, 1.0, 1.0, 4.0, 1.05, 0.25, 0.3, noise=(0, 0, 0, -20_000), rng=0)
+    >>> found.value, found.reason
+    (None, 'too few records are close to the common ratio')
+    """
+    found = _parameters(eps, delta, x_l, x_h, alpha, beta, rho1, rho2, gamma1)
+    inputs, targets = records(x, y)
+    if noise is not None:
+        if len(noise) != 4:
+            raise InputError("noise", f"{len(noise)} numbers", "four")
+        noise = [number(each, "noise") for each in noise]
+    generator = streams(rng).noise
+    inputs = np.clip(inputs, found.sizes.x_l, found.sizes.x_h)
+    targets = np.maximum(targets, 0.0)
+
+    def laplace(place: int, scale: float) -> float:
+        return float(generator.laplace(0.0, scale)) if noise is None else noise[place]
+
+    return _run(found, inputs, targets, laplace, sampler, generator)
+
+
+def _run(
+    found: _Parameters,
+    x: Floats,
+    y: Floats,
+    laplace: Callable[[int, float], float],
+    sampler: Sampler | None,
+    generator: np.random.Generator,
+) -> ProposeTestSampleTrace:
+    eps, sizes = found.eps, found.sizes
+    with np.errstate(over="ignore"):
+        ratios = y / x
+    nb = x.size - found.margin + laplace(0, 1.0 / eps)
+    small = ratios <= nb**found.rho1 if nb > 0 else np.zeros(x.size, dtype=bool)
+    size_v = int(small.sum())
+    n2 = size_v - found.margin + laplace(1, 1.0 / eps)
+    seen: dict[str, Any] = {"nb": nb, "size_v": size_v, "n2": n2}
+    if n2 <= 1.0 or not size_v:
+        return ProposeTestSampleTrace(reason="too few records have a small ratio", **seen)
+    m = float((x[small] * y[small]).sum() / (x[small] ** 2).sum())
+    scale = pts_ratio_scale(nb, n2, eps=eps, x_l=sizes.x_l, x_h=sizes.x_h, rho1=found.rho1)
+    m_noisy = m + laplace(2, scale)
+    close = np.abs(ratios - m_noisy) <= n2**found.rho2
+    size_w = int(close.sum())
+    n_w = size_w - found.margin + laplace(3, 1.0 / eps)
+    n_min = _n_min(found, m_noisy, n2)
+    seen |= {"m": m, "scale": scale, "m_noisy": m_noisy, "size_w": size_w, "n_w": n_w, "n_min": n_min}
+    if n_w < n_min or not size_w:
+        return ProposeTestSampleTrace(reason="too few records are close to the common ratio", **seen)
+    mean, var = posterior(x[close], y[close], sizes.alpha, sizes.beta)
+    if sampler is not None:
+        value = float(sampler(x[close], y[close]))
+    else:
+        value = float(generator.normal(mean, math.sqrt(var)))
+    return ProposeTestSampleTrace(value=value, mean=mean, var=var, **seen)

@@ -1,0 +1,358 @@
+"""Stochastic gradient Langevin dynamics for Bayesian linear regression, many chains at once."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.arguments import chosen, count, positive
+from thresholdout.privacy.learning.random_streams import Streams, streams
+from thresholdout.privacy.learning.sgld.model import records
+from thresholdout.privacy.learning.sgld.orders import ORDERS, Indices, batches
+
+__all__ = ["DivergingChainWarning", "sgld_sample"]
+
+Floats = NDArray[np.float64]
+Step = Callable[[Floats, Indices, float, Floats], None]
+MOST_CHAINS = 1 << 14  # at once: their state stays in the processor's cache
+MOST_INDICES = 1 << 26  # of shuffled records in memory
+MOST_ROWS = 1 << 22  # of gathered inputs in memory
+
+
+class DivergingChainWarning(UserWarning):
+    """A step size with which a record pushes the chain further away than it was."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A checked sampling problem; x has shape (n,) or (n, d)."""
+
+    x: Floats
+    y: Floats
+    alpha: float
+    beta: float
+    eta: Floats
+    batch_size: int
+    order: str
+    clip: float | None
+    chains: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of all chains' states."""
+        return (self.chains, *self.x.shape[1:])
+
+
+def sgld_sample(
+    x: Any,
+    y: Any,
+    alpha: float,
+    beta: float,
+    eta: Any,
+    n_steps: int,
+    *,
+    batch_size: int = 1,
+    order: str = "cyclic",
+    clip: float | None = None,
+    theta0: Any = None,
+    n_chains: int = 1,
+    rng: Any = None,
+    return_path: bool = False,
+    progress: bool = False,
+) -> Floats:
+    """Run stochastic gradient Langevin dynamics on the posterior of a linear regression [HF, eq. 3, 23, 66].
+
+    Parameters
+    ----------
+    x : array_like, shape (n,) or (n, d)
+        Inputs; one slope, or d of them.
+    y : array_like, shape (n,)
+        Targets.
+    alpha, beta : float
+        Precisions of the prior N(0, 1/alpha) of each slope, and of the noise in y; above 0.
+    eta : float or array_like, shape (n_steps,)
+        Step sizes, above 0; the noise of a step has variance eta.
+    n_steps : int
+        0 or more.
+    batch_size : int
+        Records of a step, 1 to n.
+    order : {"uniform", "cyclic", "reshuffle"}
+        Records drawn independently, with replacement; shuffled once and then swept in that order for ever; or shuffled
+        for each sweep. Sweeps need a batch size that divides n.
+    clip : float, optional
+        Bound on the norm of each record's gradient, which is clipped to it; that of the prior is not. A clipped chain
+        does not converge to the posterior.
+    theta0 : array_like, optional
+        Start; broadcast to the shape of the result. A draw from the prior by default.
+    n_chains : int
+        Independent chains.
+    rng : None, int, numpy.random.RandomState or numpy.random.Generator
+        See `streams`.
+    return_path : bool
+        Whether all states are returned.
+    progress : bool
+        Whether a bar shows how far it is.
+
+    Returns
+    -------
+    ndarray, shape (n_chains,) or (n_chains, d)
+        The last state of each chain; with `return_path`, all of them, starts included, of shape
+        (n_chains, n_steps + 1) or (n_chains, n_steps + 1, d).
+
+    Raises
+    ------
+    InputError, InputTypeError
+        When an argument is out of range, or lengths differ.
+
+    Warns
+    -----
+    DivergingChainWarning
+        When ``|1 - (eta/2)(alpha + n |x|^2 beta)| >= 1`` for a record and a step.
+
+    Notes
+    -----
+    Chains run in groups: beyond the result, memory is bounded whatever their number, and grows with that of steps by
+    two numbers for each.
+
+    Examples
+    --------
+    >>> x, y = np.full(20, 1.1), np.full(20, 2.2)
+    >>> draws = sgld_sample(x, y, 1.0, 4.0, 1e-3, 200, n_chains=1000, rng=0)
+    >>> draws.shape, bool(abs(draws.mean() - 1.98) < 0.02)
+    ((1000,), True)
+    """
+    problem = _checked(x, y, alpha, beta, eta, n_steps, batch_size, order, clip, n_chains)
+    start = _start(theta0, problem.shape)
+    warn_if_diverging(problem)
+    return run(problem, start, streams(rng), return_path=return_path, progress=progress)
+
+
+def run(
+    problem: Problem, start: Floats | None, generators: Streams, *, return_path: bool = False, progress: bool = False
+) -> Floats:
+    """Run a checked problem; without a start, from draws of the prior."""
+    from tqdm import tqdm
+
+    if start is None:
+        start = generators.initial.standard_normal(problem.shape) / math.sqrt(problem.alpha)
+    steps, n = problem.eta.size, problem.y.size
+    result = np.empty((problem.chains, steps + 1, *problem.shape[1:]) if return_path else problem.shape)
+    at_once = MOST_CHAINS
+    if problem.order != "uniform":
+        at_once = max(1, min(at_once, MOST_INDICES // n))
+    if problem.x.ndim == 2:
+        at_once = max(1, min(at_once, MOST_ROWS // (problem.batch_size * problem.x.shape[1])))
+    groups = range(0, problem.chains, at_once)
+    with tqdm(total=len(groups) * steps, disable=not progress, unit="step") as bar, np.errstate(all="ignore"):
+        for first in groups:
+            part = slice(first, min(first + at_once, problem.chains))
+            theta = np.array(start[part], order="C")
+            path = result[part] if return_path else None
+            _run_chains(problem, theta, generators, path, bar)
+            if not return_path:
+                result[part] = theta
+    return result
+
+
+def _run_chains(problem: Problem, theta: Floats, generators: Streams, path: Floats | None, bar: Any) -> None:
+    """Run some chains; `theta` holds their states, before and after."""
+    step = _one_dimensional(problem, theta.shape[0]) if problem.x.ndim == 1 else _many_dimensional(problem)
+    chains, steps = theta.shape[0], problem.eta.size
+    indices = batches(generators.sampling, problem.order, problem.y.size, problem.batch_size, chains, steps)
+    ahead = max(1, 4096 // theta.size)  # few chains take the noise of several steps at once
+    noise = np.empty((ahead, *theta.shape))
+    roots = np.sqrt(problem.eta)
+    if path is not None:
+        path[:, 0] = theta
+    for number, batch in enumerate(indices):
+        row = number % ahead
+        if row == 0:
+            generators.noise.standard_normal(out=noise)
+        kick = noise[row]
+        kick *= roots[number]
+        step(theta, batch, float(problem.eta[number]), kick)
+        if path is not None:
+            path[:, number + 1] = theta
+        if number % 256 == 255:
+            bar.update(256)
+    bar.update(steps % 256)
+
+
+def _one_dimensional(problem: Problem, chains: int) -> Step:
+    """Return a step for one slope."""
+    x, y, alpha, scale = problem.x, problem.y, problem.alpha, problem.y.size / problem.batch_size
+    slopes, pulls = problem.beta * x * x, problem.beta * x * y  # a record's gradient is pull - slope theta
+    one, other, total = np.empty(chains), np.empty(chains), np.empty(chains)
+
+    def linear(theta: Floats, batch: Indices, eta: float, noise: Floats) -> None:
+        half = eta / 2.0
+        np.take(slopes, batch[0], out=one, mode="clip")
+        np.take(pulls, batch[0], out=other, mode="clip")
+        for row in batch[1:]:
+            np.add(one, np.take(slopes, row, out=total, mode="clip"), out=one)
+            np.add(other, np.take(pulls, row, out=total, mode="clip"), out=other)
+        np.multiply(one, -half * scale, out=one)
+        np.add(one, 1.0 - half * alpha, out=one)
+        np.multiply(theta, one, out=theta)
+        np.multiply(other, half * scale, out=other)
+        np.add(theta, other, out=theta)
+        np.add(theta, noise, out=theta)
+
+    def clipped(theta: Floats, batch: Indices, eta: float, noise: Floats) -> None:
+        assert problem.clip is not None
+        total[:] = 0.0
+        for row in batch:
+            np.take(slopes, row, out=one, mode="clip")
+            np.take(pulls, row, out=other, mode="clip")
+            np.multiply(one, theta, out=one)
+            np.subtract(other, one, out=other)
+            np.fmax(other, -problem.clip, out=other)  # inf - inf becomes a number, too
+            np.fmin(other, problem.clip, out=other)
+            np.add(total, other, out=total)
+        np.multiply(total, eta / 2.0 * scale, out=total)
+        np.add(total, noise, out=total)  # first, so that no other rounding counts (PROOFS.md, C3)
+        np.multiply(theta, 1.0 - eta / 2.0 * alpha, out=theta)
+        np.add(theta, total, out=theta)
+
+    return linear if problem.clip is None else clipped
+
+
+def _factor_limits(x: Floats, clip: float) -> Floats:
+    """Return how large a factor of each record may be, for the product of both to have a norm of at most `clip`.
+
+    A record's gradient is its input times beta times its residual, so clipping it clips that factor. Neither rounding,
+    nor squares that underflow or overflow, make the product longer (PROOFS.md, C3).
+    """
+    largest = np.maximum(np.abs(x).max(axis=1), 1e-290)
+    with np.errstate(over="ignore", under="ignore"):
+        norms = largest * np.maximum(np.linalg.norm(x / largest[:, np.newaxis], axis=1), 1.0)
+        limits = np.minimum(clip * (1.0 - 1e-14 * (x.shape[1] + 2)) / norms, 1e300)
+    return np.where(limits < 1e-290, 0.0, limits)
+
+
+def _many_dimensional(problem: Problem) -> Step:
+    """Return a step for several slopes."""
+    x, y, alpha, scale = problem.x, problem.y, problem.alpha, problem.y.size / problem.batch_size
+    limits = None
+    if problem.clip is not None:
+        limits = _factor_limits(x, problem.clip)
+
+    def step(theta: Floats, batch: Indices, eta: float, noise: Floats) -> None:
+        rows = x[batch.T]  # (chains, batch, d)
+        factors = problem.beta * (y[batch.T] - np.matmul(rows, theta[:, :, np.newaxis])[:, :, 0])
+        if limits is not None:
+            most = limits[batch.T]
+            factors = np.fmin(np.fmax(factors, -most), most)  # inf - inf becomes a number, too
+        gradient = np.matmul(factors[:, np.newaxis, :], rows)[:, 0, :]
+        gradient *= eta / 2.0 * scale
+        gradient += noise  # first, so that no other rounding counts (PROOFS.md, C3)
+        theta *= 1.0 - eta / 2.0 * alpha
+        theta += gradient
+
+    return step
+
+
+def _checked(
+    x: Any,
+    y: Any,
+    alpha: Any,
+    beta: Any,
+    eta: Any,
+    n_steps: Any,
+    batch_size: Any,
+    order: Any,
+    clip: Any,
+    n_chains: Any,
+) -> Problem:
+    try:
+        several = np.ndim(x) == 2
+    except ValueError:
+        raise InputError("x", "rows of different lengths", "an array of shape (n,) or (n, d)") from None
+    if several:
+        inputs = _matrix(x)
+        # The first column stands for the inputs in the checks of lengths.
+        targets = records(inputs[:, 0], y)[1]
+    else:
+        inputs, targets = records(x, y)
+    n, size = targets.size, count(batch_size, "batch_size")
+    if size > n:
+        raise InputError("batch_size", str(size), f"at most the {n} records")
+    order = chosen(order, "order", ORDERS)
+    if order != "uniform" and n % size:
+        raise InputError("batch_size", f"{size} of {n} records", "a divisor of their number, or order='uniform'")
+    steps = count(n_steps, "n_steps", least=0)
+    return Problem(
+        x=np.ascontiguousarray(inputs),
+        y=targets,
+        alpha=positive(alpha, "alpha"),
+        beta=positive(beta, "beta"),
+        eta=step_sizes(eta, steps),
+        batch_size=size,
+        order=order,
+        clip=None if clip is None else positive(clip, "clip"),
+        chains=count(n_chains, "n_chains"),
+    )
+
+
+def _matrix(x: Any) -> Floats:
+    try:
+        array = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError("x", f"a {type(x).__name__}", "an array of numbers") from None
+    if not array.size or not np.isfinite(array).all():
+        raise InputError(
+            "x", f"an array of shape {array.shape}", "finite numbers, one row per record, and one at least"
+        )
+    return array
+
+
+def step_sizes(eta: Any, steps: int) -> Floats:
+    """Return a step size for each step: finite and above 0."""
+    if np.ndim(eta) == 0:
+        return np.full(steps, positive(eta, "eta"))
+    try:
+        array = np.asarray(eta, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputTypeError("eta", f"a {type(eta).__name__}", "a number, or one for each step") from None
+    if array.shape != (steps,):
+        raise InputError("eta", f"an array of shape {array.shape}", f"a number, or one for each of {steps} steps")
+    if not (np.isfinite(array) & (array > 0)).all():
+        raise InputError("eta", "a step size that is not finite and above 0", "step sizes above 0")
+    return array
+
+
+def _start(theta0: Any, shape: tuple[int, ...]) -> Floats | None:
+    if theta0 is None:
+        return None
+    expected = f"finite numbers that broadcast to shape {shape}"
+    try:
+        start = np.broadcast_to(np.asarray(theta0, dtype=np.float64), shape)
+    except (TypeError, ValueError):
+        raise InputError("theta0", f"a {type(theta0).__name__} of shape {np.shape(theta0)}", expected) from None
+    if not np.isfinite(start).all():
+        raise InputError("theta0", "a value that is not finite", expected)
+    return start
+
+
+def warn_if_diverging(problem: Problem) -> None:
+    """Warn when a step size makes a record push the chain away."""
+    if not problem.eta.size:
+        return
+    largest = 0.0
+    if problem.clip is None:
+        squares = problem.x**2 if problem.x.ndim == 1 else (problem.x**2).sum(axis=1)
+        largest = float(squares.max())
+    curvature = problem.alpha + problem.y.size * largest * problem.beta
+    if float(problem.eta.max()) / 2.0 * curvature >= 2.0:
+        message = (
+            f"the chain diverges: the step size {problem.eta.max():g} times half the curvature {curvature:g} of a "
+            "record is 2 or more; take a smaller one"
+        )
+        warnings.warn(message, DivergingChainWarning, stacklevel=3)
