@@ -13,17 +13,17 @@ from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 if TYPE_CHECKING:
     from graphs.leakage.exact import exact_leakage
     from graphs.model import DependenceModel
-    from graphs.models.chain import MarkovChain
+    from graphs.models.bayesian_network import BayesianNetwork, moralise
     from graphs.models.communities import Communities
-    from graphs.models.dependency import DependencyGraph
+    from graphs.models.dependency_graph import DependencyGraph
     from graphs.models.emission import CategoricalEmission, GaussianEmission
-    from graphs.models.evidence import Given
-    from graphs.models.factors import FactorGraph
-    from graphs.models.field import MarkovField
-    from graphs.models.hidden import HiddenMarkov
-    from graphs.models.network import BayesianNetwork, moralise
+    from graphs.models.factor_graph import FactorGraph
+    from graphs.models.given import Given
+    from graphs.models.hidden_markov import HiddenMarkov
+    from graphs.models.law_free import Groups, Independent, MovingWindow
+    from graphs.models.markov_chain import MarkovChain
+    from graphs.models.markov_field import MarkovField
     from graphs.models.pedigree import pedigree
-    from graphs.models.structures import Groups, Independent, MovingWindow
 
 __all__ = [
     "ArgumentError",
@@ -49,22 +49,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BayesianNetwork": "graphs.models.network",
+    "BayesianNetwork": "graphs.models.bayesian_network",
     "CategoricalEmission": "graphs.models.emission",
     "Communities": "graphs.models.communities",
     "DependenceModel": "graphs.model",
-    "DependencyGraph": "graphs.models.dependency",
-    "FactorGraph": "graphs.models.factors",
+    "DependencyGraph": "graphs.models.dependency_graph",
+    "FactorGraph": "graphs.models.factor_graph",
     "GaussianEmission": "graphs.models.emission",
-    "Given": "graphs.models.evidence",
-    "Groups": "graphs.models.structures",
-    "HiddenMarkov": "graphs.models.hidden",
-    "Independent": "graphs.models.structures",
-    "MarkovChain": "graphs.models.chain",
-    "MarkovField": "graphs.models.field",
-    "MovingWindow": "graphs.models.structures",
+    "Given": "graphs.models.given",
+    "Groups": "graphs.models.law_free",
+    "HiddenMarkov": "graphs.models.hidden_markov",
+    "Independent": "graphs.models.law_free",
+    "MarkovChain": "graphs.models.markov_chain",
+    "MarkovField": "graphs.models.markov_field",
+    "MovingWindow": "graphs.models.law_free",
     "exact_leakage": "graphs.leakage.exact",
-    "moralise": "graphs.models.network",
+    "moralise": "graphs.models.bayesian_network",
     "pedigree": "graphs.models.pedigree",
 }
 

@@ -21,7 +21,7 @@ from graphs.structure.labelled import by_label, has_labels, refuse_unordered
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphs.models.evidence import Given
+    from graphs.models.given import Given
 
 __all__ = ["Adversary", "DependenceModel"]
 
@@ -315,7 +315,7 @@ class DependenceModel(ABC):
         >>> Groups([0, 0, 1]).given([0]).leakage(0.1)
         array([0.1, 0.1])
         """
-        from graphs.models.evidence import Given
+        from graphs.models.given import Given
 
         return Given(self, known)
 

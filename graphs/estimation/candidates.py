@@ -11,9 +11,9 @@ from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.estimation.baum_welch import baum_welch
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
 from graphs.model import DependenceModel
-from graphs.models.chain import MarkovChain
-from graphs.models.hidden import HiddenMarkov
-from graphs.models.structures import Groups
+from graphs.models.hidden_markov import HiddenMarkov
+from graphs.models.law_free import Groups
+from graphs.models.markov_chain import MarkovChain
 from graphs.numerics.arguments import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from graphs.estimation.permutation import (
 )
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
 from graphs.model import DependenceModel
-from graphs.models.structures import Groups, Independent
+from graphs.models.law_free import Groups, Independent
 from graphs.numerics.arguments import FloatArray, IntArray, check_target
 from graphs.structure.labelled import Listed, align, read, refuse_unordered
 from graphs.structure.ordering import read_order

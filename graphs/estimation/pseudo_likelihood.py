@@ -16,7 +16,7 @@ from graphs.structure.labelled import by_label
 if TYPE_CHECKING:
     import networkx as nx
 
-    from graphs.models.field import MarkovField
+    from graphs.models.markov_field import MarkovField
 
 __all__ = ["fit_ising", "fit_potts", "graph_edges", "node_labels"]
 
@@ -61,7 +61,7 @@ def fit_ising(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
     >>> model.n
     34
     """
-    from graphs.models.field import MarkovField
+    from graphs.models.markov_field import MarkovField
 
     codes, names = node_labels(graph, labels)
     if len(names) != 2:
@@ -106,7 +106,7 @@ def fit_potts(graph: nx.Graph[Any], labels: Any, *, ridge: float = RIDGE) -> Mar
     >>> model.n
     34
     """
-    from graphs.models.field import MarkovField
+    from graphs.models.markov_field import MarkovField
 
     codes, names = node_labels(graph, labels)
     count = len(names)

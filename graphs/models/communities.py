@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.model import DependenceModel
-from graphs.models.chain import MOST_STATES
 from graphs.models.emission import CategoricalEmission, as_emission
-from graphs.models.latent import LatentModel
-from graphs.models.structures import Groups, Independent
+from graphs.models.latent_states import LatentModel
+from graphs.models.law_free import Groups, Independent
+from graphs.models.markov_chain import MOST_STATES
 from graphs.numerics.arguments import FloatArray, IntArray, check_probabilities
 from graphs.numerics.rounding import up
 from graphs.structure.labelled import in_order

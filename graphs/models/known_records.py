@@ -16,11 +16,11 @@ from graphs.leakage.messages import along_chain
 from graphs.leakage.profile import Profile
 from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import DependenceModel
-from graphs.models.chain import MarkovChain
 from graphs.models.communities import Communities
-from graphs.models.factors import FactorGraph
-from graphs.models.field import MarkovField
-from graphs.models.structures import Groups, Independent
+from graphs.models.factor_graph import FactorGraph
+from graphs.models.law_free import Groups, Independent
+from graphs.models.markov_chain import MarkovChain
+from graphs.models.markov_field import MarkovField
 from graphs.numerics.arguments import FloatArray, IntArray
 
 __all__ = ["CutNetwork", "Network", "network_of", "parts_of", "profile_given"]

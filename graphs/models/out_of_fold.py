@@ -10,7 +10,7 @@ import numpy as np
 from graphs.errors import ArgumentError
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
-from graphs.models.structures import Groups
+from graphs.models.law_free import Groups
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
 from graphs.structure.labelled import align, read, refuse_unordered

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.models.network import BayesianNetwork
+from graphs.models.bayesian_network import BayesianNetwork
 from graphs.numerics.arguments import FloatArray, real_array
 
 __all__ = ["pedigree"]

@@ -13,7 +13,7 @@ from scipy import stats
 from graphs import ArgumentError, Groups, HiddenMarkov, Independent, MarkovChain
 from graphs.estimation import budget_interval, diagnose, fit_ising, fit_potts
 from graphs.estimation.permutation import autocorrelation, holm, intraclass_correlation, morans_i
-from graphs.models.field import MarkovField
+from graphs.models.markov_field import MarkovField
 from graphs.plotting import plot_graph, plot_leakage
 
 TWO = [[0.9, 0.1], [0.2, 0.8]]

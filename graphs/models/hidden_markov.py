@@ -14,9 +14,9 @@ from graphs.leakage.messages import Edges, along_chain
 from graphs.leakage.profile import Profile
 from graphs.leakage.weighted_kernels import weighted_diameters
 from graphs.model import Adversary
-from graphs.models.chain import MOST_STATES, MarkovChain
 from graphs.models.emission import CategoricalEmission, as_emission
-from graphs.models.latent import LatentModel
+from graphs.models.latent_states import LatentModel
+from graphs.models.markov_chain import MOST_STATES, MarkovChain
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import up
 

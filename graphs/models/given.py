@@ -13,10 +13,10 @@ import numpy.typing as npt
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
-from graphs.models.chain import MarkovChain
 from graphs.models.emission import UnknownEmission
 from graphs.models.known_records import CutNetwork, network_of, parts_of, profile_given
-from graphs.models.structures import Independent
+from graphs.models.law_free import Independent
+from graphs.models.markov_chain import MarkovChain
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
 from graphs.structure.labelled import has_labels, places_of, refuse_unordered

@@ -25,7 +25,7 @@ from graphs.leakage.search import largest_below
 from graphs.leakage.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
 from graphs.leakage.supports import LEAST, Supports, distances_from, supports_of
 from graphs.model import Adversary, DependenceModel
-from graphs.models.counting import transition_counts
+from graphs.models.transition_counts import transition_counts
 from graphs.numerics.arguments import FloatArray, check_count, check_probabilities
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.labelled import refuse_unordered

@@ -23,7 +23,7 @@ from graphs import (
     RouteUnavailable,
     exact_leakage,
 )
-from graphs.models.field import MarkovField
+from graphs.models.markov_field import MarkovField
 
 FloatArray = npt.NDArray[np.float64]
 TWO = [[0.9, 0.1], [0.2, 0.8]]

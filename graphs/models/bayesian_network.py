@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.models.factors import FactorGraph
+from graphs.models.factor_graph import FactorGraph
 from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, IntArray, real_array
 
 if TYPE_CHECKING:

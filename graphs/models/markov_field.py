@@ -14,7 +14,7 @@ from graphs.inflation.interdependence import interdependence, interdependence_in
 from graphs.leakage.profile import Profile
 from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import Adversary, DependenceModel
-from graphs.models.factors import Factor, FactorGraph
+from graphs.models.factor_graph import Factor, FactorGraph
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
 from graphs.structure.interactions import Interactions, ising, potts, stacked
