@@ -17,7 +17,7 @@ import networkx as nx
 import numpy as np
 
 from graphs import MarkovField
-from graphs.leakage.propagation import Incidence, Propagation
+from graphs.leakage.network_messages import Incidence, Propagation
 from graphs.structure.layout import read_graph
 
 #: Coupling and privacy budget of every record. On the sparse networks this coupling is close to where leakages stop

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.profile import Profile, smallest
-from graphs.leakage.search import largest_below
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_epsilon, check_target
 from graphs.routes import INFLATIONS, ROUTES
 from graphs.structure.labelled import by_label, has_labels, refuse_unordered

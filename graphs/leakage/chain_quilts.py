@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from graphs.leakage.chain_supports import LEAST, Supports
 from graphs.leakage.influence import BoolArray, Kernels
+from graphs.leakage.nearest_quilts import Penalty, QuiltTable
 from graphs.leakage.profile import Profile
-from graphs.leakage.quilts import Penalty, QuiltTable
-from graphs.leakage.supports import LEAST, Supports
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import UNIT, up
 
@@ -35,8 +35,8 @@ class ChainQuilts:
     stationary : tuple of (ndarray, float) or None
         Stationary law and bound on its relative error; None when there is no unique one, at least 1e-280 everywhere.
     distances : ndarray
-        How far the law of the first records is from the stationary one, see `graphs.leakage.supports.distances_from`;
-        zeros for a chain that starts in its stationary law.
+        How far the law of the first records is from the stationary one, see
+        `graphs.leakage.chain_supports.distances_from`; zeros for a chain that starts in its stationary law.
 
     Notes
     -----

@@ -45,7 +45,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.leakage.messages import phi
-from graphs.leakage.spreads import known_subsets, largest_influences, largest_ranges
+from graphs.leakage.table_influence import known_subsets, largest_influences, largest_ranges
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.elimination import Table, eliminate

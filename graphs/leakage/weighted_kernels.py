@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from graphs.leakage.chain_supports import Supports
 from graphs.leakage.messages import projective_diameter
-from graphs.leakage.supports import Supports
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import UNIT
 
@@ -48,7 +48,7 @@ def weighted_diameters(
 
     Examples
     --------
-    >>> from graphs.leakage.supports import supports_of
+    >>> from graphs.leakage.chain_supports import supports_of
     >>> walk = np.array([[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]])
     >>> possible = supports_of(walk, np.array([0.25, 0.5, 0.25]))
     >>> weighted_diameters(walk, np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]), possible, 2).round(6)

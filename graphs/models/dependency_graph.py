@@ -10,8 +10,8 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, greedy_colouring
+from graphs.leakage.network_messages import Incidence, Propagation
 from graphs.leakage.profile import Profile
-from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up

@@ -63,7 +63,7 @@ class FactorGraph(DependenceModel):
 
     *Routes.* ``"messages"``: a message from factor f to record i is phi(Delta_f^i, sum of the messages from the other
     members to f), Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v states of i
-    (`graphs.leakage.propagation`). ``"quilt"`` and ``"quilt-contracted"``: see `graphs.leakage.network_quilts`.
+    (`graphs.leakage.network_messages`). ``"quilt"`` and ``"quilt-contracted"``: see `graphs.leakage.network_quilts`.
     ``"group"``: the sum of the budgets of the connected component.
 
     Examples

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.leakage.messages import along_chain
+from graphs.leakage.network_messages import Incidence, Propagation
 from graphs.leakage.profile import Profile
-from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import DependenceModel
 from graphs.models.communities import Communities
 from graphs.models.factor_graph import FactorGraph

@@ -18,12 +18,12 @@ from graphs.inflation.concentration import (
     spectral_inflation,
 )
 from graphs.leakage.chain_quilts import ChainQuilts
+from graphs.leakage.chain_supports import LEAST, Supports, distances_from, supports_of
 from graphs.leakage.influence import Kernels
+from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, phi
 from graphs.leakage.profile import Profile, smallest
-from graphs.leakage.search import largest_below
 from graphs.leakage.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
-from graphs.leakage.supports import LEAST, Supports, distances_from, supports_of
 from graphs.model import Adversary, DependenceModel
 from graphs.models.transition_counts import transition_counts
 from graphs.numerics.arguments import FloatArray, check_count, check_probabilities

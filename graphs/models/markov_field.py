@@ -11,8 +11,8 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.interdependence import interdependence, interdependence_inflation
+from graphs.leakage.network_messages import Incidence, Propagation
 from graphs.leakage.profile import Profile
-from graphs.leakage.propagation import Incidence, Propagation
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factor_graph import Factor, FactorGraph
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
@@ -70,8 +70,8 @@ class MarkovField(DependenceModel):
     -----
     *Messages.* A mechanism that is eps'_j-DP in record j leaks at most
     alpha_i = eps'_i + sum over neighbours j of phi(Delta_ij, alpha_{j->i}) about record i, with Delta_ij the projective
-    diameter of the edge and messages that start from caps (`graphs.leakage.propagation`). Node weights, and what else
-    is known about other records, do not enter. *Inflation.* With C_ij = tanh(Delta_ij / 4), see
+    diameter of the edge and messages that start from caps (`graphs.leakage.network_messages`). Node weights, and what
+    else is known about other records, do not enter. *Inflation.* With C_ij = tanh(Delta_ij / 4), see
     `graphs.inflation.interdependence`.
 
     Examples

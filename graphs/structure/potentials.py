@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError
-from graphs.leakage.propagation import Incidence, Propagation
+from graphs.leakage.network_messages import Incidence, Propagation
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.elimination import Table

@@ -9,7 +9,7 @@ import pytest
 
 from graphs import MarkovField, exact_leakage
 from graphs.errors import RouteUnavailable
-from graphs.leakage.propagation import Incidence, propagate
+from graphs.leakage.network_messages import Incidence, propagate
 
 #: The linear programs are solved to about 1e-8.
 SOLVED = 1e-7

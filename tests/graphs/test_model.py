@@ -22,8 +22,8 @@ from graphs import (
     RouteUnavailable,
     exact_leakage,
 )
+from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.profile import Profile
-from graphs.leakage.search import largest_below
 from graphs.routes import INFLATIONS, ROUTES
 
 MATRIX = [[0.9, 0.1], [0.2, 0.8]]

@@ -8,7 +8,7 @@ import pytest
 
 from graphs import FactorGraph, exact_leakage
 from graphs.errors import RouteUnavailable
-from graphs.leakage.propagation import propagate
+from graphs.leakage.network_messages import propagate
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph
 
 SOUND = ("best", "group", "messages", "quilt", "quilt-contracted")

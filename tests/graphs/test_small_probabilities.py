@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable, exact_leakage
+from graphs.leakage.chain_supports import distances_from
 from graphs.leakage.spectral import is_reversible, published_budget, published_quilts, spectral_gap, stationary_law
-from graphs.leakage.supports import distances_from
 from graphs.numerics.wide import Wide
 from graphs.routes import ROUTES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.leakage.segments import Contraction, Segments
+from graphs.leakage.segment_sums import Contraction, Segments
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.cuts import Branches

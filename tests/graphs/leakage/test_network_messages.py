@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from graphs.leakage.propagation import Incidence, Propagation, propagate
-from graphs.leakage.rounds import Rounds
-from graphs.leakage.segments import Contraction, Segments
-from graphs.leakage.sweeps import Sweeps
+from graphs.leakage.forest_messages import Sweeps
+from graphs.leakage.loopy_messages import Rounds
+from graphs.leakage.network_messages import Incidence, Propagation, propagate
+from graphs.leakage.segment_sums import Contraction, Segments
 from graphs.structure.cuts import Branches
 from graphs.structure.rooted import Rooted
 

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from graphs.leakage.rounds import ROUNDS, Rounds
-from graphs.leakage.sweeps import Sweeps
+from graphs.leakage.forest_messages import Sweeps
+from graphs.leakage.loopy_messages import ROUNDS, Rounds
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.rooted import grouped

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from graphs.leakage.segments import ENLARGE, TINY, Contraction, Segments
+from graphs.leakage.segment_sums import ENLARGE, TINY, Contraction, Segments
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.rooted import Rooted
