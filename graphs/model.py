@@ -16,7 +16,7 @@ from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.profile import Profile, smallest
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_epsilon, check_target
 from graphs.routes import INFLATIONS, ROUTES
-from graphs.structure.labelled import by_label, has_labels, refuse_unordered
+from graphs.structure.labelled_values import by_label, has_labels, refuse_unordered
 
 if TYPE_CHECKING:
     import pandas as pd

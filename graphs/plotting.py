@@ -11,7 +11,7 @@ from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, real_array
 from graphs.routes import ROUTES
-from graphs.structure.labelled import by_label
+from graphs.structure.labelled_values import by_label
 
 if TYPE_CHECKING:
     import networkx as nx

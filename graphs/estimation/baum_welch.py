@@ -11,7 +11,7 @@ import numpy as np
 from graphs.errors import ArgumentError
 from graphs.models.emission import CategoricalEmission, Emission, GaussianEmission, real_values
 from graphs.numerics.arguments import LEAST_PROBABILITY, FloatArray, IntArray, check_count
-from graphs.structure.labelled import refuse_unordered
+from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = ["HiddenFit", "baum_welch", "state_probabilities"]
 

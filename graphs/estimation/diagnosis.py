@@ -20,8 +20,8 @@ from graphs.estimation.pseudo_likelihood import graph_edges, numbered
 from graphs.model import DependenceModel
 from graphs.models.law_free import Groups, Independent
 from graphs.numerics.arguments import FloatArray, IntArray, check_target
-from graphs.structure.labelled import Listed, align, read, refuse_unordered
-from graphs.structure.ordering import read_order
+from graphs.structure.labelled_values import Listed, align, read, refuse_unordered
+from graphs.structure.sort_keys import read_order
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray
-from graphs.structure.labelled import by_label
+from graphs.structure.labelled_values import by_label
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -12,7 +12,7 @@ import numpy as np
 from graphs.errors import ArgumentError
 from graphs.model import DependenceModel
 from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, check_epsilon, real_array
-from graphs.structure.labelled import places_of
+from graphs.structure.labelled_values import places_of
 
 if TYPE_CHECKING:
     from scipy import sparse

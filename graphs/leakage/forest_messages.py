@@ -9,7 +9,7 @@ import numpy as np
 from graphs.leakage.segment_sums import ENLARGE, TINY, Contraction, Segments
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.rooted import Rooted
+from graphs.structure.spanning_forest import Rooted
 
 __all__ = ["Sweeps"]
 

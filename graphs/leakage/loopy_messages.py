@@ -7,8 +7,8 @@ import numpy as np
 from graphs.leakage.segment_sums import Contraction, Segments
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
-from graphs.structure.cuts import Branches
-from graphs.structure.rooted import grouped
+from graphs.structure.branch_weights import Branches
+from graphs.structure.spanning_forest import grouped
 
 __all__ = ["ROUNDS", "Rounds"]
 

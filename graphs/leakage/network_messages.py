@@ -15,7 +15,7 @@ from graphs.leakage.forest_messages import Sweeps
 from graphs.leakage.loopy_messages import ROUNDS, Rounds
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.rooted import grouped
+from graphs.structure.spanning_forest import grouped
 
 __all__ = ["Incidence", "Propagation", "propagate"]
 

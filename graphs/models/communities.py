@@ -16,7 +16,7 @@ from graphs.models.law_free import Groups, Independent
 from graphs.models.markov_chain import MOST_STATES
 from graphs.numerics.arguments import FloatArray, IntArray, check_probabilities
 from graphs.numerics.rounding import up
-from graphs.structure.labelled import in_order
+from graphs.structure.labelled_values import in_order
 
 __all__ = ["Communities"]
 

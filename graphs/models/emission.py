@@ -15,7 +15,7 @@ from graphs.inflation.concentration import dobrushin_coefficient
 from graphs.leakage.messages import projective_diameter
 from graphs.numerics.arguments import FloatArray, IntArray, check_rows, real_array
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.labelled import refuse_unordered
+from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = ["CategoricalEmission", "Emission", "GaussianEmission", "UnknownEmission", "as_emission"]
 

@@ -14,7 +14,7 @@ from graphs.inflation.colouring import greedy_colouring
 from graphs.inflation.interdependence import burn_in
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.interactions import Interactions
-from graphs.structure.rooted import Rooted
+from graphs.structure.spanning_forest import Rooted
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -19,7 +19,7 @@ from graphs.models.law_free import Independent
 from graphs.models.markov_chain import MarkovChain
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
-from graphs.structure.labelled import has_labels, places_of, refuse_unordered
+from graphs.structure.labelled_values import has_labels, places_of, refuse_unordered
 
 __all__ = ["Given"]
 

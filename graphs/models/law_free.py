@@ -12,7 +12,7 @@ from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import charges, up
-from graphs.structure.labelled import in_order
+from graphs.structure.labelled_values import in_order
 
 __all__ = ["Groups", "Independent", "MovingWindow"]
 

@@ -28,7 +28,7 @@ from graphs.model import Adversary, DependenceModel
 from graphs.models.transition_counts import transition_counts
 from graphs.numerics.arguments import FloatArray, check_count, check_probabilities
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.labelled import refuse_unordered
+from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = ["MarkovChain"]
 

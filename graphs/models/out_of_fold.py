@@ -13,7 +13,7 @@ from graphs.model import Adversary, DependenceModel
 from graphs.models.law_free import Groups
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
-from graphs.structure.labelled import align, read, refuse_unordered
+from graphs.structure.labelled_values import align, read, refuse_unordered
 
 __all__ = ["OutOfFold"]
 

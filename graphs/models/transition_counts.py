@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray
-from graphs.structure.labelled import refuse_unordered
+from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = ["transition_counts"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray, real_array
 from graphs.numerics.rounding import FUNCTION_ULPS
-from graphs.structure.labelled import has_labels
+from graphs.structure.labelled_values import has_labels
 from graphs.structure.layout import Layout
 from graphs.structure.potentials import log_ratio_ranges
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_array
-from graphs.structure.labelled import by_label, has_labels, refuse_unordered
+from graphs.structure.labelled_values import by_label, has_labels, refuse_unordered
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -12,8 +12,8 @@ from graphs.leakage.forest_messages import Sweeps
 from graphs.leakage.loopy_messages import Rounds
 from graphs.leakage.network_messages import Incidence, Propagation, propagate
 from graphs.leakage.segment_sums import Contraction, Segments
-from graphs.structure.cuts import Branches
-from graphs.structure.rooted import Rooted
+from graphs.structure.branch_weights import Branches
+from graphs.structure.spanning_forest import Rooted
 
 
 def pairwise(edges: Any, diameters: Any, n: int) -> Incidence:

@@ -25,7 +25,7 @@ from graphs import (
 from graphs.estimation import baum_welch, diagnose, fit_ising, fit_potts
 from graphs.models.out_of_fold import OutOfFold
 from graphs.plotting import plot_graph
-from graphs.structure.ordering import sort_ranks
+from graphs.structure.sort_keys import sort_ranks
 
 PATIENTS = [f"patient {k}" for k in range(1000)]
 TEN = {name: k // 10 for k, name in enumerate(PATIENTS)}

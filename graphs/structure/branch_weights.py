@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphs.numerics.arguments import IntArray
-from graphs.structure.rooted import Rooted
+from graphs.structure.spanning_forest import Rooted
 
 __all__ = ["Branches"]
 

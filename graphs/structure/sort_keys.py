@@ -11,7 +11,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import IntArray
-from graphs.structure.labelled import Listed, refuse_unordered, with_labels_of
+from graphs.structure.labelled_values import Listed, refuse_unordered, with_labels_of
 
 __all__ = ["read_order", "sort_ranks"]
 
