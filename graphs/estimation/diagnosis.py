@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.estimation.candidates import Candidate, of_graph, of_groups, of_order
+from graphs.estimation.fitted_models import Candidate, of_graph, of_groups, of_order
 from graphs.estimation.permutation import (
     PermutationTest,
     autocorrelation,
