@@ -10,7 +10,7 @@ import numpy.typing as npt
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import UNIT
-from graphs.numerics.wide import Wide
+from graphs.numerics.scaled_floats import Wide
 
 __all__ = [
     "is_reversible",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from graphs import ArgumentError, HiddenMarkov, MarkovChain, RouteUnavailable, exact_leakage
 from graphs.leakage.chain_supports import distances_from
 from graphs.leakage.spectral import is_reversible, published_budget, published_quilts, spectral_gap, stationary_law
-from graphs.numerics.wide import Wide
+from graphs.numerics.scaled_floats import Wide
 from graphs.routes import ROUTES
 
 RARE = [[0.5, 0.5, 0.0], [1e-200, 0.5, 0.5], [0.0, 1e-200, 1.0]]
