@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from benchmarks.statistics_price import Search
 from thresholdout import Thresholdout
 from thresholdout.mechanisms import DWORK_RATIOS, NoiseRatios, SparseVector, ThresholdoutParameters
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring.statistics import roc_auc
 
 ATTRIBUTES, REAL, FIRST, MORE, ROUNDS, HOLDOUT, FRESH = 300, 10, 100, 10, 30, 100, 5000

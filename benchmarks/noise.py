@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from thresholdout.noise.noise import SeededNoise, SystemNoise
+from thresholdout.noise.sources import SeededNoise, SystemNoise
 
 SCALE = Fraction(5 * 2**38)
 MEAN = Fraction(123_456_789, 1 << 30) * (1 << 40)

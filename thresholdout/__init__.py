@@ -28,7 +28,7 @@ from thresholdout.errors import (
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.cross_validation import KFoldGuard
 from thresholdout.guard.guard import Thresholdout
-from thresholdout.noise.noise import SeededNoise, SystemNoise
+from thresholdout.noise.sources import SeededNoise, SystemNoise
 from thresholdout.planning import Plan, plan
 
 __all__ = [

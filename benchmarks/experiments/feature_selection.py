@@ -42,7 +42,7 @@ from thresholdout.mechanisms import (
     ThresholdoutState,
 )
 from thresholdout.mechanisms import Outcome as Answered
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.simulation import FeatureSelectionAnalyst, run_experiment
 from thresholdout.simulation.feature_selection import REACH, from_unit, to_unit
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tests.oracles.risk_left import coins
 from thresholdout.mechanisms import ClaimsState, FoldClaims, Known
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["SOUND", "FoldLetters", "FoldProgram", "FoldRule", "Split", "truths_and_counts"]
 

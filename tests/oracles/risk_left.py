@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsState
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["SOUND", "Letters", "Model", "Program", "Rule", "coins"]
 

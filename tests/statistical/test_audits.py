@@ -24,7 +24,7 @@ from tests.oracles.noise_doubles import LaplaceOnly
 from thresholdout import Thresholdout
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
-from thresholdout.noise.noise import NoiseSource, SeededNoise
+from thresholdout.noise.sources import NoiseSource, SeededNoise
 from thresholdout.privacy.accounting import (
     GaussianAnswer,
     SelfComposed,

@@ -23,7 +23,7 @@ from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
 from thresholdout.mechanisms.claims.guess import Memory
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 BETA = 0.1
 RATE = 1e-9

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
 from tests.oracles.normal import karney_normal, rounded_below
-from thresholdout.noise.noise import SeededNoise, SystemNoise
+from thresholdout.noise.sources import SeededNoise, SystemNoise
 
 pytestmark = pytest.mark.statistical
 

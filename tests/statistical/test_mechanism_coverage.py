@@ -33,7 +33,7 @@ from thresholdout.mechanisms import (
     Splitting,
     SplittingParameters,
 )
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 pytestmark = pytest.mark.statistical
 

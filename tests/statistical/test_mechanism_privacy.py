@@ -29,7 +29,7 @@ from thresholdout.mechanisms import (
     ThresholdoutState,
     interaction_epsilon,
 )
-from thresholdout.noise.noise import NoiseSource, SeededNoise
+from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 pytestmark = pytest.mark.statistical
 

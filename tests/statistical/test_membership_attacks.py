@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from thresholdout import Thresholdout
 from thresholdout.guard.sharing.sharing import share
 from thresholdout.model_selection import GuardedSearchCV
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 pytestmark = pytest.mark.statistical
 

@@ -19,7 +19,7 @@ from pydp.distributions import LaplaceDistribution
 from scipy.stats import binomtest
 
 from tests.oracles.noise import rational_laplace
-from thresholdout.noise.noise import SeededNoise, SystemNoise
+from thresholdout.noise.sources import SeededNoise, SystemNoise
 
 pytestmark = pytest.mark.statistical
 

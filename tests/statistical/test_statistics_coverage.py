@@ -31,7 +31,7 @@ from thresholdout.mechanisms.claims.evidence import (
 )
 from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales
 from thresholdout.mechanisms.claims.statistic import Layout, Part, StatisticTest
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 pytestmark = pytest.mark.statistical
 

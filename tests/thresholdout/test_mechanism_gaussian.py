@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from thresholdout.data.queries import ExactMean, UnitRecords, record_bits, record_rounding, unit_records, unit_total
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 UNIT = (0.0, 1.0)
 

@@ -20,7 +20,7 @@ from thresholdout import Thresholdout
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import Known, Ladder, LadderParameters, LadderState, Outcome
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 N = 2500
 BINARY = Known(binary=True)

@@ -23,7 +23,7 @@ from thresholdout.mechanisms import (
     SplittingParameters,
     SplittingState,
 )
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 
 @given(st.integers(1, 300), st.data())

@@ -26,7 +26,7 @@ from thresholdout.mechanisms import (
     mean_error,
     noise_slack,
 )
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 
 class Scripted(LaplaceOnly):

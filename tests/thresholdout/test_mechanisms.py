@@ -29,7 +29,7 @@ from thresholdout.mechanisms import (
     ThresholdoutParameters,
 )
 from thresholdout.mechanisms.claims.score import first_window, search
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 N = 400
 AnyMechanism = Mechanism[Any, Any]

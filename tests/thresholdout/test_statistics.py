@@ -21,7 +21,7 @@ from graphs import DependenceModel, Groups, Independent, MovingWindow
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring import metrics, statistics
 from thresholdout.scoring.statistics.parts import matching_constant
 

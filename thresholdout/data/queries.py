@@ -22,7 +22,7 @@ from thresholdout.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.noise.noise import NoiseSource
+    from thresholdout.noise.sources import NoiseSource
 
 __all__ = [
     "BLOCK",

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.records import Origin
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.noise.noise import NoiseSource
+    from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["KFoldGuard"]
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.records import Records
     from thresholdout.ledger import Entry
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
-    from thresholdout.noise.noise import NoiseSource
+    from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["Decision", "Gate", "MakesGates"]

@@ -44,7 +44,7 @@ from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.precision import check_count, shown_above
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.choice import MechanismName, check_choice, check_final, choose_parameters, record_groups
 from thresholdout.planning.use import check_declaration
 from thresholdout.scoring.metrics import Metric

@@ -13,7 +13,7 @@ from thresholdout.guard.standing import check_mechanism
 from thresholdout.ledger import CONTENT, Ledger, fresh_key
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
-from thresholdout.noise.noise import NoiseSource, SystemNoise
+from thresholdout.noise.sources import NoiseSource, SystemNoise
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

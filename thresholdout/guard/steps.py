@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.duel import Duel
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
-    from thresholdout.noise.noise import NoiseSource
+    from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["FAILURES", "Steps", "Worth", "failure_share"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.duel import Duel

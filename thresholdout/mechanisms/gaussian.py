@@ -33,7 +33,7 @@ from thresholdout.data.queries import ExactMean, record_rounding, unit_total
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.precision import check_count, check_grid, check_number
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["GaussianGuard", "GaussianParameters", "GaussianState", "NoiseSchedule"]
 
@@ -337,7 +337,7 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
 
     Examples
     --------
-    >>> from thresholdout.noise.noise import SeededNoise
+    >>> from thresholdout.noise.sources import SeededNoise
     >>> mechanism = GaussianGuard(GaussianParameters(0.01, queries=2, grid=0.001))
     >>> noise = SeededNoise(0)
     >>> values = mechanism.read([0, 1, 1, 1], 4, (0, 1), "holdout_values")

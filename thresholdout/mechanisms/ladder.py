@@ -35,7 +35,7 @@ from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoef
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.precision import check_count, check_number
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["Ladder", "LadderParameters", "LadderState"]
 
@@ -201,7 +201,7 @@ class Ladder(Mechanism[LadderState, Reading]):
 
     Examples
     --------
-    >>> from thresholdout.noise.noise import SeededNoise
+    >>> from thresholdout.noise.sources import SeededNoise
     >>> mechanism, noise = Ladder(LadderParameters(), n=10_000), SeededNoise(0)
     >>> state = mechanism.start(noise)
     >>> for correct in (6000, 6100, 7000, 6900):

@@ -18,7 +18,7 @@ from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Pas
 from thresholdout.mechanisms.claims.reading import Reading, read_values
 from thresholdout.mechanisms.parts import equal_groups, shuffled
 from thresholdout.mechanisms.precision import check_count
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["Splitting", "SplittingParameters", "SplittingState"]
 
@@ -132,7 +132,7 @@ class Splitting(Mechanism[SplittingState, Reading]):
 
     Examples
     --------
-    >>> from thresholdout.noise.noise import SeededNoise
+    >>> from thresholdout.noise.sources import SeededNoise
     >>> mechanism, noise = Splitting(SplittingParameters(10), n=1000), SeededNoise(0)
     >>> values = mechanism.read([True] * 1000, 1000, (0, 1), "holdout_values")
     >>> mechanism.step(mechanism.start(noise), 0.5, values, noise)[1].value

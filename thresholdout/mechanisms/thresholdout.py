@@ -37,7 +37,7 @@ from thresholdout.mechanisms.precision import (
     mean_error,
     round_up,
 )
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 
 __all__ = [
     "DWORK_RATIOS",
@@ -220,7 +220,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
 
     Examples
     --------
-    >>> from thresholdout.noise.noise import SeededNoise
+    >>> from thresholdout.noise.sources import SeededNoise
     >>> mechanism = SparseVector(ThresholdoutParameters(0.04, 0.001, budget=1, queries=None, grid=0.01))
     >>> noise = SeededNoise(0)
     >>> state = mechanism.start(noise)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from thresholdout.guard.answer import Answer
     from thresholdout.ledger import Ledger
-    from thresholdout.noise.noise import NoiseSource
+    from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["GuardedSearchCV"]

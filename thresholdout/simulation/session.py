@@ -14,7 +14,7 @@ from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.intervals import larger_side
 from thresholdout.mechanisms.base import UNKNOWN, Known
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.choice import record_groups
 
 if TYPE_CHECKING:

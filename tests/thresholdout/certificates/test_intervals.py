@@ -18,7 +18,7 @@ from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.planning.gaussian import gaussian_parameters
 
 

@@ -29,7 +29,7 @@ from thresholdout.mechanisms import (
     GaussianParameters,
     SplittingParameters,
 )
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring.metrics import log_loss, squared_error
 
 

@@ -24,7 +24,7 @@ from thresholdout.mechanisms import (
     ThresholdoutParameters,
 )
 from thresholdout.mechanisms.catalogue import answers_from_parts
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.planning import algorithm_1
 
 

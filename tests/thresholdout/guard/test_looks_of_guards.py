@@ -19,7 +19,7 @@ from thresholdout.errors import BudgetExhausted, InputError, LedgerMismatch
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known, LadderParameters
 from thresholdout.mechanisms.claims import Reading
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer
 
 HOLDOUT = np.arange(10_000.0)

@@ -18,7 +18,7 @@ from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, Letter
 from thresholdout.mechanisms.claims.mechanism import _rounded
 from thresholdout.mechanisms.claims.score import RAISED, Window, first_window, search
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 
 @pytest.mark.parametrize("log_risk", [-0.1, -3.0, -1e3, -1e6, -1e12])

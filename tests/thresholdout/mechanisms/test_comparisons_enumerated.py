@@ -13,7 +13,7 @@ from tests.oracles.risk_left import coins
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.duel import Duel
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 NOISE = SeededNoise(0)
 

@@ -17,7 +17,7 @@ from thresholdout.limits.lines import Line, line
 from thresholdout.mechanisms import ClaimsState, FoldClaims, FoldClaimsParameters, Known, Outcome
 from thresholdout.mechanisms.claims.cells import Cells, best_deviations
 from thresholdout.mechanisms.claims.score import RAISED
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 NOISE = SeededNoise(0)
 _ABOVE = 1e-9  # of sums of floats

@@ -22,7 +22,7 @@ from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.lists import Told, after_list, list_level
 from thresholdout.mechanisms.claims.score import RAISED
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.privacy.accounting import BlackBox
 
 _ABOVE = 1e-9  # of sums of floats

@@ -15,7 +15,7 @@ from thresholdout import Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, SparseVector, ThresholdoutParameters
 from thresholdout.model_selection import GuardedSearchCV
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.planning.gaussian import gaussian_parameters
 
 CANDIDATES, EARLY, SEARCHES, N = 40, 8, 400, 1000

@@ -35,7 +35,7 @@ from tests.thresholdout.model_selection.digits import (
     tree,
 )
 from thresholdout.errors import InputError
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 
 BY_BACKEND = pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS, ids=[f"{b}-{n}" for b, n in BACKENDS])
 

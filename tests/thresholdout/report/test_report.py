@@ -21,7 +21,7 @@ from thresholdout.ledger import open_ledger
 from thresholdout.ledger.transfer import move
 from thresholdout.mechanisms import GaussianParameters, LadderParameters
 from thresholdout.mechanisms.claims import ClaimsState
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.report import GuardReport, report_of
 from thresholdout.report.pictures import plot_against_train, plot_budget, thinned

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from thresholdout.data.queries import UnitRecords
     from thresholdout.mechanisms.claims.parameters import ClaimsParameters
     from thresholdout.mechanisms.claims.state import ClaimsState
-    from thresholdout.noise.noise import NoiseSource
+    from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["FREE", "PROVED", "Candidate", "Climb", "LastLook", "Move", "Rules", "Verdict", "advanced", "remembered_by"]
 

@@ -13,7 +13,7 @@ from thresholdout.mechanisms.claims.interval import UNITS, Scales
 if TYPE_CHECKING:
     from thresholdout.mechanisms.base import Known
     from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-    from thresholdout.noise.noise import NoiseSource
+    from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["EdgeNoise", "Private", "check_covered", "private_noise", "refuse_private"]
 

@@ -29,7 +29,7 @@ from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_val
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.precision import check_count, check_number
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["FoldClaims", "FoldClaimsParameters"]
 
@@ -119,7 +119,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
 
     Examples
     --------
-    >>> from thresholdout.noise.noise import SeededNoise
+    >>> from thresholdout.noise.sources import SeededNoise
     >>> mechanism, noise = FoldClaims(FoldClaimsParameters(500.0, 2.0, queries=20), n=1000), SeededNoise(0)
     >>> values = mechanism.read([1] * 940 + [0] * 60, 1000, (0, 1), "values")
     >>> state, outcome = mechanism.step(mechanism.start(noise), 0.93, values, noise)

@@ -49,7 +49,7 @@ from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic import StatisticTest
 from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
 from thresholdout.mechanisms.precision import check_count
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -112,7 +112,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
     Examples
     --------
     >>> from thresholdout.mechanisms import Known
-    >>> from thresholdout.noise.noise import SeededNoise
+    >>> from thresholdout.noise.sources import SeededNoise
     >>> mechanism, noise = Claims(ClaimsParameters(queries=100), n=1000), SeededNoise(0)
     >>> values = mechanism.read([1] * 940 + [0] * 60, 1000, (0, 1), "values", Known(binary=True))
     >>> state, outcome = mechanism.step(mechanism.start(noise), 0.95, values, noise)

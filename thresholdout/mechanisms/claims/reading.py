@@ -10,7 +10,7 @@ from thresholdout.data.queries import ExactMean, UnitRecords, unit_records
 from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.evidence import Evidence
-from thresholdout.noise.noise import NoiseSource
+from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["COARSE", "FINE", "Reading", "grid_steps", "grid_value", "read_values", "variance_of"]
 
@@ -66,7 +66,7 @@ class Reading:
 
         Examples
         --------
-        >>> from thresholdout.noise.noise import SeededNoise
+        >>> from thresholdout.noise.sources import SeededNoise
         >>> reading = read_values([0.0, 1.0, 0.5, 0.5], 4, (0, 1), "values", Known(binary=True))
         >>> reading.count(SeededNoise(0)) in (1, 2, 3)
         True

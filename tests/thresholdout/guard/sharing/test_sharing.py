@@ -29,7 +29,7 @@ from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhaust
 from thresholdout.guard.sharing import sharing
 from thresholdout.guard.sharing.remote import RemoteGuard
 from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared, same, share
-from thresholdout.noise.noise import SeededNoise
+from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring import metrics
 
 X, Y = load_digits(return_X_y=True)

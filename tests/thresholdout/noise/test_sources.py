@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.oracles.noise import at_least, coin_floor, continuous_at_least, probability
 from thresholdout.errors import InputError
-from thresholdout.noise.noise import DiscreteLaplace, NoiseSource, SeededNoise, SystemNoise, _Coin
+from thresholdout.noise.sources import DiscreteLaplace, NoiseSource, SeededNoise, SystemNoise, _Coin
 
 SCALES = [Fraction(1, 1024), Fraction(1, 7), Fraction(1), Fraction(22, 7), Fraction(3 * 2**39), Fraction(2**48)]
 
@@ -241,7 +241,7 @@ class TestSources:
         program = """
 import os
 from fractions import Fraction
-from thresholdout.noise.noise import SystemNoise
+from thresholdout.noise.sources import SystemNoise
 noise, scale = SystemNoise(), Fraction(2**48)
 noise.laplace(scale)
 waiting = set(noise._buffers[scale.as_integer_ratio()])

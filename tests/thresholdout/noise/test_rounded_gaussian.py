@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tests.oracles.normal import keeping
 from thresholdout.errors import InputError
-from thresholdout.noise.gaussian_noise import NormalDeviate, _bounds, _settle, round_normal, sample_normals
-from thresholdout.noise.noise import NoiseSource, SeededNoise, SystemNoise
+from thresholdout.noise.rounded_gaussian import NormalDeviate, _bounds, _settle, round_normal, sample_normals
+from thresholdout.noise.sources import NoiseSource, SeededNoise, SystemNoise
 
 runs = st.integers(0, 14)
 digits = st.integers(0, 2**52 - 1)
@@ -156,7 +156,7 @@ class TestSources:
         program = """
 import os
 from fractions import Fraction
-from thresholdout.noise.noise import SystemNoise
+from thresholdout.noise.sources import SystemNoise
 noise = SystemNoise()
 noise.rounded_gaussian(Fraction(0), Fraction(1))
 waiting = bool(noise._normals)

@@ -16,7 +16,7 @@ How a draw is made, and why it is exact (the proof is in PROOFS.md, "Noise"):
   by correctly rounded decimal arithmetic between a lower and an upper bound. As p is irrational, every expansion is
   found, and as every comparison ends with probability 1, no coin is approximated.
 
-Gaussian noise is made in `thresholdout.noise.gaussian_noise`. Scales are rational numbers (`fractions.Fraction`), so
+Gaussian noise is made in `thresholdout.noise.rounded_gaussian`. Scales are rational numbers (`fractions.Fraction`), so
 that nothing about the law depends on rounding.
 
 Not protected: whoever reads this process's memory sees draws that wait in the buffer, and a virtual machine that is
@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.noise.gaussian_noise import Entropy, NormalDeviate, round_normal, sample_normals
+from thresholdout.noise.rounded_gaussian import Entropy, NormalDeviate, round_normal, sample_normals
 
 __all__ = ["DiscreteLaplace", "NoiseSource", "SeededNoise", "SystemNoise"]
 
@@ -261,7 +261,7 @@ class _BufferedNoise:
         return _law(*scale.as_integer_ratio()).sample(size, self._entropy)
 
     def rounded_gaussian(self, centre: Fraction, scale: Fraction) -> int:
-        """Draw the integer nearest to a normal number, exactly; see `thresholdout.noise.gaussian_noise`.
+        """Draw the integer nearest to a normal number, exactly; see `thresholdout.noise.rounded_gaussian`.
 
         Parameters
         ----------
