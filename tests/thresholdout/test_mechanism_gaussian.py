@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from thresholdout.data.queries import ExactMean, UnitRecords, record_bits, record_rounding, unit_records, unit_total
+from thresholdout.data.values import ExactMean, UnitRecords, record_bits, record_rounding, unit_records, unit_total
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.noise.sources import SeededNoise

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresholdout.data.queries import BLOCK, WHOLE, unit_mean
+from thresholdout.data.values import BLOCK, WHOLE, unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import mean_error
 from thresholdout.mechanisms.precision import check_count, integer_sensitivity, round_up

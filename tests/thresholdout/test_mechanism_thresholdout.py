@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracles.noise_doubles import LaplaceOnly
-from thresholdout.data.queries import BLOCK, WHOLE
+from thresholdout.data.values import BLOCK, WHOLE
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
     DWORK_RATIOS,

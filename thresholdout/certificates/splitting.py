@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.certificates.route import ConstantWidth, Earlier, Route, larger_side, up
-from thresholdout.data.queries import record_rounding
+from thresholdout.data.values import record_rounding
 from thresholdout.limits.binomial import binomial_lower, binomial_upper
 from thresholdout.limits.entropy import entropy_lower, entropy_upper
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from thresholdout.data.record_labels import aligned
-from thresholdout.data.rows import Precision, columns_of, record_hashes, rounded
+from thresholdout.data.row_hashes import Precision, columns_of, record_hashes, rounded
 from thresholdout.errors import InputError, OverlapError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.data.fingerprint import Part
+    from thresholdout.data.identity import Part
 
 __all__ = ["check_disjoint", "check_groups"]
 

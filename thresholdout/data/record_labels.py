@@ -13,7 +13,7 @@ from thresholdout.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from thresholdout.data.fingerprint import Part
+    from thresholdout.data.identity import Part
 
 __all__ = ["aligned", "record_labels"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from thresholdout.data.fingerprint import handed_out
-from thresholdout.data.queries import check_bounds, clipped
+from thresholdout.data.identity import handed_out
+from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.given import Given

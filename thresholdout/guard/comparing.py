@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.data.fingerprint import handed_out
-from thresholdout.data.queries import clipped
+from thresholdout.data.identity import handed_out
+from thresholdout.data.values import clipped
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.asking import check_lists, checked_keep
 from thresholdout.guard.comparison import About, Comparison

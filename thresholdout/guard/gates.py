@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
 
 import numpy as np
 
-from thresholdout.data.fingerprint import handed_out
-from thresholdout.data.queries import clipped, unit_records
+from thresholdout.data.identity import handed_out
+from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
@@ -31,7 +31,7 @@ from thresholdout.scoring.statistics import Statistic, get_score
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.data.queries import UnitRecords
+    from thresholdout.data.values import UnitRecords
     from thresholdout.guard.guard import Thresholdout
     from thresholdout.guard.records import Records
     from thresholdout.ledger import Entry

@@ -13,8 +13,8 @@ import numpy as np
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.setting import check_confidence
-from thresholdout.data.fingerprint import Part
-from thresholdout.data.queries import check_bounds
+from thresholdout.data.identity import Part
+from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.asking import AsksAboutEstimators

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from thresholdout.data.fingerprint import (
+from thresholdout.data.identity import (
     Part,
     check_labels,
     handed_out,
@@ -20,9 +20,9 @@ from thresholdout.data.fingerprint import (
     table_digest,
 )
 from thresholdout.data.overlap import check_disjoint, check_groups
-from thresholdout.data.queries import unit_mean, unit_records
 from thresholdout.data.record_labels import aligned, record_labels
-from thresholdout.data.rows import membership_keys, record_hashes, row_hashes
+from thresholdout.data.row_hashes import membership_keys, record_hashes, row_hashes
+from thresholdout.data.values import unit_mean, unit_records
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.base import Known
 
@@ -171,10 +171,10 @@ class Records:
         Parameters
         ----------
         hashes : ndarray of shape (k, 2)
-            Of the rows of X in single precision, by `thresholdout.data.rows.row_hashes`.
+            Of the rows of X in single precision, by `thresholdout.data.row_hashes.row_hashes`.
         records : ndarray of shape (k, 2), optional
-            Of the records (X, y) in single precision, by `thresholdout.data.rows.record_hashes`; without them X alone
-            decides.
+            Of the records (X, y) in single precision, by `thresholdout.data.row_hashes.record_hashes`; without them X
+            alone decides.
 
         Returns
         -------

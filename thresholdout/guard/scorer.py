@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NoReturn, Self,
 
 import numpy as np
 
-from thresholdout.data.rows import row_hashes
+from thresholdout.data.row_hashes import row_hashes
 from thresholdout.errors import (
     BudgetExhausted,
     InputError,

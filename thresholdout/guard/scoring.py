@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from thresholdout.data.fingerprint import handed_out
+from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
 from thresholdout.guard.best_so_far import check_direction
 from thresholdout.guard.given import Given

@@ -192,7 +192,7 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         n : int
             Number of records.
         bounds : tuple of float
-            The declared range, checked by `thresholdout.data.queries.check_bounds`.
+            The declared range, checked by `thresholdout.data.values.check_bounds`.
         argument : str
             How error messages call the values.
         known : Known

@@ -28,7 +28,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.data.queries import record_rounding
+from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones

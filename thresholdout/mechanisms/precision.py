@@ -7,7 +7,7 @@ import operator
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
-from thresholdout.data.queries import BLOCK, WHOLE
+from thresholdout.data.values import BLOCK, WHOLE
 from thresholdout.errors import InputError, InputTypeError
 
 __all__ = ["check_count", "check_grid", "check_number", "integer_sensitivity", "mean_error", "round_up", "shown_above"]
@@ -29,12 +29,12 @@ def mean_error(n: int) -> Fraction:
     Returns
     -------
     Fraction
-        ``(k + 3) * 2**-53``, k = n up to `thresholdout.data.queries.WHOLE` and `BLOCK` beyond: an upper bound on
+        ``(k + 3) * 2**-53``, k = n up to `thresholdout.data.values.WHOLE` and `BLOCK` beyond: an upper bound on
         ``abs(computed mean - mean)`` for every array of n 64-bit floats in [0, 1].
 
     Notes
     -----
-    `thresholdout.data.queries` sums blocks of k values with `numpy.einsum`, adds the block sums with `math.fsum` and
+    `thresholdout.data.values` sums blocks of k values with `numpy.einsum`, adds the block sums with `math.fsum` and
     divides once by n. A block may be summed in any order and any number of accumulators; every value then passes
     through at most k - 1 roundings in a block of k (products with 1 and sums with 0 are exact), so the relative error
     of a block is at most g = (k-1)u/(1 - (k-1)u), u = 2**-53. The values are not negative, so this is the relative

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
-from thresholdout.data.queries import unit_mean
+from thresholdout.data.values import unit_mean
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.precision import (
@@ -253,7 +253,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
         return ThresholdoutState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
 
     def read(self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN) -> float:
-        """Check per-record values and return their mean; see `thresholdout.data.queries.unit_mean`."""
+        """Check per-record values and return their mean; see `thresholdout.data.values.unit_mean`."""
         return unit_mean(values, n, bounds, argument)
 
     def step(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from thresholdout.data.fingerprint import handed_out
+from thresholdout.data.identity import handed_out
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.best_so_far import check_tells_each

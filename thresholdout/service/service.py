@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.certificates import Certificate
-from thresholdout.data.fingerprint import handed_out
+from thresholdout.data.identity import handed_out
 from thresholdout.data.overlap import check_disjoint
 from thresholdout.data.table_dependence import MOST_CLASSES, described, model_of
 from thresholdout.data.tables import (

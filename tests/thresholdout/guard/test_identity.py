@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.cli import main
-from thresholdout.data.fingerprint import identity, order
+from thresholdout.data.identity import identity, order
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.opening import ORDER
 from thresholdout.ledger import (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresholdout.data.queries import record_rounding
+from thresholdout.data.values import record_rounding
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import UNITS, BetTest, Claim, Letter

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.certificates import Certificate
-    from thresholdout.data.fingerprint import Part
+    from thresholdout.data.identity import Part
     from thresholdout.guard.answer import Answer
     from thresholdout.guard.comparison import Comparison
     from thresholdout.guard.gates import Gate

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
-from thresholdout.data.queries import record_rounding
+from thresholdout.data.values import record_rounding
 from thresholdout.mechanisms.claims.gate import (
     BetGate,
     Decision,
@@ -37,7 +37,7 @@ from thresholdout.mechanisms.claims.gate import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.data.queries import UnitRecords
+    from thresholdout.data.values import UnitRecords
     from thresholdout.mechanisms.claims.parameters import ClaimsParameters
     from thresholdout.mechanisms.claims.state import ClaimsState
     from thresholdout.noise.sources import NoiseSource

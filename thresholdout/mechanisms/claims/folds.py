@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from thresholdout.data.queries import record_rounding
+from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.lines import Line, line
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from thresholdout.data.queries import record_rounding
+from thresholdout.data.values import record_rounding
 from thresholdout.limits.bets import best_bet, log_wealth
 from thresholdout.limits.entropy import coin_divergence
 from thresholdout.limits.one_law import log_one_law_tail
@@ -270,7 +270,7 @@ class EntropyGate(GateTest):
     effective : float
         N; see `graphs.DependenceModel.effective_records`.
     rounding : float
-        By how much `mean` may be off; see `thresholdout.data.queries.record_rounding`.
+        By how much `mean` may be off; see `thresholdout.data.values.record_rounding`.
 
     Examples
     --------

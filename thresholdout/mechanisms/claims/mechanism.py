@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from thresholdout.data.queries import record_rounding
+from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.duel import Duel

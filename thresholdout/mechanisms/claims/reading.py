@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from thresholdout.data.queries import ExactMean, UnitRecords, unit_records
+from thresholdout.data.values import ExactMean, UnitRecords, unit_records
 from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.evidence import Evidence
@@ -76,7 +76,7 @@ class Reading:
 
 
 def read_values(values: object, n: int, bounds: tuple[float, float], argument: str, known: Known) -> Reading:
-    """Check per-record values and keep what claims need of them; see `thresholdout.data.queries.unit_records`."""
+    """Check per-record values and keep what claims need of them; see `thresholdout.data.values.unit_records`."""
     return Reading(unit_records(values, n, bounds, argument), known)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.data.queries import check_bounds
+from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.scoring.statistics.checks import positive_number
 from thresholdout.scoring.statistics.parts import Concentrated, Judged

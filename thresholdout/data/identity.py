@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.data.rows import record_hashes
+from thresholdout.data.row_hashes import record_hashes
 from thresholdout.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -127,11 +127,11 @@ def table_digest(hashes: NDArray[np.uint64]) -> str:
     Parameters
     ----------
     hashes : ndarray of shape (n, 2)
-        Of its rows, by `thresholdout.data.rows.row_hashes`.
+        Of its rows, by `thresholdout.data.row_hashes.row_hashes`.
 
     Examples
     --------
-    >>> from thresholdout.data.rows import row_hashes
+    >>> from thresholdout.data.row_hashes import row_hashes
     >>> table_digest(row_hashes([[1, 2], [3, 4]])) == table_digest(row_hashes([[3, 4], [1, 2]]))
     True
     """

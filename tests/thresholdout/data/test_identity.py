@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 
-from thresholdout.data.fingerprint import identity, order, part
+from thresholdout.data.identity import identity, order, part
 from thresholdout.data.overlap import check_disjoint
 from thresholdout.errors import InputError, InputTypeError, OverlapError
 

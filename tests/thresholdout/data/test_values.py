@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresholdout.data.queries import BLOCK, WHOLE, check_bounds, unit_mean
+from thresholdout.data.values import BLOCK, WHOLE, check_bounds, unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import mean_error
 
