@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from thresholdout.guard.cross_validation import KFoldGuard
+from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.model_selection import GuardedSearchCV
 
 Floats = NDArray[np.float64]

@@ -399,7 +399,7 @@ def test_docstrings_are_found() -> None:
     names = {test.name for test in DOCUMENTED}
     assert {"thresholdout.guard.guard.Thresholdout", "thresholdout.service.service.PredictionGuard"} <= names
     assert {
-        "thresholdout.guard.cross_validation.KFoldGuard",
+        "thresholdout.guard.kfold.KFoldGuard",
         "thresholdout.model_selection.search.GuardedSearchCV",
     } <= names
 

@@ -26,8 +26,8 @@ from thresholdout.errors import (
     UnsealedLedgerWarning,
 )
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.cross_validation import KFoldGuard
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.noise.sources import SeededNoise, SystemNoise
 from thresholdout.planning import Plan, plan
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from thresholdout import SeededNoise, Thresholdout
-from thresholdout.guard.cross_validation import KFoldGuard
+from thresholdout.guard.kfold import KFoldGuard
 
 pytestmark = pytest.mark.statistical
 

@@ -12,7 +12,7 @@ import click
 from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
 from thresholdout.guard.answer import Source
-from thresholdout.guard.given import Given
+from thresholdout.guard.given_features import Given
 from thresholdout.planning.choice import MechanismName
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ def _verify(ledger: Ledger, guard: str, head: str | None) -> int:
     """Verify a guard's history and its state, and show how far it has come when that takes more than a moment."""
     from tqdm import tqdm
 
-    from thresholdout.guard.standing import check_standing
+    from thresholdout.guard.state_check import check_standing
 
     total = ledger.count(guard)
     with tqdm(desc="verify", total=total, unit=" entries", delay=1.0, disable=None, leave=False) as bar:

@@ -12,18 +12,18 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.given import Given
+from thresholdout.guard.answering import Steps, Worth
+from thresholdout.guard.given_features import Given
 from thresholdout.guard.question import Question
-from thresholdout.guard.scoring import check_score, statistic_question
-from thresholdout.guard.steps import Steps, Worth
+from thresholdout.guard.scores import check_score, statistic_question
 from thresholdout.mechanisms import Known
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.guard.records import Records
-    from thresholdout.guard.weights import Weights
+    from thresholdout.guard.holdout import Records
+    from thresholdout.guard.sample_weights import Weights
     from thresholdout.mechanisms.catalogue import Parameters
 
 __all__ = ["AsksAboutEstimators", "check_lists", "checked_keep"]

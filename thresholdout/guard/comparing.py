@@ -12,12 +12,12 @@ import numpy as np
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.guard.answering import Steps, Worth
 from thresholdout.guard.asking import check_lists, checked_keep
 from thresholdout.guard.comparison import About, Comparison
-from thresholdout.guard.given import Given, Said, described, said_by
+from thresholdout.guard.given_features import Given, Said, described, said_by
 from thresholdout.guard.question import Question
-from thresholdout.guard.scoring import check_score
-from thresholdout.guard.steps import Steps, Worth
+from thresholdout.guard.scores import check_score
 from thresholdout.mechanisms import Claims, Known
 from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.edges import refuse_private
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.guard.answer import Answer
-    from thresholdout.guard.records import Records
+    from thresholdout.guard.holdout import Records
     from thresholdout.mechanisms.catalogue import Parameters
 
 __all__ = ["ComparesModels", "Side"]

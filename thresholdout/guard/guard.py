@@ -17,12 +17,15 @@ from thresholdout.data.identity import Part
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
+from thresholdout.guard.answering import FAILURES, Steps, Worth
 from thresholdout.guard.asking import AsksAboutEstimators
 from thresholdout.guard.comparing import ComparesModels
+from thresholdout.guard.external_releases import LooksRecorded
 from thresholdout.guard.gates import MakesGates
-from thresholdout.guard.given import Given, check_given, check_served, truth_given
-from thresholdout.guard.looks import LooksRecorded
-from thresholdout.guard.opening import (
+from thresholdout.guard.given_features import Given, check_given, check_served, truth_given
+from thresholdout.guard.holdout import Origin, Records, content_hashes
+from thresholdout.guard.question import Question
+from thresholdout.guard.registration import (
     check_budget,
     check_dependence,
     check_documents,
@@ -35,11 +38,8 @@ from thresholdout.guard.opening import (
     optional_numbers,
     stored_parameters,
 )
-from thresholdout.guard.question import Question
-from thresholdout.guard.records import Origin, Records, content_hashes
 from thresholdout.guard.sharing.sharing import Handle, Shared
-from thresholdout.guard.standing import check_standing
-from thresholdout.guard.steps import FAILURES, Steps, Worth
+from thresholdout.guard.state_check import check_standing
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.guard.policy import Exhausted
+    from thresholdout.guard.exhaustion import Exhausted
     from thresholdout.model_selection import GuardScorer, TrainSplit
     from thresholdout.report import GuardReport
 

@@ -23,12 +23,12 @@ from thresholdout.errors import (
     SearchFailed,
     SharingError,
 )
-from thresholdout.guard.best_so_far import check_tells_each
-from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted
-from thresholdout.guard.records import content_hashes
+from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted
+from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.sharing.remote import known
 from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
-from thresholdout.guard.split import placeholder_size, rows_of
+from thresholdout.guard.train_split import placeholder_size, rows_of
+from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.scoring.statistics import Statistic, get_score
@@ -92,7 +92,7 @@ class GuardScorer(Shared):
         Weights of the training records and of the holdout records; see `Thresholdout.score`. Weights that a search
         routes here apply to plain training scores: holdout records have none in the search.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-        What to do when the guard answers no more; see `thresholdout.guard.policy`. Scikit-learn's searches
+        What to do when the guard answers no more; see `thresholdout.guard.exhaustion`. Scikit-learn's searches
         can't be ended, so by "stop" the candidates that were not answered get NaN, at once: they are ranked last, and
         the best of the answered is refitted. Beside this package's `GuardExhaustedWarning` scikit-learn warns that
         scores are non-finite: these are the candidates without an answer. A round of a search in which no candidate

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from thresholdout.guard.scorer import GuardScorer
-from thresholdout.guard.split import TrainSplit
+from thresholdout.guard.train_split import TrainSplit
 from thresholdout.model_selection.counting import count_queries
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.lightgbm_hooks import LightGBMCallback, LightGBMEval

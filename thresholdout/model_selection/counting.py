@@ -11,7 +11,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.scorer import GuardScorer, stands_for
 from thresholdout.guard.sharing.sharing import same
-from thresholdout.guard.split import rows_of
+from thresholdout.guard.train_split import rows_of
 from thresholdout.model_selection.reaching import reaches
 from thresholdout.silence import silence
 

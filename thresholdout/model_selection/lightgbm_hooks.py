@@ -11,10 +11,10 @@ import numpy as np
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.best_so_far import check_tells_each
-from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.sharing.remote import known
 from thresholdout.guard.sharing.sharing import Elsewhere
+from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor

@@ -15,8 +15,8 @@ import numpy as np
 
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.best_so_far import check_tells_each
-from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing.sharing import Shared, same
-from thresholdout.guard.split import TrainSplit
+from thresholdout.guard.train_split import TrainSplit
 from thresholdout.model_selection.keys import closed_over, is_installed, used_globals
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from sklearn.utils.metaestimators import available_if
 
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.guard.asking import checked_keep
-from thresholdout.guard.best_so_far import check_tells_each
-from thresholdout.guard.cross_validation import KFoldGuard
+from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.guard import Thresholdout
-from thresholdout.guard.policy import Exhausted, check_exhausted, warn_exhausted, without_answer
+from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.sharing.remote import known
-from thresholdout.guard.split import check_training
+from thresholdout.guard.train_split import check_training
+from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.keys import content_key

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.guard.policy import Exhausted
+from thresholdout.guard.exhaustion import Exhausted
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.model_selection.keys import content_key

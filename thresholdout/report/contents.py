@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Source
 from thresholdout.guard.history import history_frame
-from thresholdout.guard.opening import read_declaration
+from thresholdout.guard.registration import read_declaration
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Verdict
 

@@ -32,12 +32,12 @@ from thresholdout.data.tables import (
 )
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.best_so_far import check_direction
 from thresholdout.guard.comparing import Side
 from thresholdout.guard.comparison import Comparison
-from thresholdout.guard.given import Given, said_by
+from thresholdout.guard.given_features import Given, said_by
 from thresholdout.guard.guard import Thresholdout
-from thresholdout.guard.opening import read_declaration
+from thresholdout.guard.registration import read_declaration
+from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from tests.thresholdout.cli.running import N, create, run
-from thresholdout.guard.standing import parted_state
+from thresholdout.guard.state_check import parted_state
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.service.service import PredictionGuard

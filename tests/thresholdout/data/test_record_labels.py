@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
-from thresholdout.guard.records import Records
+from thresholdout.guard.holdout import Records
 
 RNG = np.random.default_rng(3)
 N = 300

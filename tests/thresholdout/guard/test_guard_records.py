@@ -23,8 +23,8 @@ from thresholdout.errors import (
     LedgerMismatch,
     LedgerRetired,
 )
+from thresholdout.guard.answering import FAILURES, failure_share
 from thresholdout.guard.history import history_frame
-from thresholdout.guard.steps import FAILURES, failure_share
 from thresholdout.ledger import MemoryLedger, export_history, import_history
 
 

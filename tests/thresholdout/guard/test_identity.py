@@ -15,7 +15,7 @@ from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.cli import main
 from thresholdout.data.identity import identity, order
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
-from thresholdout.guard.opening import ORDER
+from thresholdout.guard.registration import ORDER
 from thresholdout.ledger import (
     CONTENT,
     Ledger,
@@ -211,7 +211,7 @@ def test_the_order_is_compared_by_who_comes_second(monkeypatch: pytest.MonkeyPat
 
 def test_rules_that_this_program_does_not_know_are_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("thresholdout.guard.opening.RULES", 2)
+        patch.setattr("thresholdout.guard.registration.RULES", 2)
         assert ledger.parameters(make(ledger)._id)["rules"] == 2
     with pytest.raises(LedgerUnusable, match="keeps the rules 2, this program knows 1; use the program that made it"):
         make(ledger)

@@ -17,10 +17,10 @@ from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
+from thresholdout.guard.answering import failure_share
 from thresholdout.guard.sharing import sharing
 from thresholdout.guard.sharing.remote import RemoteGuard
-from thresholdout.guard.standing import past_of
-from thresholdout.guard.steps import failure_share
+from thresholdout.guard.state_check import past_of
 from thresholdout.ledger import SQLLedger
 from thresholdout.mechanisms import GaussianParameters
 from thresholdout.privacy.accounting import BlackBox

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from thresholdout import Thresholdout
 from thresholdout.cli import main
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerUnusable
-from thresholdout.guard.opening import read_declaration
+from thresholdout.guard.registration import read_declaration
 from thresholdout.ledger import Entry, MemoryLedger, SQLLedger, export_history, import_history, verify_export
 from thresholdout.ledger.chain import first_digest, next_digest
 from thresholdout.mechanisms import GaussianParameters, gaussian

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from thresholdout.guard.cross_validation import KFoldGuard
+from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.model_selection.keys import content_key
 from thresholdout.scoring.metrics import accuracy, squared_error

@@ -37,7 +37,7 @@ from graphs import Groups
 from tests.estimator_checks import each_check
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
-from thresholdout.guard.cross_validation import KFoldGuard
+from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.sharing.remote import known
 from thresholdout.ledger import open_ledger
 from thresholdout.model_selection import GuardedSearchCV

@@ -16,7 +16,7 @@ from tests.thresholdout.report.lives import SECRET, long_life
 from thresholdout import Thresholdout
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.standing import parted_state
+from thresholdout.guard.state_check import parted_state
 from thresholdout.ledger import open_ledger
 from thresholdout.ledger.transfer import move
 from thresholdout.mechanisms import GaussianParameters, LadderParameters

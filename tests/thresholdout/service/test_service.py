@@ -12,7 +12,7 @@ from graphs import MarkovChain
 from thresholdout import Thresholdout
 from thresholdout.data.tables import as_numbers, labels_of, numbers, shared_content, sorted_by
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
-from thresholdout.guard.opening import ORDER
+from thresholdout.guard.registration import ORDER
 from thresholdout.ledger import CONTENT, MemoryLedger
 from thresholdout.mechanisms import LadderParameters, SplittingParameters
 from thresholdout.scoring.metrics import Metric, absolute_error, brier_score, log_loss, squared_error

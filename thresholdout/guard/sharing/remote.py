@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from thresholdout.data.identity import Part
     from thresholdout.guard.answer import Answer
     from thresholdout.guard.comparison import Comparison
+    from thresholdout.guard.exhaustion import Exhausted
     from thresholdout.guard.gates import Gate
-    from thresholdout.guard.policy import Exhausted
-    from thresholdout.guard.records import Origin
+    from thresholdout.guard.holdout import Origin
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.model_selection import GuardScorer, TrainSplit
     from thresholdout.privacy.accounting.events import Composed, Event

@@ -19,12 +19,12 @@ from thresholdout.certificates import Certificate
 from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.errors import InputError, InputTypeError, SharingError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.best_so_far import check_direction
-from thresholdout.guard.folds import fold_model, make_folds
+from thresholdout.guard.fold_assignment import fold_model, make_folds
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.question import Question
-from thresholdout.guard.records import content_hashes
 from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
+from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Known, Ladder, LadderParameters
 from thresholdout.scoring.metrics import Metric
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.guard.folds import Fold
-    from thresholdout.guard.records import Origin
+    from thresholdout.guard.fold_assignment import Fold
+    from thresholdout.guard.holdout import Origin
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.noise.sources import NoiseSource
@@ -302,7 +302,7 @@ class KFoldGuard(Shared):
         return self._origin(*content_hashes(X, y))
 
     def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        """Say where records come from, by what `thresholdout.guard.records.content_hashes` returns."""
+        """Say where records come from, by what `thresholdout.guard.holdout.content_hashes` returns."""
         return self._guard._origin(hashes, records)
 
     @property

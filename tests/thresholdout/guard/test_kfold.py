@@ -39,8 +39,8 @@ from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
-from thresholdout.guard.cross_validation import KFoldGuard
-from thresholdout.guard.folds import fold_model, make_folds
+from thresholdout.guard.fold_assignment import fold_model, make_folds
+from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.mechanisms import ClaimsParameters, FoldClaimsParameters
 from thresholdout.scoring.metrics import brier_score, squared_error, top_k_accuracy

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
-from thresholdout.guard.best_so_far import check_direction
-from thresholdout.guard.given import Given
+from thresholdout.guard.given_features import Given
 from thresholdout.guard.question import Question
-from thresholdout.guard.weights import Weights
+from thresholdout.guard.sample_weights import Weights
+from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.mechanisms import Known, Mechanism
 from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.guard.records import Records
+    from thresholdout.guard.holdout import Records
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.scoring.metrics import Metric

@@ -9,7 +9,7 @@ import numpy as np
 
 from thresholdout.certificates.setting import check_confidence
 from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, LedgerMismatch, LedgerUnusable
-from thresholdout.guard.standing import check_mechanism
+from thresholdout.guard.state_check import check_mechanism
 from thresholdout.ledger import CONTENT, Ledger, fresh_key
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.precision import check_count
@@ -17,7 +17,7 @@ from thresholdout.noise.sources import NoiseSource, SystemNoise
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.guard.records import Records
+    from thresholdout.guard.holdout import Records
 
 __all__ = [
     "ORDER",

@@ -13,7 +13,7 @@ from thresholdout.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from thresholdout.guard.records import Records
+    from thresholdout.guard.holdout import Records
 
 __all__ = ["Weights"]
 

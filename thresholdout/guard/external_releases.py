@@ -17,7 +17,7 @@ from thresholdout.mechanisms import ClaimsParameters
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.certificates import Certificate
-    from thresholdout.guard.steps import Steps
+    from thresholdout.guard.answering import Steps
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.privacy.accounting.events import Composed, Event

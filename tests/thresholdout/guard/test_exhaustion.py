@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_val
 from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, train_scores, tree
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted
-from thresholdout.guard.policy import POLICIES, Exhausted, check_exhausted, warn_exhausted
+from thresholdout.guard.exhaustion import POLICIES, Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.sharing.remote import RemoteGuard
 from thresholdout.model_selection import (
     GuardedObjective,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer, Source
 from thresholdout.guard.question import Question
-from thresholdout.guard.standing import joined_state, parted_state, past_of
+from thresholdout.guard.state_check import joined_state, parted_state, past_of
 from thresholdout.ledger.checks import check_questions, check_repeat, check_short_texts
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
