@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Thresholdout
-from thresholdout.guard.sharing.sharing import share
+from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.noise.sources import SeededNoise
 

@@ -20,7 +20,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.question import Question
-from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.ledger.checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms import Claims
 from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
@@ -167,7 +167,7 @@ class Gate(Shared):
         {"__repr__", "_proposed", "certified", "certify", "delta", "guard", "incumbent", "last_look", "metric",
          "on_the_way", "test"}
     )  # fmt: skip
-    """What other processes may use of a gate that was sent to them; see `thresholdout.guard.sharing.sharing`."""
+    """What other processes may use of a gate that was sent to them; see `thresholdout.guard.sharing.shared_objects`."""
 
     def __init__(self, guard: Thresholdout, incumbent: Any, metric: Metric, certify: Certify, delta: float) -> None:
         self.guard = guard
@@ -402,7 +402,7 @@ class Gate(Shared):
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
-        """Return what a gate is in other processes than its own; see `thresholdout.guard.sharing.sharing`."""
+        """Return what a gate is in other processes than its own; see `thresholdout.guard.sharing.shared_objects`."""
         return _RemoteGate(handle)
 
     def __repr__(self) -> str:

@@ -38,7 +38,7 @@ from thresholdout.guard.registration import (
     optional_numbers,
     stored_parameters,
 )
-from thresholdout.guard.sharing.sharing import Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Handle, Shared
 from thresholdout.guard.state_check import check_standing
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import ThresholdoutParameters
@@ -184,7 +184,8 @@ class Thresholdout(
             "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
-    """What other processes may use of a guard that was sent to them; see `thresholdout.guard.sharing.sharing`."""
+    """What other processes may use of a guard that was sent to them; see
+    `thresholdout.guard.sharing.shared_objects`."""
 
     def __init__(
         self,
@@ -574,8 +575,8 @@ class Thresholdout(
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
-        """Return what a guard is in other processes than its own; see `thresholdout.guard.sharing.sharing`."""
-        from thresholdout.guard.sharing.remote import RemoteGuard
+        """Return what a guard is in other processes than its own; see `thresholdout.guard.sharing.shared_objects`."""
+        from thresholdout.guard.sharing.remote_guard import RemoteGuard
 
         return RemoteGuard(handle)
 

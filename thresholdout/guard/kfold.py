@@ -23,7 +23,7 @@ from thresholdout.guard.fold_assignment import fold_model, make_folds
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.question import Question
-from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.ledger.checks import fresh_key
 from thresholdout.mechanisms import Known, Ladder, LadderParameters
@@ -61,7 +61,7 @@ class KFoldGuard(Shared):
     What a fitted model says about a record must not depend on the records that it predicts at the same time, as ranks
     or batch statistics do: the values of a fold would depend on each other.
 
-    Sent to other processes it stays where it is, and fits there; see `thresholdout.guard.sharing.sharing`.
+    Sent to other processes it stays where it is, and fits there; see `thresholdout.guard.sharing.shared_objects`.
 
     Parameters
     ----------

@@ -25,8 +25,8 @@ from thresholdout.errors import (
 )
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.holdout import content_hashes
-from thresholdout.guard.sharing.remote import known
-from thresholdout.guard.sharing.sharing import Elsewhere, Handle, Shared
+from thresholdout.guard.sharing.remote_guard import known
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.train_split import placeholder_size, rows_of
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.ledger.checks import fresh_key
@@ -293,7 +293,7 @@ class GuardScorer(Shared):
         if os.getpid() != self._process:
             raise SharingError(
                 "this scorer belongs to the process that made it, and was copied by a fork; pickle it (joblib does), "
-                "or call thresholdout.guard.sharing.sharing.share(scorer) before the fork"
+                "or call thresholdout.guard.sharing.shared_objects.share(scorer) before the fork"
             )
         with self._lock:
             self._rounds.setdefault(round_, set()).update(keys.values())

@@ -10,7 +10,7 @@ import numpy as np
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.scorer import GuardScorer, stands_for
-from thresholdout.guard.sharing.sharing import same
+from thresholdout.guard.sharing.shared_objects import same
 from thresholdout.guard.train_split import rows_of
 from thresholdout.model_selection.reaching import reaches
 from thresholdout.silence import silence

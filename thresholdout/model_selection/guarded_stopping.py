@@ -13,7 +13,7 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
-from thresholdout.guard.sharing.remote import known
+from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from joblib.hashing import NumpyHasher
 
-from thresholdout.guard.sharing.sharing import dumps
+from thresholdout.guard.sharing.shared_objects import dumps
 
 __all__ = ["closed_over", "content_key", "is_installed", "used_globals"]
 

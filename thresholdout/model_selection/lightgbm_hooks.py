@@ -12,8 +12,8 @@ from thresholdout.data.identity import handed_out
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
-from thresholdout.guard.sharing.remote import known
-from thresholdout.guard.sharing.sharing import Elsewhere
+from thresholdout.guard.sharing.remote_guard import known
+from thresholdout.guard.sharing.shared_objects import Elsewhere
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.mechanisms.precision import check_count
 from thresholdout.model_selection.guarded_stopping import GuardedStopping

@@ -8,7 +8,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.guard.scorer import GuardScorer
-from thresholdout.guard.sharing.sharing import Shared, same
+from thresholdout.guard.sharing.shared_objects import Shared, same
 from thresholdout.guard.train_split import TrainSplit
 from thresholdout.model_selection.keys import closed_over, is_installed, used_globals
 

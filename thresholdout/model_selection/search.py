@@ -16,7 +16,7 @@ from thresholdout.guard.asking import checked_keep
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.kfold import KFoldGuard
-from thresholdout.guard.sharing.remote import known
+from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.guard.train_split import check_training
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked

@@ -29,7 +29,7 @@ from thresholdout import InputError, LedgerDamaged, Thresholdout
 from thresholdout.cli.asking import history
 from thresholdout.cli.keeping import verify
 from thresholdout.guard.gates import Decision, Gate
-from thresholdout.guard.sharing.sharing import share
+from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.mechanisms.claims.climbs import remembered_by
 
 

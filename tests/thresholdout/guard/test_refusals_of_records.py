@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.thresholdout.guards import N, data, make
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
-from thresholdout.guard.sharing.sharing import share
+from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.model_selection import GuardedSearchCV
 
 (X, Y), (X_TRAIN, Y_TRAIN) = data(0), data(1)

@@ -17,9 +17,10 @@ import pytest
 
 from thresholdout import Thresholdout
 from thresholdout.errors import SharingError
-from thresholdout.guard.sharing import private_socket, sharing
+from thresholdout.guard.sharing import private_socket
+from thresholdout.guard.sharing import shared_objects as sharing
 from thresholdout.guard.sharing.private_socket import check_private, listen, remove
-from thresholdout.guard.sharing.sharing import Handle, _Clients, share
+from thresholdout.guard.sharing.shared_objects import Handle, _Clients, share
 
 
 @pytest.fixture

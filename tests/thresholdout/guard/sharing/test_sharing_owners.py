@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from thresholdout.errors import SharingError
-from thresholdout.guard.sharing import sharing
-from thresholdout.guard.sharing.remote import RemoteGuard
-from thresholdout.guard.sharing.sharing import same, share
+from thresholdout.guard.sharing import shared_objects as sharing
+from thresholdout.guard.sharing.remote_guard import RemoteGuard
+from thresholdout.guard.sharing.shared_objects import same, share
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
         from thresholdout import Thresholdout
         guard = Thresholdout((np.eye(40), np.zeros(40)), train=(np.eye(40) + 1, np.zeros(40)), queries=5,
                              budget=2, mechanism="thresholdout")
-        from thresholdout.guard.sharing.sharing import share
+        from thresholdout.guard.sharing.shared_objects import share
         print(share(guard).address, share(guard).call("remaining"))
     """
     run = subprocess.run(
