@@ -23,7 +23,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring import metrics, statistics
-from thresholdout.scoring.statistics.parts import matching_constant
+from thresholdout.scoring.statistics.statistic_parts import matching_constant
 
 Floats = NDArray[np.float64]
 

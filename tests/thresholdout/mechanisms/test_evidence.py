@@ -33,7 +33,7 @@ from thresholdout.mechanisms.claims.evidence import (
 )
 from thresholdout.mechanisms.claims.statistic import Layout, Part, StatisticTest
 from thresholdout.scoring.statistics import balanced_accuracy, f1
-from thresholdout.scoring.statistics.parts import Judged
+from thresholdout.scoring.statistics.statistic_parts import Judged
 
 Floats = NDArray[np.float64]
 ABOVE = 1 + 1e-9

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.scoring.metrics import Metric, get_metric
-from thresholdout.scoring.statistics.areas import roc_auc, roc_auc_ovo, roc_auc_ovr
+from thresholdout.scoring.statistics.areas_under_curves import roc_auc, roc_auc_ovo, roc_auc_ovr
 from thresholdout.scoring.statistics.classification import (
     balanced_accuracy,
     f1,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.scoring.statistics.checks import binary_labels, positive_number, predictions, shown
-from thresholdout.scoring.statistics.parts import Judged, Ratio
+from thresholdout.scoring.statistics.label_checks import binary_labels, positive_number, predictions, shown
 from thresholdout.scoring.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.statistic_parts import Judged, Ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

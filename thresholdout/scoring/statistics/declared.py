@@ -9,9 +9,9 @@ import numpy as np
 
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.scoring.statistics.checks import positive_number
-from thresholdout.scoring.statistics.parts import Concentrated, Judged
+from thresholdout.scoring.statistics.label_checks import positive_number
 from thresholdout.scoring.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.scoring.statistics.checks import positive_number, residuals, variance_of
-from thresholdout.scoring.statistics.parts import Concentrated, Judged, Ratio
+from thresholdout.scoring.statistics.label_checks import positive_number, residuals, variance_of
 from thresholdout.scoring.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged, Ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from typing import Any, Final
 import thresholdout.scoring.metrics as metrics
 from thresholdout.errors import InputError
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics.areas import roc_auc, roc_auc_ovo, roc_auc_ovr
+from thresholdout.scoring.statistics.areas_under_curves import roc_auc, roc_auc_ovo, roc_auc_ovr
 from thresholdout.scoring.statistics.classification import (
     balanced_accuracy,
     f1,

@@ -9,8 +9,8 @@ import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.scoring.metrics import Metric, get_metric
-from thresholdout.scoring.statistics.parts import Judged, Ratio
 from thresholdout.scoring.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.statistic_parts import Judged, Ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ import numpy as np
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.statistic import Combination, Layout, Part
-from thresholdout.scoring.statistics.parts import Judged, PartEstimate, StatisticPart
+from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, StatisticPart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.scoring.statistics.checks import binary_labels, scores
-from thresholdout.scoring.statistics.parts import Area, Judged
+from thresholdout.scoring.statistics.label_checks import binary_labels, scores
 from thresholdout.scoring.statistics.statistic import Statistic
+from thresholdout.scoring.statistics.statistic_parts import Area, Judged
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
