@@ -21,7 +21,7 @@ from scipy.stats import beta
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Outcome, Part
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters, Reading
-from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.paired_models import Duel
 
 BETA = 0.05
 RATIO = 2

@@ -17,7 +17,7 @@ import numpy as np
 
 from thresholdout.mechanisms import Known, Outcome, Part
 from thresholdout.mechanisms.claims import Claims, ClaimsState, Reading
-from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["Compared", "Posed", "drawn", "given_features", "scored", "wins"]

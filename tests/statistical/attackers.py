@@ -25,7 +25,7 @@ from thresholdout.mechanisms import (
     LadderParameters,
     ThresholdoutParameters,
 )
-from thresholdout.mechanisms.parts import shuffled
+from thresholdout.mechanisms.record_parts import shuffled
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.service.service import PredictionGuard
 

@@ -19,7 +19,7 @@ from scipy.stats import binom
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters, Reading
-from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.paired_models import Duel
 
 pytestmark = pytest.mark.statistical
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from thresholdout import SeededNoise, Thresholdout
-from thresholdout.mechanisms.claims import climbs as climbs_of_guards
+from thresholdout.mechanisms.claims import gate_states as climbs_of_guards
 from thresholdout.mechanisms.claims.gate import (
     BetGate,
     Decision,

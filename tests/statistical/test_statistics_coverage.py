@@ -18,7 +18,7 @@ from scipy.stats import binom
 
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
-from thresholdout.mechanisms.claims.areas import AreaEvidence, ExpectedArea
+from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
     Counts,
@@ -30,7 +30,7 @@ from thresholdout.mechanisms.claims.evidence import (
     to_share,
 )
 from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales
-from thresholdout.mechanisms.claims.statistic import Layout, Part, StatisticTest
+from thresholdout.mechanisms.claims.statistic_claims import Layout, Part, StatisticTest
 from thresholdout.noise.sources import SeededNoise
 
 pytestmark = pytest.mark.statistical

@@ -19,7 +19,7 @@ from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.errors import InputError
 from thresholdout.limits.intervals import interval_around
 from thresholdout.mechanisms import FinalCheck, NoiseRatios, ThresholdoutParameters
-from thresholdout.mechanisms.precision import shown_above
+from thresholdout.mechanisms.rounding_costs import shown_above
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -251,7 +251,7 @@ def splitting_width(model: DependenceModel, queries: int, beta: float, *, binary
     Notes
     -----
     Groups go to parts whole, and count like single records with values in [0, 1]. Unequal groups can't be parted: see
-    `thresholdout.mechanisms.parts.equal_groups`.
+    `thresholdout.mechanisms.record_parts.equal_groups`.
 
     Examples
     --------

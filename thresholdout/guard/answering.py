@@ -22,16 +22,16 @@ from thresholdout.guard.state_check import joined_state, parted_state, past_of
 from thresholdout.ledger.checks import check_questions, check_repeat, check_short_texts
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
-from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Move, advanced, remembered_by
 from thresholdout.mechanisms.claims.edges import refuse_private
+from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Move, advanced, remembered_by
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
-    from thresholdout.mechanisms.claims.duel import Duel
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
+    from thresholdout.mechanisms.claims.paired_models import Duel
     from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["FAILURES", "Steps", "Worth", "failure_share"]

@@ -19,8 +19,8 @@ from thresholdout.guard.given_features import Given, Said, described, said_by
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score
 from thresholdout.mechanisms import Claims, Known
-from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.edges import refuse_private
+from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
 

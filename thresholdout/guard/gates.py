@@ -23,9 +23,9 @@ from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.ledger.checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms import Claims
-from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
 from thresholdout.mechanisms.claims.edges import refuse_private
-from thresholdout.mechanisms.precision import check_number
+from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
+from thresholdout.mechanisms.rounding_costs import check_number
 from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from thresholdout.guard.state_check import check_standing
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
-from thresholdout.mechanisms.precision import check_count, shown_above
+from thresholdout.mechanisms.rounding_costs import check_count, shown_above
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.choice import MechanismName, check_choice, check_final, choose_parameters, record_groups
 from thresholdout.planning.use import check_declaration

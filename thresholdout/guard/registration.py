@@ -12,7 +12,7 @@ from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, Ledge
 from thresholdout.guard.state_check import check_mechanism
 from thresholdout.ledger import CONTENT, Ledger, fresh_key
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json, parameters_to_json
-from thresholdout.mechanisms.precision import check_count
+from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.noise.sources import NoiseSource, SystemNoise
 
 if TYPE_CHECKING:

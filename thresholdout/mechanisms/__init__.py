@@ -24,7 +24,7 @@ from thresholdout.mechanisms.claims import (
 )
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
-from thresholdout.mechanisms.precision import mean_error
+from thresholdout.mechanisms.rounding_costs import mean_error
 from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState
 from thresholdout.mechanisms.thresholdout import (
     DWORK_RATIOS,

@@ -12,9 +12,9 @@ from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
-    from thresholdout.mechanisms.claims.duel import Duel
     from thresholdout.mechanisms.claims.evidence import Evidence
-    from thresholdout.mechanisms.claims.statistic import Layout
+    from thresholdout.mechanisms.claims.paired_models import Duel
+    from thresholdout.mechanisms.claims.statistic_claims import Layout
 
 __all__ = ["UNKNOWN", "Known", "Mechanism", "MechanismState", "Outcome", "Part", "Past", "Source"]
 

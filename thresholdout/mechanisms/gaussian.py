@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from thresholdout.data.values import ExactMean, record_rounding, unit_total
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
-from thresholdout.mechanisms.precision import check_count, check_grid, check_number
+from thresholdout.mechanisms.rounding_costs import check_count, check_grid, check_number
 from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["GaussianGuard", "GaussianParameters", "GaussianState", "NoiseSchedule"]

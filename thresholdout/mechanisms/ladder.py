@@ -34,7 +34,7 @@ from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Pas
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import RAISED, lowered
-from thresholdout.mechanisms.precision import check_count, check_number
+from thresholdout.mechanisms.rounding_costs import check_count, check_number
 from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["Ladder", "LadderParameters", "LadderState"]

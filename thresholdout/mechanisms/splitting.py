@@ -16,8 +16,8 @@ from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.claims.reading import Reading, read_values
-from thresholdout.mechanisms.parts import equal_groups, shuffled
-from thresholdout.mechanisms.precision import check_count
+from thresholdout.mechanisms.record_parts import equal_groups, shuffled
+from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["Splitting", "SplittingParameters", "SplittingState"]

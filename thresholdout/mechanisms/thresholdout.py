@@ -29,7 +29,7 @@ from typing import ClassVar, NamedTuple
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
-from thresholdout.mechanisms.precision import (
+from thresholdout.mechanisms.rounding_costs import (
     check_count,
     check_grid,
     check_number,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms.precision import check_count
+from thresholdout.mechanisms.rounding_costs import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,7 +19,7 @@ import math
 from abc import ABC, abstractmethod
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms.precision import check_count
+from thresholdout.mechanisms.rounding_costs import check_count
 
 __all__ = ["EarlyStopping", "EveryRound", "StoppingRule"]
 

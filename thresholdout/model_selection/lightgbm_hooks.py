@@ -15,7 +15,7 @@ from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhau
 from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.guard.sharing.shared_objects import Elsewhere
 from thresholdout.guard.unserved_metrics import check_tells_each
-from thresholdout.mechanisms.precision import check_count
+from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor
 from thresholdout.scoring.metrics import Metric, get_metric

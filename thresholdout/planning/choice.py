@@ -25,7 +25,7 @@ from thresholdout.mechanisms.catalogue import (
     parameters_from_json,
     parameters_to_json,
 )
-from thresholdout.mechanisms.parts import equal_groups
+from thresholdout.mechanisms.record_parts import equal_groups
 from thresholdout.planning.gaussian import gaussian_parameters
 from thresholdout.planning.posterior import algorithm_1, is_unlimited
 from thresholdout.planning.use import QUIET, claims

@@ -13,7 +13,7 @@ from thresholdout.certificates.routes.posterior import mean_total_variation, pos
 from thresholdout.certificates.setting import Setting, check_confidence, check_model
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
-from thresholdout.mechanisms.precision import check_count, check_number
+from thresholdout.mechanisms.rounding_costs import check_count, check_number
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ClaimsParameters
-from thresholdout.mechanisms.precision import check_count, check_number
+from thresholdout.mechanisms.rounding_costs import check_count, check_number
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

@@ -16,7 +16,7 @@ from thresholdout.guard.answer import Source
 from thresholdout.guard.history import history_frame
 from thresholdout.guard.registration import read_declaration
 from thresholdout.mechanisms.catalogue import parameters_to_json
-from thresholdout.mechanisms.claims.climbs import FREE, PROVED, Verdict
+from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.precision import check_count, check_number
+from thresholdout.mechanisms.rounding_costs import check_count, check_number
 from thresholdout.simulation.session import Part
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from thresholdout.cli.asking import history
 from thresholdout.cli.keeping import verify
 from thresholdout.guard.gates import Decision, Gate
 from thresholdout.guard.sharing.shared_objects import share
-from thresholdout.mechanisms.claims.climbs import remembered_by
+from thresholdout.mechanisms.claims.gate_states import remembered_by
 
 
 @pytest.mark.parametrize("certify", ["each", "milestones"])

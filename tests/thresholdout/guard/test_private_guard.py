@@ -20,7 +20,7 @@ from thresholdout.errors import LedgerMismatch
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
 from thresholdout.mechanisms.claims.edges import private_noise
 from thresholdout.mechanisms.claims.interval import UNITS, MeanTest
-from thresholdout.mechanisms.precision import shown_above
+from thresholdout.mechanisms.rounding_costs import shown_above
 from thresholdout.model_selection import GuardedSearchCV
 
 BINARY = Known(binary=True)

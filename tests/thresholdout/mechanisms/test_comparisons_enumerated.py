@@ -12,7 +12,7 @@ from tests.oracles.compared import Compared, Posed, drawn, given_features, score
 from tests.oracles.risk_left import coins
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
-from thresholdout.mechanisms.claims.duel import Duel
+from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import SeededNoise
 
 NOISE = SeededNoise(0)

@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from graphs import Groups, Independent
 from thresholdout.limits.entropy import coin_divergence
-from thresholdout.mechanisms.claims.areas import AreaEvidence, ExpectedArea
+from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
     Counts,
@@ -31,7 +31,7 @@ from thresholdout.mechanisms.claims.evidence import (
     of_share,
     to_share,
 )
-from thresholdout.mechanisms.claims.statistic import Layout, Part, StatisticTest
+from thresholdout.mechanisms.claims.statistic_claims import Layout, Part, StatisticTest
 from thresholdout.scoring.statistics import balanced_accuracy, f1
 from thresholdout.scoring.statistics.statistic_parts import Judged
 

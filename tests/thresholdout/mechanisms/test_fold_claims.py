@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import mpmath as mp
 import pytest
 
-import thresholdout.mechanisms.claims.folds as folds
+import thresholdout.mechanisms.claims.fold_claims as folds
 from graphs.models.out_of_fold import OutOfFold
 from tests.oracles.fold_claims import SOUND, FoldLetters, FoldProgram, FoldRule, Split
 from thresholdout import BudgetExhausted
 from thresholdout.errors import InputError
 from thresholdout.limits.lines import Line, line
 from thresholdout.mechanisms import ClaimsState, FoldClaims, FoldClaimsParameters, Known, Outcome
-from thresholdout.mechanisms.claims.cells import Cells, best_deviations
+from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.noise.sources import SeededNoise
 

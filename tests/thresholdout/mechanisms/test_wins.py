@@ -11,8 +11,8 @@ from thresholdout import SeededNoise
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known, Outcome
 from thresholdout.mechanisms.claims import ClaimsState
-from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.interval import Letter, Noise, Scales
+from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.mechanisms.claims.wins import WinsTest
 

@@ -24,7 +24,6 @@ import numpy as np
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
-from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.edges import EdgeNoise, check_covered, private_noise
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval, reserving_window
@@ -42,13 +41,14 @@ from thresholdout.mechanisms.claims.interval import (
     ones,
 )
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
+from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import COARSE, FINE, Reading, grid_steps, read_values, variance_of
 from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, Window, first_window, lowered, search
 from thresholdout.mechanisms.claims.state import ClaimsState
-from thresholdout.mechanisms.claims.statistic import StatisticTest
+from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
-from thresholdout.mechanisms.precision import check_count
+from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
         return read_values(values, n, bounds, argument, known)
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> Reading:
-        """Return a reading of a statistic; see `thresholdout.mechanisms.claims.statistic`."""
+        """Return a reading of a statistic; see `thresholdout.mechanisms.claims.statistic_claims`."""
         return Reading(tuple(evidence), known)
 
     def duel(self, counts: Duel, known: Known) -> Reading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from thresholdout.mechanisms.precision import check_count, check_number
+from thresholdout.mechanisms.rounding_costs import check_count, check_number
 
 __all__ = ["ClaimsParameters"]
 

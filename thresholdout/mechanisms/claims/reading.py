@@ -8,8 +8,8 @@ from typing import Final
 
 from thresholdout.data.values import ExactMean, UnitRecords, unit_records
 from thresholdout.mechanisms.base import Known
-from thresholdout.mechanisms.claims.duel import Duel
 from thresholdout.mechanisms.claims.evidence import Evidence
+from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["COARSE", "FINE", "Reading", "grid_steps", "grid_value", "read_values", "variance_of"]

@@ -44,7 +44,7 @@ class ClaimsState:
     free : int
         Candidates among the questions about which cross-validation alone decided.
     climbs : mapping of str to tuple of float
-        What gates remember, by what they are about; see `thresholdout.mechanisms.claims.climbs`.
+        What gates remember, by what they are about; see `thresholdout.mechanisms.claims.gate_states`.
 
     Examples
     --------

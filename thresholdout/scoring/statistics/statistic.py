@@ -11,7 +11,7 @@ import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Evidence
-from thresholdout.mechanisms.claims.statistic import Combination, Layout, Part
+from thresholdout.mechanisms.claims.statistic_claims import Combination, Layout, Part
 from thresholdout.scoring.statistics.statistic_parts import Judged, PartEstimate, StatisticPart
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.claims.areas import AreaEvidence, ExpectedArea
+from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
 from thresholdout.mechanisms.claims.evidence import (
     Bets,
     Counts,

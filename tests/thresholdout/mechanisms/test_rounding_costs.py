@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from thresholdout.data.values import BLOCK, WHOLE, unit_mean
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import mean_error
-from thresholdout.mechanisms.precision import check_count, integer_sensitivity, round_up
+from thresholdout.mechanisms.rounding_costs import check_count, integer_sensitivity, round_up
 
 fractions = st.fractions(min_value=0, max_value=1, max_denominator=10**9)
 

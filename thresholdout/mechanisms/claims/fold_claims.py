@@ -22,13 +22,13 @@ from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.lines import Line, line
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
-from thresholdout.mechanisms.claims.cells import Cells, best_deviations
+from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
 from thresholdout.mechanisms.claims.guess import Memory, forecast, learn
 from thresholdout.mechanisms.claims.lists import NOTHING
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
-from thresholdout.mechanisms.precision import check_count, check_number
+from thresholdout.mechanisms.rounding_costs import check_count, check_number
 from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["FoldClaims", "FoldClaimsParameters"]
