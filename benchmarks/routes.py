@@ -10,9 +10,9 @@ import time
 
 from graphs import DependenceModel, Groups, Independent
 from thresholdout.certificates import certify_gaussian
-from thresholdout.certificates.gaussian.gaussian import GaussianWidths, one_scale
-from thresholdout.certificates.gaussian.gaussian_comparisons import comparison_blocks, tightest_comparisons
-from thresholdout.certificates.gaussian.gaussian_schedule import most_answers
+from thresholdout.certificates.gaussian.comparisons import comparison_blocks, tightest_comparisons
+from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
+from thresholdout.certificates.gaussian.noise_schedule import most_answers
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
 from thresholdout.certificates.setting import Setting

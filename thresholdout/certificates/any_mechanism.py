@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
-from thresholdout.certificates.gaussian.gaussian_route import certify_gaussian
+from thresholdout.certificates.gaussian.certify_gaussian import certify_gaussian
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
 from thresholdout.certificates.session import guard_width
 from thresholdout.certificates.setting import check_confidence

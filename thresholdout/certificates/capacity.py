@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.baselines.jlnrss import posterior_sensitivity_width
-from thresholdout.certificates.gaussian.gaussian import GaussianWidths
-from thresholdout.certificates.gaussian.gaussian_schedule import is_possible
+from thresholdout.certificates.gaussian.deviations import GaussianWidths
+from thresholdout.certificates.gaussian.noise_schedule import is_possible
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.routes.latent_groups import gaussian_within, tightest_gaussian
 from thresholdout.certificates.routes.mutual_information import (

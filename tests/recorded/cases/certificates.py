@@ -28,8 +28,8 @@ from thresholdout.certificates.baselines.published import (
     theorem_3_bits,
 )
 from thresholdout.certificates.capacity import Reach, fewest_records, questions_within, tolerances_for
-from thresholdout.certificates.gaussian.gaussian_comparisons import tightest_comparisons
-from thresholdout.certificates.gaussian.gaussian_route import certify_gaussian
+from thresholdout.certificates.gaussian.certify_gaussian import certify_gaussian
+from thresholdout.certificates.gaussian.comparisons import tightest_comparisons
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.certificates.looks import with_looks
 from thresholdout.certificates.normal_extremes import largest_normal_quantile, largest_normal_superquantile

@@ -13,7 +13,7 @@ from graphs import Groups, Independent, MarkovChain
 from thresholdout import Certificate, InputError, InputTypeError, certify
 from thresholdout.certificates import any_mechanism, certificate
 from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.gaussian import gaussian_route
+from thresholdout.certificates.gaussian import certify_gaussian as gaussian_route
 from thresholdout.certificates.looks import with_looks
 from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters

@@ -10,10 +10,16 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tests.oracles.gaussian_posterior import SmallModel, random_model, random_values
-from thresholdout.certificates.gaussian.dilation import entropy_gap, farthest, largest_spread, lowest_truth, spread
-from thresholdout.certificates.gaussian.gaussian import AnytimeDrift, Drift, GaussianWidths, NoiseRuns
-from thresholdout.certificates.gaussian.gaussian_comparisons import ComparisonDrift, comparison_blocks
-from thresholdout.certificates.gaussian.gaussian_intervals import Given, GivenAway
+from thresholdout.certificates.gaussian.comparisons import ComparisonDrift, comparison_blocks
+from thresholdout.certificates.gaussian.deviations import AnytimeDrift, Drift, GaussianWidths, NoiseRuns
+from thresholdout.certificates.gaussian.intervals import Given, GivenAway
+from thresholdout.certificates.gaussian.plausible_truths import (
+    entropy_gap,
+    farthest,
+    largest_spread,
+    lowest_truth,
+    spread,
+)
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 
 Floats = NDArray[np.float64]

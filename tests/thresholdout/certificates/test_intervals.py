@@ -8,8 +8,8 @@ import pytest
 from graphs import Groups, Independent, MarkovChain
 from thresholdout import Thresholdout
 from thresholdout.certificates import Certificate, certify_gaussian
-from thresholdout.certificates.gaussian.gaussian import GaussianWidths
-from thresholdout.certificates.gaussian.gaussian_expected import scheduled_for, tightest_for
+from thresholdout.certificates.gaussian.deviations import GaussianWidths
+from thresholdout.certificates.gaussian.expected_width import scheduled_for, tightest_for
 from thresholdout.certificates.normal_extremes import largest_normal_superquantile
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior, posterior_widths

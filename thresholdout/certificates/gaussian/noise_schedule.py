@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.gaussian.gaussian import (
+from thresholdout.certificates.gaussian.deviations import (
     SHARES,
     STRETCHES,
     Drift,

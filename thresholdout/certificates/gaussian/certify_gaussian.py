@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.certificates.gaussian.gaussian import GaussianWidths, NoiseRuns, scheduled_widths, widths_of
-from thresholdout.certificates.gaussian.gaussian_expected import scheduled_for
+from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns, scheduled_widths, widths_of
+from thresholdout.certificates.gaussian.expected_width import scheduled_for
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.routes.latent_groups import best_blocks
 from thresholdout.certificates.setting import check_confidence, check_model

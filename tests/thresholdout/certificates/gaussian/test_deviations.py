@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, HiddenMarkov, Independent, MarkovChain, MovingWindow
-from thresholdout.certificates.gaussian.gaussian import (
+from thresholdout.certificates.gaussian.deviations import (
     AnytimeDrift,
     Drift,
     GaussianWidths,
@@ -18,7 +18,7 @@ from thresholdout.certificates.gaussian.gaussian import (
     one_scale,
     scheduled_widths,
 )
-from thresholdout.certificates.gaussian.gaussian_schedule import (
+from thresholdout.certificates.gaussian.noise_schedule import (
     is_possible,
     most_answers,
     schedule_within,

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.gaussian.gaussian_intervals import Given, GivenAway, given_text, read_given, truths
+from thresholdout.certificates.gaussian.intervals import Given, GivenAway, given_text, read_given, truths
 from thresholdout.certificates.grid_search import best_parameters
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
 from thresholdout.certificates.route import Earlier, larger_side, up

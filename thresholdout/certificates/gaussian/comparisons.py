@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from thresholdout.certificates.gaussian.gaussian import GaussianWidths
-from thresholdout.certificates.gaussian.gaussian_schedule import tightest_schedule
+from thresholdout.certificates.gaussian.deviations import GaussianWidths
+from thresholdout.certificates.gaussian.noise_schedule import tightest_schedule
 from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 

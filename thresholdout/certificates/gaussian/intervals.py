@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from thresholdout.certificates.gaussian.dilation import largest_spread, lowest_truth
+from thresholdout.certificates.gaussian.plausible_truths import largest_spread, lowest_truth
 from thresholdout.errors import InputError
 
 __all__ = ["Given", "GivenAway", "given_text", "read_given", "truths"]

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from thresholdout.certificates.gaussian.dilation import spread
-from thresholdout.certificates.gaussian.gaussian import Drift, GaussianWidths, NoiseRuns, one_scale, scheduled_widths
-from thresholdout.certificates.gaussian.gaussian_schedule import tightest_schedule
+from thresholdout.certificates.gaussian.deviations import Drift, GaussianWidths, NoiseRuns, one_scale, scheduled_widths
+from thresholdout.certificates.gaussian.noise_schedule import tightest_schedule
+from thresholdout.certificates.gaussian.plausible_truths import spread
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 
 __all__ = ["alike", "scheduled_for", "tightest_for"]
