@@ -13,8 +13,8 @@ from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import PlanError, certify, plan
 from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.baselines.published import theorem_2_tolerance
+from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.posterior import posterior
-from thresholdout.certificates.routes.walk import walk
 from thresholdout.certificates.setting import Setting
 from thresholdout.certificates.splitting import splitting_width
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters

@@ -14,7 +14,7 @@ from thresholdout.certificates.routes.change_of_measure import (
     information_per_record,
     mutual_information_nats,
 )
-from thresholdout.certificates.routes.information import max_information
+from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.certificates.routes.posterior import mean_total_variation
 from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.errors import InputError

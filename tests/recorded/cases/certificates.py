@@ -33,6 +33,7 @@ from thresholdout.certificates.gaussian.comparisons import tightest_comparisons
 from thresholdout.certificates.generalization import generalization_certificate
 from thresholdout.certificates.looks import with_looks
 from thresholdout.certificates.normal_extremes import largest_normal_quantile, largest_normal_superquantile
+from thresholdout.certificates.routes.belief_walk import walk_drift
 from thresholdout.certificates.routes.independent_blocks import blocks_of
 from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.certificates.routes.mutual_information import (
@@ -40,7 +41,6 @@ from thresholdout.certificates.routes.mutual_information import (
     monitor_width,
     published_information_width,
 )
-from thresholdout.certificates.routes.walk import walk_drift
 from thresholdout.certificates.session import guard_width, list_width
 from thresholdout.certificates.splitting import bernoulli_width, bounded_width, splitting_width
 from thresholdout.errors import InputError

@@ -5,8 +5,8 @@
   ``27 B/(4 tau)``, while the mean of the coins is always 1/2 away from the truth.
 * Theorem 2 builds on Lemma 1. It ties the noise to the tolerance, which rules the counterexample out; the posterior
   certificate gives less by another proof.
-* The proof of Theorem 3 exchanges a logarithm and an expectation; `thresholdout.certificates.routes.information` proves
-more.
+* The proof of Theorem 3 exchanges a logarithm and an expectation; `thresholdout.certificates.routes.max_information`
+proves more.
 
 References
 ----------

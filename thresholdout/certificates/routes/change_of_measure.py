@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresholdout.certificates.route import up
-from thresholdout.certificates.routes.information import max_information
+from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.privacy.accounting.accountant import Accountant
 from thresholdout.privacy.accounting.calibration import all_accountants, composed_accountants
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
