@@ -12,7 +12,7 @@ from collections.abc import Callable
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import PlanError, certify, plan
 from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.baselines.published import theorem_2_tolerance
+from thresholdout.certificates.baselines.published_tolerances import theorem_2_tolerance
 from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.posterior import posterior
 from thresholdout.certificates.setting import Setting

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.baselines.jlnrss import posterior_sensitivity_width
+from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import is_possible
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from thresholdout.certificates.baselines.published import published
+from thresholdout.certificates.baselines.published_tolerances import published
 from thresholdout.certificates.route import Counts, Earlier, Intervals, Recalls, Route
 from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.largest_error import PUBLISHED_RATIOS

@@ -19,8 +19,8 @@ from graphs import (
 from tests.recorded.cases.registry import Cases
 from thresholdout import Certificate, PlanError, certify
 from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.baselines.jlnrss import posterior_sensitivity_width
-from thresholdout.certificates.baselines.published import (
+from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
+from thresholdout.certificates.baselines.published_tolerances import (
     lemma_1_failure,
     theorem_1_records,
     theorem_2,
