@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from thresholdout.certificates.generalization import generalization_certificate
+from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.plotting import GREY, axes, finish
 from thresholdout.privacy.accounting.generalization import best_error
 from thresholdout.privacy.learning import FederatedClassifier, FederatedRun, LangevinRun, run_federated, run_sgld

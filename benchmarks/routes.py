@@ -13,9 +13,9 @@ from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.gaussian.comparisons import comparison_blocks, tightest_comparisons
 from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
 from thresholdout.certificates.gaussian.noise_schedule import most_answers
+from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
-from thresholdout.certificates.setting import Setting
 from thresholdout.planning.gaussian import gaussian_parameters
 from thresholdout.planning.posterior import algorithm_1
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import PlanError, certify, plan
-from thresholdout.certificates.any_mechanism import certify_parameters
 from thresholdout.certificates.baselines.published_tolerances import theorem_2_tolerance
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.posterior import posterior
-from thresholdout.certificates.setting import Setting
-from thresholdout.certificates.splitting import splitting_width
+from thresholdout.certificates.split_records import splitting_width
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.planning import algorithm_1
 from thresholdout.planning.gaussian import gaussian_parameters

@@ -13,8 +13,8 @@ import pytest
 
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.generalization import generalization_certificate
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.mechanisms import (
     FoldClaimsParameters,
     GaussianParameters,

@@ -22,7 +22,7 @@ from scipy.stats import binom
 
 from tests.oracles.noise_doubles import LaplaceOnly
 from thresholdout import Thresholdout
-from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
 from thresholdout.noise.sources import NoiseSource, SeededNoise
 from thresholdout.privacy.accounting import (

@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import BudgetExhausted, SeededNoise
-from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.route import HalfWidths
 from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters

@@ -19,7 +19,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from thresholdout.certificates.splitting import bernoulli_width
+from thresholdout.certificates.split_records import bernoulli_width
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import (
     GaussianGuard,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import is_possible
+from thresholdout.certificates.problem import check_confidence, check_model
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.routes.latent_groups import gaussian_within, tightest_gaussian
 from thresholdout.certificates.routes.mutual_information import (
@@ -22,8 +23,7 @@ from thresholdout.certificates.routes.mutual_information import (
     monitor_width,
     published_information_width,
 )
-from thresholdout.certificates.setting import check_confidence, check_model
-from thresholdout.certificates.splitting import bernoulli_holds, splitting_width
+from thresholdout.certificates.split_records import bernoulli_holds, splitting_width
 from thresholdout.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.looks import pure_looks, uncovered_look, with_looks
+from thresholdout.certificates.after_releases import pure_looks, uncovered_look, with_looks
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.errors import InputError, LedgerMismatch
 from thresholdout.mechanisms import ClaimsParameters

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 
 from thresholdout.certificates import Certificate
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.setting import check_confidence
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.problem import check_confidence
 from thresholdout.data.identity import Part
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError

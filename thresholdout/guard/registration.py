@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from thresholdout.certificates.setting import check_confidence
+from thresholdout.certificates.problem import check_confidence
 from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.state_check import check_mechanism
 from thresholdout.ledger import CONTENT, Ledger, fresh_key

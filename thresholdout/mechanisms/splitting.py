@@ -119,10 +119,10 @@ class Splitting(Mechanism[SplittingState, Reading]):
     -----
     *Guarantee.* Question j is a function of answers about other records, so it is fixed as far as its own part is
     concerned, and limits for one fixed question with a k-th of the failure probability hold for all:
-    `thresholdout.certificates.splitting.SplittingWidths`; PROOFS.md, "Splitting". It is about the mean over the part.
-    It is about the holdout only if all records (or groups) have one law and every question is the same function of
-    each: which records are in which part is public, and a question that knows a record's number can be true of its own
-    part alone.
+    `thresholdout.certificates.split_records.SplittingWidths`; PROOFS.md, "Splitting". It is about the mean over the
+    part. It is about the holdout only if all records (or groups) have one law and every question is the same function
+    of each: which records are in which part is public, and a question that knows a record's number can be true of its
+    own part alone.
 
     Values that are 0 or 1, by the metric, by declaration or by the training values, have exact binomial limits; a value
     of theirs that is in between becomes a coin with that mean.

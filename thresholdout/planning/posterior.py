@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from thresholdout.certificates.problem import Setting, check_confidence, check_model
 from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
-from thresholdout.certificates.setting import Setting, check_confidence, check_model
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
 from thresholdout.mechanisms.rounding_costs import check_count, check_number

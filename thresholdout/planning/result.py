@@ -121,7 +121,7 @@ class Plan:
     @property
     def certificate(self) -> Certificate:
         """What the answers of a guard with these parameters are worth."""
-        from thresholdout.certificates.any_mechanism import certify_parameters
+        from thresholdout.certificates.certify_parameters import certify_parameters
 
         return certify_parameters(self.model, self.parameters, self.confidence)
 

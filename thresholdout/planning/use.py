@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
-from thresholdout.certificates.setting import check_confidence, check_model
+from thresholdout.certificates.problem import check_confidence, check_model
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.mechanisms.rounding_costs import check_count, check_number

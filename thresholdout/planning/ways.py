@@ -6,8 +6,8 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.session import guard_width, list_width
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.expected_session import guard_width, list_width
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import Claims, SplittingParameters
 from thresholdout.planning.gaussian import gaussian_half_width

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsFloat, TypeAli
 
 import numpy as np
 
-from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.intervals import larger_side
 from thresholdout.mechanisms.base import UNKNOWN, Known

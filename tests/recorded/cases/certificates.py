@@ -18,7 +18,7 @@ from graphs import (
 )
 from tests.recorded.cases.registry import Cases
 from thresholdout import Certificate, PlanError, certify
-from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.after_releases import with_looks
 from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
 from thresholdout.certificates.baselines.published_tolerances import (
     lemma_1_failure,
@@ -28,10 +28,11 @@ from thresholdout.certificates.baselines.published_tolerances import (
     theorem_3_bits,
 )
 from thresholdout.certificates.capacity import Reach, fewest_records, questions_within, tolerances_for
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.expected_session import guard_width, list_width
 from thresholdout.certificates.gaussian.certify_gaussian import certify_gaussian
 from thresholdout.certificates.gaussian.comparisons import tightest_comparisons
-from thresholdout.certificates.generalization import generalization_certificate
-from thresholdout.certificates.looks import with_looks
+from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.certificates.normal_extremes import largest_normal_quantile, largest_normal_superquantile
 from thresholdout.certificates.routes.belief_walk import walk_drift
 from thresholdout.certificates.routes.independent_blocks import blocks_of
@@ -41,8 +42,7 @@ from thresholdout.certificates.routes.mutual_information import (
     monitor_width,
     published_information_width,
 )
-from thresholdout.certificates.session import guard_width, list_width
-from thresholdout.certificates.splitting import bernoulli_width, bounded_width, splitting_width
+from thresholdout.certificates.split_records import bernoulli_width, bounded_width, splitting_width
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import (
     ClaimsParameters,

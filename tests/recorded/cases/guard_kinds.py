@@ -14,7 +14,7 @@ from graphs.estimation.permutation import autocorrelation, holm, intraclass_corr
 from tests.recorded.cases.guards import MODELS, STATISTICS, N, X, Y, _answer, _guard, _history, _standing
 from tests.recorded.cases.registry import Cases
 from thresholdout import BudgetExhausted, InputError, KFoldGuard, SeededNoise, Thresholdout
-from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.scoring.statistics import (
     bounded_difference,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphs import Groups, Independent, MarkovChain
-from thresholdout.certificates.generalization import GeneralizationCertificate, generalization_certificate
+from thresholdout.certificates.new_data import GeneralizationCertificate, generalization_certificate
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import (
     BlackBox,

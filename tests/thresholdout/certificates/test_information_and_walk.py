@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
+from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.belief_walk import walk, walk_drift
 from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.certificates.routes.mutual_information import (
@@ -23,7 +24,6 @@ from thresholdout.certificates.routes.mutual_information import (
     worst_question_deviation,
     worst_question_second_moment,
 )
-from thresholdout.certificates.setting import Setting
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.planning.posterior import quiet_rise
 

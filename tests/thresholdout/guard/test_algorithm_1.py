@@ -11,8 +11,8 @@ from scipy.stats import binom, laplace
 
 from graphs import Groups, Independent, MarkovChain
 from thresholdout import InputError, PlanError, SeededNoise
+from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
-from thresholdout.certificates.setting import Setting
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
 from thresholdout.planning import algorithm_1
 from thresholdout.planning.posterior import is_unlimited, quiet_rise

@@ -14,7 +14,7 @@ import pytest
 from graphs import Independent
 from thresholdout import Thresholdout
 from thresholdout.certificates import certify_gaussian
-from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import failure_share

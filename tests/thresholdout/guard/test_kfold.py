@@ -36,7 +36,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from graphs import DependencyGraph, Groups, Independent, MarkovChain, MovingWindow
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
-from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch
 from thresholdout.guard.fold_assignment import fold_model, make_folds

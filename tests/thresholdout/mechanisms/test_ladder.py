@@ -17,7 +17,7 @@ from scipy.stats import binom
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
 from thresholdout import Thresholdout
-from thresholdout.certificates.any_mechanism import certify_parameters
+from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import Known, Ladder, LadderParameters, LadderState, Outcome
 from thresholdout.noise.sources import SeededNoise

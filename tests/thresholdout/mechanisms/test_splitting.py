@@ -15,8 +15,8 @@ from scipy.stats import binom
 
 from graphs import Groups, Independent
 from thresholdout import Thresholdout
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.splitting import bounded_width, splitting_width
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.split_records import bounded_width, splitting_width
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import (
     Splitting,

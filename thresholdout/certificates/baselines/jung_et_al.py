@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.grid_search import best_parameters
+from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.normal_extremes import largest_normal_quantiles
 from thresholdout.certificates.route import up
 

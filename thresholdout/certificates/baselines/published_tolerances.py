@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from graphs.errors import RouteUnavailable
+from thresholdout.certificates.problem import Setting, leakage
 from thresholdout.certificates.route import Route
-from thresholdout.certificates.setting import Setting, leakage
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

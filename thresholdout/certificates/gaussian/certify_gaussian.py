@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns, scheduled_widths, widths_of
 from thresholdout.certificates.gaussian.expected_width import scheduled_for
+from thresholdout.certificates.problem import check_confidence, check_model
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.routes.latent_groups import best_blocks
-from thresholdout.certificates.setting import check_confidence, check_model
-from thresholdout.certificates.splitting import splitting_routes
+from thresholdout.certificates.split_records import splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.gaussian.deviations import (
     SHARES,
     STRETCHES,
@@ -23,7 +24,6 @@ from thresholdout.certificates.gaussian.deviations import (
     NoiseRuns,
     one_scale,
 )
-from thresholdout.certificates.grid_search import best_parameters
 from thresholdout.certificates.normal_extremes import largest_normal_superquantile
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thresholdout.certificates.problem import Setting, leakage
 from thresholdout.certificates.route import Route
-from thresholdout.certificates.setting import Setting, leakage
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

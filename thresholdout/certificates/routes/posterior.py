@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from thresholdout.certificates.gaussian.log_odds import LogOdds
+from thresholdout.certificates.problem import Setting, leakage
 from thresholdout.certificates.route import Earlier, Route, larger_side, up
-from thresholdout.certificates.setting import Setting, leakage
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

@@ -11,9 +11,9 @@ from scipy.stats import binom, norm
 
 from graphs import Independent
 from thresholdout import Thresholdout
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.generalization import generalization_certificate
-from thresholdout.certificates.looks import pure_looks, with_looks
+from thresholdout.certificates.after_releases import pure_looks, with_looks
+from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.certificates.routes.change_of_measure import (
     approximate_nats,
     information_per_record,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thresholdout.certificates.generalization import generalization_certificate
+from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
     GaussianAnswer,

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from thresholdout.certificates.looks import pure_looks
+from thresholdout.certificates.after_releases import pure_looks
+from thresholdout.certificates.problem import check_confidence, check_model
 from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.change_of_measure import (
     approximate_nats,
@@ -16,7 +17,6 @@ from thresholdout.certificates.routes.change_of_measure import (
 )
 from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.certificates.routes.posterior import mean_total_variation
-from thresholdout.certificates.setting import check_confidence, check_model
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountant import Accountant
 from thresholdout.privacy.accounting.arguments import count

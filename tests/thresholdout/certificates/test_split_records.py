@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from graphs import Groups, Independent, MarkovChain, MarkovField
-from thresholdout.certificates.splitting import (
+from thresholdout.certificates.split_records import (
     bernoulli_holds,
     bernoulli_width,
     bounded_width,

@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
+from thresholdout.certificates.expected_session import guard_width
 from thresholdout.certificates.gaussian.certify_gaussian import certify_gaussian
+from thresholdout.certificates.problem import check_confidence
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
-from thresholdout.certificates.session import guard_width
-from thresholdout.certificates.setting import check_confidence
-from thresholdout.certificates.splitting import splitting_intervals, splitting_routes
+from thresholdout.certificates.split_records import splitting_intervals, splitting_routes
 from thresholdout.certificates.truth import truth_of
 from thresholdout.mechanisms import (
     Claims,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.gaussian.log_odds import LogOdds
+from thresholdout.certificates.problem import Setting, leakage
 from thresholdout.certificates.route import Route, up
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.certificates.routes.posterior import PosteriorWidths, mean_total_variation
-from thresholdout.certificates.setting import Setting, leakage
 from thresholdout.mechanisms import ThresholdoutParameters
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def with_looks(
     --------
     >>> from graphs import Independent
     >>> from thresholdout.privacy.accounting import BlackBox
-    >>> from thresholdout.certificates.any_mechanism import certify_parameters
+    >>> from thresholdout.certificates.certify_parameters import certify_parameters
     >>> parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
     >>> before = certify_parameters(Independent(10_000), parameters)
     >>> after = with_looks(before, Independent(10_000), parameters, BlackBox(0.02))

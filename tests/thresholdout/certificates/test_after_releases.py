@@ -11,8 +11,8 @@ import pytest
 
 from graphs import Groups, Independent, MarkovChain
 from thresholdout.certificates import Certificate
-from thresholdout.certificates.any_mechanism import certify_parameters
-from thresholdout.certificates.looks import pure_looks, with_looks
+from thresholdout.certificates.after_releases import pure_looks, with_looks
+from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import GaussianParameters, SplittingParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer, SelfComposed
 
