@@ -16,8 +16,8 @@ from thresholdout.certificates.gaussian.noise_schedule import most_answers
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
-from thresholdout.planning.gaussian import gaussian_parameters
-from thresholdout.planning.posterior import algorithm_1
+from thresholdout.planning.algorithm_1 import algorithm_1
+from thresholdout.planning.all_from_holdout import gaussian_parameters
 
 N, BETA = 10_000, 0.05
 SCORES = (0.5, 0.9, 0.97)

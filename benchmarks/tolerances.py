@@ -19,7 +19,7 @@ from thresholdout.certificates.routes.posterior import posterior
 from thresholdout.certificates.split_records import splitting_width
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.planning import algorithm_1
-from thresholdout.planning.gaussian import gaussian_parameters
+from thresholdout.planning.all_from_holdout import gaussian_parameters
 
 QUERIES, BETA = 1000, 0.05
 RECORDS = tuple(10**power for power in range(3, 8))

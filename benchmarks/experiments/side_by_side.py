@@ -31,7 +31,7 @@ from benchmarks.experiments.outcome import Number, Outcome, Size, mean_number, s
 from graphs import Independent
 from thresholdout import SeededNoise, plan
 from thresholdout.mechanisms import LadderParameters, SplittingParameters
-from thresholdout.planning.gaussian import gaussian_parameters
+from thresholdout.planning.all_from_holdout import gaussian_parameters
 from thresholdout.simulation import (
     AggregationAnalyst,
     BenignSearch,

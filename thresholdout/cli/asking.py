@@ -13,7 +13,7 @@ from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_w
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
 from thresholdout.guard.answer import Source
 from thresholdout.guard.given_features import Given
-from thresholdout.planning.choice import MechanismName
+from thresholdout.planning.declared_parameters import MechanismName
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer

@@ -10,7 +10,7 @@ import click
 
 from thresholdout.cli.arguments import in_folder
 from thresholdout.cli.terminal import say
-from thresholdout.planning.use import PlannedName
+from thresholdout.planning.request import PlannedName
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

@@ -45,8 +45,14 @@ from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.rounding_costs import check_count, shown_above
 from thresholdout.noise.sources import NoiseSource
-from thresholdout.planning.choice import MechanismName, check_choice, check_final, choose_parameters, record_groups
-from thresholdout.planning.use import check_declaration
+from thresholdout.planning.declared_parameters import (
+    MechanismName,
+    check_choice,
+    check_final,
+    choose_parameters,
+    record_groups,
+)
+from thresholdout.planning.request import check_declaration
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from thresholdout.planning.algorithm_1 import algorithm_1
+from thresholdout.planning.plan import Plan, Way
 from thresholdout.planning.planner import plan
-from thresholdout.planning.posterior import algorithm_1
-from thresholdout.planning.result import Plan, Way
 
 __all__ = ["Plan", "Way", "algorithm_1", "plan"]

@@ -6,11 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Final
 
 from thresholdout.errors import PlanError
-from thresholdout.planning.result import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Plan, Way, WayName
+from thresholdout.planning.description import recommend, warn, within
+from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Plan, Way, WayName
+from thresholdout.planning.request import PlannedName, Use, check_use
 from thresholdout.planning.solving import fewest_records, most_queries, records_for
-from thresholdout.planning.use import PlannedName, Use, check_use
 from thresholdout.planning.ways import all_ways, named_way
-from thresholdout.planning.words import recommend, warn, within
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

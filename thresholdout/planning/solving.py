@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from thresholdout.errors import PlanError
-from thresholdout.planning.gaussian import gaussian_guess
-from thresholdout.planning.result import FINAL, GAUSSIAN, GUARD, LIST, WayName
-from thresholdout.planning.use import MOST_RECORDS, Use, independent
+from thresholdout.planning.all_from_holdout import gaussian_guess
+from thresholdout.planning.plan import FINAL, GAUSSIAN, GUARD, LIST, WayName
+from thresholdout.planning.request import MOST_RECORDS, Use, independent
 from thresholdout.planning.ways import claims_width, named_way, one_way
 
 __all__ = ["MOST_QUERIES", "fewest_records", "most_queries", "records_for", "smallest_at_which"]

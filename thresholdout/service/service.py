@@ -41,7 +41,7 @@ from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
-from thresholdout.planning.choice import INSTEAD, MechanismName, check_choice
+from thresholdout.planning.declared_parameters import INSTEAD, MechanismName, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from thresholdout.limits.intervals import larger_side
 from thresholdout.mechanisms.base import UNKNOWN, Known
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.noise.sources import NoiseSource
-from thresholdout.planning.choice import record_groups
+from thresholdout.planning.declared_parameters import record_groups
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,9 @@ from tests.recorded.cases.registry import Cases
 from thresholdout import Plan, PlanError, plan
 from thresholdout.certificates import Certificate
 from thresholdout.mechanisms import parameters_to_json
-from thresholdout.planning.choice import choose_parameters
-from thresholdout.planning.gaussian import gaussian_half_width, gaussian_parameters
-from thresholdout.planning.posterior import algorithm_1, quiet_rise
+from thresholdout.planning.algorithm_1 import algorithm_1, quiet_rise
+from thresholdout.planning.all_from_holdout import gaussian_half_width, gaussian_parameters
+from thresholdout.planning.declared_parameters import choose_parameters
 
 CASES = Cases()
 

@@ -25,7 +25,7 @@ from thresholdout.certificates.routes.mutual_information import (
     worst_question_second_moment,
 )
 from thresholdout.mechanisms import ThresholdoutParameters
-from thresholdout.planning.posterior import quiet_rise
+from thresholdout.planning.algorithm_1 import quiet_rise
 
 Width = Callable[[float, int, float], float]
 

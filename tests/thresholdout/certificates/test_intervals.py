@@ -19,7 +19,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import GaussianParameters, ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
 from thresholdout.noise.sources import SeededNoise
-from thresholdout.planning.gaussian import gaussian_parameters
+from thresholdout.planning.all_from_holdout import gaussian_parameters
 
 
 def posterior_certificate(epsilon_scale: float = 0.001) -> tuple[Certificate, Setting]:

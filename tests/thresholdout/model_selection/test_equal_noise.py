@@ -16,7 +16,7 @@ from thresholdout.errors import InputError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, SparseVector, ThresholdoutParameters
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.noise.sources import SeededNoise
-from thresholdout.planning.gaussian import gaussian_parameters
+from thresholdout.planning.all_from_holdout import gaussian_parameters
 
 CANDIDATES, EARLY, SEARCHES, N = 40, 8, 400, 1000
 ERROR = 1e-6

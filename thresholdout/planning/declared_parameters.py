@@ -26,9 +26,9 @@ from thresholdout.mechanisms.catalogue import (
     parameters_to_json,
 )
 from thresholdout.mechanisms.record_parts import equal_groups
-from thresholdout.planning.gaussian import gaussian_parameters
-from thresholdout.planning.posterior import algorithm_1, is_unlimited
-from thresholdout.planning.use import QUIET, claims
+from thresholdout.planning.algorithm_1 import algorithm_1, is_unlimited
+from thresholdout.planning.all_from_holdout import gaussian_parameters
+from thresholdout.planning.request import QUIET, claims
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

@@ -20,7 +20,7 @@ from thresholdout.mechanisms import (
     parameters_to_json,
 )
 from thresholdout.planning import Plan
-from thresholdout.planning.result import WayName
+from thresholdout.planning.plan import WayName
 
 
 class Unlimited(MovingWindow):

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from thresholdout.planning.result import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
+from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
 from thresholdout.planning.ways import claims_width
 
 if TYPE_CHECKING:
-    from thresholdout.planning.use import Use
+    from thresholdout.planning.request import Use
 
 __all__ = ["USELESS", "recommend", "warn", "within"]
 
