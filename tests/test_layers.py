@@ -12,7 +12,7 @@ LAYERS = {
     "graphs": 0,
     "thresholdout.errors": 1,
     "thresholdout.silence": 1,
-    "thresholdout.limits.intervals": 1,
+    "thresholdout.limits.rounded_intervals": 1,
     "thresholdout.privacy.accounting": 2,
     "thresholdout.guard.answer": 2,
     "thresholdout.limits": 2,

@@ -17,7 +17,7 @@ from thresholdout.certificates.routes.posterior import posterior
 from thresholdout.certificates.split_records import splitting_routes
 from thresholdout.certificates.truth import Truth, truth_of
 from thresholdout.errors import InputError
-from thresholdout.limits.intervals import interval_around
+from thresholdout.limits.rounded_intervals import interval_around
 from thresholdout.mechanisms import FinalCheck, NoiseRatios, ThresholdoutParameters
 from thresholdout.mechanisms.rounding_costs import shown_above
 

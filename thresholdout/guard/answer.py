@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, SupportsFloat
 
-from thresholdout.limits.intervals import larger_side
+from thresholdout.limits.rounded_intervals import larger_side
 
 __all__ = ["Answer", "Source"]
 

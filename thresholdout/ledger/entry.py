@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from thresholdout.limits.intervals import larger_side
+from thresholdout.limits.rounded_intervals import larger_side
 
 __all__ = ["Asked", "Entry"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.limits.intervals import larger_side
+from thresholdout.limits.rounded_intervals import larger_side
 from thresholdout.mechanisms.base import UNKNOWN, Known
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.noise.sources import NoiseSource

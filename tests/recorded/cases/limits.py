@@ -13,7 +13,6 @@ from thresholdout import SeededNoise
 from thresholdout.limits.bets import best_bet, bet_lower, log_wealth, placed_bet
 from thresholdout.limits.binomial import binomial_lower, binomial_upper, log_binomial_tail
 from thresholdout.limits.entropy import coin_divergence, entropy_lower, entropy_upper
-from thresholdout.limits.lines import line
 from thresholdout.limits.noisy import (
     log_laplace_moment,
     noisy_binomial_lower,
@@ -21,6 +20,7 @@ from thresholdout.limits.noisy import (
     noisy_hoeffding_lower,
 )
 from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.limits.random_truths import line
 from thresholdout.privacy.accounting.binomial import window
 from thresholdout.privacy.auditing import (
     audit_delta,

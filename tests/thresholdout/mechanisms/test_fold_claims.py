@@ -13,7 +13,7 @@ from graphs.models.out_of_fold import OutOfFold
 from tests.oracles.fold_claims import SOUND, FoldLetters, FoldProgram, FoldRule, Split
 from thresholdout import BudgetExhausted
 from thresholdout.errors import InputError
-from thresholdout.limits.lines import Line, line
+from thresholdout.limits.random_truths import Line, line
 from thresholdout.mechanisms import ClaimsState, FoldClaims, FoldClaimsParameters, Known, Outcome
 from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
 from thresholdout.mechanisms.claims.score import RAISED

@@ -8,8 +8,8 @@ node, both have to be paid, and both sides of the interval (PROOFS.md, "K-fold c
 
 A question gets the share w = R/m of the risk, m the number of questions that are left, and is answered with the cell in
 which its average lies (`cells`): its letter leaves the share of the rest that a code gives it. Limits fail on one event
-for all cells (`thresholdout.limits.lines`). The last declared question leaves nothing, so its average is told as it is.
-No noise is drawn: one record takes part in all models, and nothing that is added to an average would hide it.
+for all cells (`thresholdout.limits.random_truths`). The last declared question leaves nothing, so its average is told
+as it is. No noise is drawn: one record takes part in all models, and nothing that is added to an average would hide it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.limits.lines import Line, line
+from thresholdout.limits.random_truths import Line, line
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
 from thresholdout.mechanisms.claims.guess import Memory, forecast, learn

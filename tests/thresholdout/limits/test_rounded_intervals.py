@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresholdout.limits.intervals import interval_around, larger_side
+from thresholdout.limits.rounded_intervals import interval_around, larger_side
 
 numbers = st.floats(-1e6, 1e6)
 widths = st.floats(0.0, 1e6)
