@@ -19,8 +19,8 @@ from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer, Source
 from thresholdout.guard.question import Question
 from thresholdout.guard.state_check import joined_state, parted_state, past_of
-from thresholdout.ledger.checks import check_questions, check_repeat, check_short_texts
 from thresholdout.ledger.entry import Asked, Entry
+from thresholdout.ledger.entry_checks import check_questions, check_repeat, check_short_texts
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Move, advanced, remembered_by

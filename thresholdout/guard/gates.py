@@ -21,7 +21,7 @@ from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
-from thresholdout.ledger.checks import check_question, check_short_texts, fresh_key
+from thresholdout.ledger.entry_checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms import Claims
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict

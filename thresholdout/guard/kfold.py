@@ -25,7 +25,7 @@ from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.unserved_metrics import check_direction
-from thresholdout.ledger.checks import fresh_key
+from thresholdout.ledger.entry_checks import fresh_key
 from thresholdout.mechanisms import Known, Ladder, LadderParameters
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score

@@ -10,10 +10,10 @@ import os
 from typing import TYPE_CHECKING
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.ledger.checks import CONTENT, JSON, fresh_key
 from thresholdout.ledger.cipher import make_key_file, new_key
 from thresholdout.ledger.contract import Compute, ComputeAll, Ledger
 from thresholdout.ledger.entry import Asked, Entry
+from thresholdout.ledger.entry_checks import CONTENT, JSON, fresh_key
 from thresholdout.ledger.memory import MemoryLedger
 from thresholdout.ledger.sealing import rekey, seal
 from thresholdout.ledger.transfer import ExportedHistory, export_history, import_history, move, verify_export

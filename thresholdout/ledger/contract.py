@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Final, NoReturn, Self, TypeAlias
 
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, SharingError
-from thresholdout.ledger.chain import first_digest, next_digest
-from thresholdout.ledger.checks import (
+from thresholdout.ledger.digest_chain import first_digest, next_digest
+from thresholdout.ledger.entry import Asked, Entry
+from thresholdout.ledger.entry_checks import (
     JSON,
     check_entry,
     check_question,
@@ -18,7 +19,6 @@ from thresholdout.ledger.checks import (
     check_texts,
     read_parameters,
 )
-from thresholdout.ledger.entry import Asked, Entry
 
 __all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
 
@@ -62,7 +62,7 @@ class Ledger(ABC):
     *Nothing changes.* Parameters, documents and entries never change once stored; only the state does. The
     entries of a guard are numbered 1, 2, 3 and so on. A guard that was retired stays so.
 
-    *Changes show.* Entries are chained by digests (`thresholdout.ledger.chain`), and `verify` goes through the
+    *Changes show.* Entries are chained by digests (`thresholdout.ledger.digest_chain`), and `verify` goes through the
     chain: an entry that was changed, removed, inserted or moved is found. What it can't see by itself is a chain
     that was written anew from the changed entry on, or a whole ledger that was put back to an earlier copy.
     Whoever keeps a `head` in another place, and gives it to `verify`, sees these too: the kept head then is not

@@ -1,6 +1,6 @@
 """A guard's history as a file of JSON lines, which can be checked without any ledger.
 
-The first line says what follows; each other line is one entry with its digest (`thresholdout.ledger.chain`)::
+The first line says what follows; each other line is one entry with its digest (`thresholdout.ledger.digest_chain`)::
 
     {"format": "thresholdout guard", "version": 1, "guard": F, "parameters": P, "head": D, "count": N}
     {"query": 1, "key": ..., "name": ..., "train": ..., ..., "asker": ..., "digest": ...}
@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from thresholdout.errors import LedgerDamaged, LedgerUnusable
-from thresholdout.ledger.chain import first_digest, next_digest
-from thresholdout.ledger.checks import (
+from thresholdout.ledger.digest_chain import first_digest, next_digest
+from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry_checks import (
     JSON,
     LARGEST_COUNT,
     check_entry,
@@ -31,7 +32,6 @@ from thresholdout.ledger.checks import (
     check_texts,
     earlier_format,
 )
-from thresholdout.ledger.entry import Entry
 
 __all__ = ["ExportedHistory", "HistoryFile", "write_history"]
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from thresholdout.errors import LedgerUnusable, SharingError
-from thresholdout.ledger.chain import first_digest, next_digest
-from thresholdout.ledger.checks import (
+from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
+from thresholdout.ledger.digest_chain import first_digest, next_digest
+from thresholdout.ledger.entry import Asked, Entry
+from thresholdout.ledger.entry_checks import (
     CONTENT,
     JSON,
     check_creation,
@@ -23,8 +25,6 @@ from thresholdout.ledger.checks import (
     fresh_key,
     parameters_text,
 )
-from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
-from thresholdout.ledger.entry import Asked, Entry
 
 __all__ = ["MemoryLedger"]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputError, LedgerUnusable, ThresholdoutError
 from thresholdout.ledger import migrations, schema
-from thresholdout.ledger.checks import earlier_format
 from thresholdout.ledger.database import Cursor, Database
+from thresholdout.ledger.entry_checks import earlier_format
 from thresholdout.ledger.lease import Claim, Forking, Waiting
 from thresholdout.ledger.postgres_line import Line, Site, Use
 

@@ -9,8 +9,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from thresholdout.errors import InputError
 from thresholdout.ledger.address import connect
-from thresholdout.ledger.chain import Chain, first_digest
-from thresholdout.ledger.checks import (
+from thresholdout.ledger.cipher import Key
+from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
+from thresholdout.ledger.database import Cursor
+from thresholdout.ledger.digest_chain import Chain, first_digest
+from thresholdout.ledger.entry import Asked, Entry
+from thresholdout.ledger.entry_checks import (
     CONTENT,
     JSON,
     check_creation,
@@ -22,10 +26,6 @@ from thresholdout.ledger.checks import (
     fresh_key,
     parameters_text,
 )
-from thresholdout.ledger.cipher import Key
-from thresholdout.ledger.contract import ComputeAll, Extent, Ledger
-from thresholdout.ledger.database import Cursor
-from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.group_commit import GroupCommit
 from thresholdout.ledger.recognition import keyed_digest, secret_of
 from thresholdout.ledger.sealing import check_seal, open_seal

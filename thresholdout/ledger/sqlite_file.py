@@ -23,11 +23,11 @@ from urllib.parse import quote
 
 from thresholdout.errors import LedgerUnusable
 from thresholdout.ledger import migrations, schema
-from thresholdout.ledger.checks import earlier_format
 from thresholdout.ledger.database import Database
+from thresholdout.ledger.entry_checks import earlier_format
+from thresholdout.ledger.file_location import check_names, check_place
 from thresholdout.ledger.file_queue import FileQueue
 from thresholdout.ledger.lease import Claim, Forking, Lease
-from thresholdout.ledger.place import check_names, check_place
 
 __all__ = ["SQLiteFile"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerRetired
-from thresholdout.ledger.chain import Chain, first_digest
-from thresholdout.ledger.checks import CONTENT, parameters_text, read_parameters
 from thresholdout.ledger.contract import Ledger
+from thresholdout.ledger.digest_chain import Chain, first_digest
 from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry_checks import CONTENT, parameters_text, read_parameters
 from thresholdout.ledger.history_file import ExportedHistory, HistoryFile, write_history
 from thresholdout.ledger.memory import MemoryLedger
 

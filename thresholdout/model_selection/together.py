@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.exhaustion import Exhausted
-from thresholdout.ledger.checks import fresh_key
+from thresholdout.ledger.entry_checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.model_selection.keys import content_key
 

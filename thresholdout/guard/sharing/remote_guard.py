@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from thresholdout.errors import SharingError
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle
-from thresholdout.ledger.checks import fresh_key
+from thresholdout.ledger.entry_checks import fresh_key
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 

@@ -12,7 +12,8 @@ import pytest
 
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism
 from thresholdout.errors import LedgerPlaceWarning, LedgerUnusable
-from thresholdout.ledger import SQLLedger, place
+from thresholdout.ledger import SQLLedger
+from thresholdout.ledger import file_location as place
 
 
 @pytest.fixture
