@@ -74,8 +74,8 @@ EXCEPTIONS = {
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
 HEAVY_ALLOWED = {
-    "thresholdout.model_selection.search": {"sklearn"},
-    "thresholdout.model_selection.keys": {"joblib"},
+    "thresholdout.model_selection.guarded_search": {"sklearn"},
+    "thresholdout.model_selection.question_keys": {"joblib"},
     "thresholdout.privacy.accounting": {"scipy"},
     "thresholdout.privacy.learning": {"scipy", "sklearn"},
     "thresholdout.privacy.auditing": {"scipy"},

@@ -400,7 +400,7 @@ def test_docstrings_are_found() -> None:
     assert {"thresholdout.guard.guard.Thresholdout", "thresholdout.service.service.PredictionGuard"} <= names
     assert {
         "thresholdout.guard.kfold.KFoldGuard",
-        "thresholdout.model_selection.search.GuardedSearchCV",
+        "thresholdout.model_selection.guarded_search.GuardedSearchCV",
     } <= names
 
 

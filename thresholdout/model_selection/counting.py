@@ -12,7 +12,7 @@ from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.scorer import GuardScorer, stands_for
 from thresholdout.guard.sharing.shared_objects import same
 from thresholdout.guard.train_split import rows_of
-from thresholdout.model_selection.reaching import reaches
+from thresholdout.model_selection.guard_detection import reaches
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.guard.answer import Answer
-    from thresholdout.model_selection.search import GuardedSearchCV
+    from thresholdout.model_selection.guarded_search import GuardedSearchCV
 
 __all__ = ["HeldOut"]
 

@@ -17,7 +17,7 @@ from thresholdout.guard.sharing.shared_objects import Elsewhere
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
-from thresholdout.model_selection.outputs import Kind, as_it_is, check_objective, classifies, predictor
+from thresholdout.model_selection.predicting_functions import Kind, as_it_is, check_objective, classifies, predictor
 from thresholdout.scoring.metrics import Metric, get_metric
 
 if TYPE_CHECKING:

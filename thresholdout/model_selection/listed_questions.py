@@ -10,7 +10,7 @@ from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.exhaustion import Exhausted
 from thresholdout.ledger.entry_checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
-from thresholdout.model_selection.keys import content_key
+from thresholdout.model_selection.question_keys import content_key
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.model_selection.outputs import Classifier, Predictor, check_objective, classifies, predictor
+from thresholdout.model_selection.predicting_functions import (
+    Classifier,
+    Predictor,
+    check_objective,
+    classifies,
+    predictor,
+)
 from thresholdout.scoring.metrics import Metric, accuracy, log_loss, squared_error
 from thresholdout.scoring.statistics import balanced_accuracy, r2, roc_auc
 

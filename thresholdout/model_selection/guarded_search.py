@@ -19,16 +19,23 @@ from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.guard.train_split import check_training
 from thresholdout.guard.unserved_metrics import check_tells_each
-from thresholdout.model_selection.candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.held_out import HeldOut
-from thresholdout.model_selection.keys import content_key
+from thresholdout.model_selection.listed_questions import (
+    Found,
+    Tell,
+    ask_together,
+    candidate,
+    checked_tell,
+    takes_lists,
+)
+from thresholdout.model_selection.question_keys import content_key
 from thresholdout.model_selection.refits import (
     estimator_parameters,
     fit_candidate,
     wants_groups,
     with_parameters,
 )
-from thresholdout.model_selection.together import Found, Tell, ask_together, candidate, checked_tell, takes_lists
+from thresholdout.model_selection.search_candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.training_value import Scoring
 from thresholdout.scoring.statistics import Statistic
 

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.model_selection import GuardedSearchCV
-from thresholdout.model_selection.keys import content_key
+from thresholdout.model_selection.question_keys import content_key
 from thresholdout.scoring.metrics import accuracy, squared_error
 
 X, Y = load_breast_cancer(return_X_y=True)
@@ -80,7 +80,7 @@ def test_what_is_shared_inside_makes_no_difference_and_circles_end() -> None:
 
 
 SCRIPT = """
-from thresholdout.model_selection.keys import content_key
+from thresholdout.model_selection.question_keys import content_key
 
 FACTOR = {factor}
 
