@@ -57,7 +57,7 @@ LAYERS = {
     "thresholdout.guard.sharing.remote_guard": 6,
     "thresholdout": 7,
     "thresholdout.model_selection": 8,
-    "thresholdout.service.service": 8,
+    "thresholdout.service.prediction_guard": 8,
     "thresholdout.simulation": 8,
     "thresholdout.cli": 9,
 }

@@ -397,7 +397,7 @@ def test_docstrings(test: doctest.DocTest, monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_docstrings_are_found() -> None:
     names = {test.name for test in DOCUMENTED}
-    assert {"thresholdout.guard.guard.Thresholdout", "thresholdout.service.service.PredictionGuard"} <= names
+    assert {"thresholdout.guard.guard.Thresholdout", "thresholdout.service.prediction_guard.PredictionGuard"} <= names
     assert {
         "thresholdout.guard.kfold.KFoldGuard",
         "thresholdout.model_selection.guarded_search.GuardedSearchCV",

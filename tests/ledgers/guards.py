@@ -19,7 +19,7 @@ from thresholdout import Answer, KFoldGuard, Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import GaussianParameters, LadderParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import BlackBox
-from thresholdout.service.service import PredictionGuard
+from thresholdout.service.prediction_guard import PredictionGuard
 
 FOLDER: Final = Path(__file__).parent
 KEY: Final = "q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k="

@@ -27,7 +27,7 @@ from thresholdout.mechanisms import (
 )
 from thresholdout.mechanisms.record_parts import shuffled
 from thresholdout.model_selection import GuardedSearchCV
-from thresholdout.service.service import PredictionGuard
+from thresholdout.service.prediction_guard import PredictionGuard
 
 __all__ = ["ATTACKERS", "CONFIDENCE", "Attacker", "Guard", "Open", "Session", "Unaccounted"]
 

@@ -19,7 +19,7 @@ from thresholdout import InputError, PlanError, SeededNoise, Thresholdout
 from thresholdout.ledger import MemoryLedger
 from thresholdout.mechanisms import ClaimsParameters, SplittingParameters
 from thresholdout.planning import algorithm_1
-from thresholdout.service.service import PredictionGuard
+from thresholdout.service.prediction_guard import PredictionGuard
 
 pytestmark = pytest.mark.statistical
 

@@ -78,7 +78,7 @@ def create(
     each answer comes with the exact value on that part, so whoever may ask can read them off.
     """
     from thresholdout.ledger import open_ledger
-    from thresholdout.service.service import PredictionGuard, read_table
+    from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
     service = PredictionGuard.create(
         ledger,
@@ -124,7 +124,7 @@ def ask(
     The same predictions again give the same answer, and cost nothing.
     """
     from thresholdout.ledger import open_ledger
-    from thresholdout.service.service import PredictionGuard, read_table
+    from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
     chosen = _metric(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
@@ -169,7 +169,7 @@ def compare(
     2, and a guard that answers no more 3, as everywhere.
     """
     from thresholdout.ledger import open_ledger
-    from thresholdout.service.service import PredictionGuard, read_table
+    from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
     chosen = _metric(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
@@ -232,7 +232,7 @@ def _asked(answer: Answer) -> str:
 def status(ledger: str) -> None:
     """Say what is left, what the answers are worth, and where the history stands."""
     from thresholdout.ledger import open_ledger
-    from thresholdout.service.service import DOCUMENT
+    from thresholdout.service.prediction_guard import DOCUMENT
 
     with open_ledger(ledger, must_exist=True) as opened:
         guards = opened.guards()
@@ -245,7 +245,7 @@ def status(ledger: str) -> None:
 
 def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None:
     """Say what there is to say about one guard of a ledger."""
-    from thresholdout.service.service import PredictionGuard
+    from thresholdout.service.prediction_guard import PredictionGuard
 
     if labelled:
         service = PredictionGuard.open(ledger, guard)
@@ -313,7 +313,7 @@ def report(ledger: str, output: Path, title: str, guard: str | None) -> None:
     """Write one HTML page about a guard: answers, budget, and what they are worth; nothing secret is on it."""
     from thresholdout.ledger import open_ledger
     from thresholdout.report import report_of
-    from thresholdout.service.service import DOCUMENT, PredictionGuard
+    from thresholdout.service.prediction_guard import DOCUMENT, PredictionGuard
 
     with open_ledger(ledger, must_exist=True) as opened:
         chosen = choose(opened, guard)

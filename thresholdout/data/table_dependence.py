@@ -44,7 +44,7 @@ def described(
     train, holdout : DataFrame
         Both parts, in the order of the document.
     groups, window, chain, transition, edges
-        As in `thresholdout.service.service.PredictionGuard.create`.
+        As in `thresholdout.service.prediction_guard.PredictionGuard.create`.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from tests.thresholdout.cli.running import N, create, run
 from thresholdout.guard.state_check import parted_state
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims import ClaimsState
-from thresholdout.service.service import PredictionGuard
+from thresholdout.service.prediction_guard import PredictionGuard
 
 
 def test_from_create_to_history(folder: Path) -> None:

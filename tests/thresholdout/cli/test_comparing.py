@@ -11,7 +11,7 @@ import pytest
 
 from tests.thresholdout.cli.running import run
 from thresholdout.ledger import open_ledger
-from thresholdout.service.service import PredictionGuard
+from thresholdout.service.prediction_guard import PredictionGuard
 
 TABLES = ("--train", "train.csv", "--holdout", "holdout.csv", "--label", "y")
 

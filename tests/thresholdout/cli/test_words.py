@@ -13,7 +13,7 @@ from tests.documents import PAGES
 from tests.thresholdout.cli.running import create, run
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.postgres import PostgresServer
-from thresholdout.service import service
+from thresholdout.service import prediction_guard as service
 
 
 def flat(text: str) -> str:

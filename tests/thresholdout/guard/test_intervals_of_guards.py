@@ -24,7 +24,7 @@ from thresholdout.guard.state_check import past_of
 from thresholdout.ledger import SQLLedger
 from thresholdout.mechanisms import GaussianParameters
 from thresholdout.privacy.accounting import BlackBox
-from thresholdout.service.service import PredictionGuard
+from thresholdout.service.prediction_guard import PredictionGuard
 
 N = 4000
 RECORDS = np.arange(float(N))

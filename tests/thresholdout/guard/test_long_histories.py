@@ -22,7 +22,7 @@ from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.cli import main
 from thresholdout.ledger import MemoryLedger, SQLLedger
 from thresholdout.model_selection.optuna_study import GuardedObjective
-from thresholdout.service.service import PredictionGuard
+from thresholdout.service.prediction_guard import PredictionGuard
 
 SHORT, LONG = 2500, 5000  # more than a report draws and lists
 N = 60

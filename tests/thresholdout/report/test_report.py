@@ -25,7 +25,7 @@ from thresholdout.noise.sources import SeededNoise
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.report import GuardReport, report_of
 from thresholdout.report.pictures import plot_against_train, plot_budget, thinned
-from thresholdout.service.service import PredictionGuard
+from thresholdout.service.prediction_guard import PredictionGuard
 
 VOID = {"meta", "img", "link", "br"}
 

@@ -16,7 +16,7 @@ from thresholdout.guard.registration import ORDER
 from thresholdout.ledger import CONTENT, MemoryLedger
 from thresholdout.mechanisms import LadderParameters, SplittingParameters
 from thresholdout.scoring.metrics import Metric, absolute_error, brier_score, log_loss, squared_error
-from thresholdout.service.service import PredictionGuard, read_table
+from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
 N = 1000
 
