@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from thresholdout.guard.answer import Source
 from thresholdout.plotting import drawable, plot_history
-from thresholdout.report import words
+from thresholdout.report import sentences as words
 from thresholdout.report.contents import GuardReport
-from thresholdout.report.pictures import MOST_DRAWN, plot_against_train, plot_budget, svg_image, thinned
+from thresholdout.report.report_pictures import MOST_DRAWN, plot_against_train, plot_budget, svg_image, thinned
 
 if TYPE_CHECKING:
     import pandas as pd
