@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from thresholdout.simulation.analysts import AggregationAnalyst, BenignSearch, QuadraticAnalyst, Vote, agreement
+    from thresholdout.simulation.dependent_records import DependentRecords
     from thresholdout.simulation.experiment import ExperimentError, run_experiment
     from thresholdout.simulation.feature_selection import FeatureSelectionAnalyst
-    from thresholdout.simulation.records import DependentRecords
-    from thresholdout.simulation.session import (
+    from thresholdout.simulation.simulated_session import (
         Analyst,
         Answering,
         Asking,
@@ -57,27 +57,27 @@ __all__ = [
 
 _HOMES = {
     "AggregationAnalyst": "thresholdout.simulation.analysts",
-    "Analyst": "thresholdout.simulation.session",
-    "Answering": "thresholdout.simulation.session",
-    "Asking": "thresholdout.simulation.session",
+    "Analyst": "thresholdout.simulation.simulated_session",
+    "Answering": "thresholdout.simulation.simulated_session",
+    "Asking": "thresholdout.simulation.simulated_session",
     "BenignSearch": "thresholdout.simulation.analysts",
     "ClusterAnalyst": "thresholdout.simulation.strategic",
-    "DependentRecords": "thresholdout.simulation.records",
-    "Exchange": "thresholdout.simulation.session",
+    "DependentRecords": "thresholdout.simulation.dependent_records",
+    "Exchange": "thresholdout.simulation.simulated_session",
     "ExperimentError": "thresholdout.simulation.experiment",
     "FeatureSelectionAnalyst": "thresholdout.simulation.feature_selection",
-    "NaiveReuse": "thresholdout.simulation.session",
-    "Part": "thresholdout.simulation.session",
+    "NaiveReuse": "thresholdout.simulation.simulated_session",
+    "Part": "thresholdout.simulation.simulated_session",
     "QuadraticAnalyst": "thresholdout.simulation.analysts",
-    "Question": "thresholdout.simulation.session",
-    "Reply": "thresholdout.simulation.session",
-    "Session": "thresholdout.simulation.session",
-    "SimulatedGuard": "thresholdout.simulation.session",
+    "Question": "thresholdout.simulation.simulated_session",
+    "Reply": "thresholdout.simulation.simulated_session",
+    "Session": "thresholdout.simulation.simulated_session",
+    "SimulatedGuard": "thresholdout.simulation.simulated_session",
     "StrategicAnalyst": "thresholdout.simulation.strategic",
     "Vote": "thresholdout.simulation.analysts",
     "agreement": "thresholdout.simulation.analysts",
     "around_hubs": "thresholdout.simulation.strategic",
-    "interview": "thresholdout.simulation.session",
+    "interview": "thresholdout.simulation.simulated_session",
     "run_experiment": "thresholdout.simulation.experiment",
 }
 

@@ -1,7 +1,7 @@
 """Analysts: they ask questions, and choose the next one from the answers.
 
-All have one contract, `thresholdout.simulation.session.Analyst`: they get the training part and the answers, never the
-holdout. Features and labels are booleans here unless it is said otherwise.
+All have one contract, `thresholdout.simulation.simulated_session.Analyst`: they get the training part and the answers,
+never the holdout. Features and labels are booleans here unless it is said otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.simulation.session import Asking, Part, Question
+from thresholdout.simulation.simulated_session import Asking, Part, Question
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +85,7 @@ class AggregationAnalyst:
 
     Examples
     --------
-    >>> from thresholdout.simulation.session import NaiveReuse, interview
+    >>> from thresholdout.simulation.simulated_session import NaiveReuse, interview
     >>> rng = np.random.default_rng(0)
     >>> part = [Part(rng.random((500, 400)) < 0.5, rng.random(500) < 0.5) for _ in range(3)]
     >>> session = interview(AggregationAnalyst(), NaiveReuse(), part[0], part[1], rng, lambda q: q(part[2]).mean())
@@ -125,7 +125,7 @@ class BenignSearch:
 
     Examples
     --------
-    >>> from thresholdout.simulation.session import NaiveReuse, interview
+    >>> from thresholdout.simulation.simulated_session import NaiveReuse, interview
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.random((2, 500)) < 0.5
     >>> noise = rng.random((2, 500, 10)) < 0.4
@@ -173,7 +173,7 @@ class QuadraticAnalyst:
 
     Examples
     --------
-    >>> from thresholdout.simulation.session import NaiveReuse, interview
+    >>> from thresholdout.simulation.simulated_session import NaiveReuse, interview
     >>> rng = np.random.default_rng(0)
     >>> train, holdout = (Part(rng.random((500, 100)) < 0.5, rng.random(500) < 0.5) for _ in range(2))
     >>> session = interview(QuadraticAnalyst(100), NaiveReuse(), train, holdout, rng, truth=0.5)

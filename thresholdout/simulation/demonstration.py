@@ -15,7 +15,7 @@ import numpy as np
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.plotting import BLUE, GREY, ORANGE
 from thresholdout.simulation.analysts import AggregationAnalyst
-from thresholdout.simulation.session import Answering, NaiveReuse, Part, interview
+from thresholdout.simulation.simulated_session import Answering, NaiveReuse, Part, interview
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
-from thresholdout.simulation.cells import Cell, CellStore, Failure, fingerprint
+from thresholdout.simulation.experiment_cells import Cell, CellStore, Failure, fingerprint
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.simulation.session import Asking, Part, Question
+from thresholdout.simulation.simulated_session import Asking, Part, Question
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -109,7 +109,7 @@ class FeatureSelectionAnalyst:
 
     Examples
     --------
-    >>> from thresholdout.simulation.session import NaiveReuse, interview
+    >>> from thresholdout.simulation.simulated_session import NaiveReuse, interview
     >>> rng = np.random.default_rng(0)
     >>> train, holdout = (Part(rng.normal(size=(400, 400)), rng.choice([-1, 1], 400)) for _ in range(2))
     >>> session = interview(FeatureSelectionAnalyst([10, 40]), NaiveReuse(), train, holdout, rng, truth=0.5)

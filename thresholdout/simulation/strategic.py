@@ -10,7 +10,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.simulation.analysts import Vote, agreement
-from thresholdout.simulation.session import Asking, Part, Question, Reply
+from thresholdout.simulation.simulated_session import Asking, Part, Question, Reply
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -44,7 +44,7 @@ class StrategicAnalyst:
     >>> from graphs import Independent
     >>> from thresholdout import SeededNoise
     >>> from thresholdout.mechanisms import ThresholdoutParameters
-    >>> from thresholdout.simulation.session import SimulatedGuard, interview
+    >>> from thresholdout.simulation.simulated_session import SimulatedGuard, interview
     >>> rng = np.random.default_rng(0)
     >>> train, holdout = (Part(rng.random((1000, 20)) < 0.5, rng.random(1000) < 0.5) for _ in range(2))
     >>> parameters = ThresholdoutParameters(0.05, 0.001, budget=3, queries=20, grid=1 / 16)
@@ -91,7 +91,7 @@ class ClusterAnalyst:
 
     Examples
     --------
-    >>> from thresholdout.simulation.session import NaiveReuse, interview
+    >>> from thresholdout.simulation.simulated_session import NaiveReuse, interview
     >>> rng = np.random.default_rng(0)
     >>> clusters = np.arange(400) // 40
     >>> train, holdout = (Part(np.zeros((400, 1)), (rng.random(10) < 0.5)[clusters]) for _ in range(2))

@@ -23,7 +23,7 @@ from thresholdout.ledger.history_file import HistoryFile
 from thresholdout.mechanisms import ClaimsParameters, LadderParameters
 from thresholdout.privacy.accounting import BlackBox, GaussianAnswer
 from thresholdout.simulation import AggregationAnalyst, BenignSearch, SimulatedGuard, interview
-from thresholdout.simulation.session import Part
+from thresholdout.simulation.simulated_session import Part
 
 CASES = Cases()
 

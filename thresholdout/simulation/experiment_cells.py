@@ -102,7 +102,7 @@ def fingerprint(function: Callable[..., Any], version: str | None) -> str:
     Examples
     --------
     >>> fingerprint(fingerprint, "1")
-    'thresholdout.simulation.cells.fingerprint, version 1'
+    'thresholdout.simulation.experiment_cells.fingerprint, version 1'
     """
     inner: Any = function
     while isinstance(inner, partial):

@@ -10,7 +10,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.rounding_costs import check_count, check_number
-from thresholdout.simulation.session import Part
+from thresholdout.simulation.simulated_session import Part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
