@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from thresholdout.cli.accounting import account, calibrate
-from thresholdout.cli.arguments import Commands
-from thresholdout.cli.asking import ask, compare, create, history, report, status
-from thresholdout.cli.keeping import export, import_, key, move, rekey, seal, verify
-from thresholdout.cli.planning import demo, plan
+from thresholdout.cli.guard_commands import ask, compare, create, history, report, status
+from thresholdout.cli.ledger_commands import export, import_, key, move, rekey, seal, verify
+from thresholdout.cli.options import Commands
+from thresholdout.cli.plan_commands import demo, plan
+from thresholdout.cli.privacy_commands import account, calibrate
 
 __all__ = ["main"]
 

@@ -26,8 +26,8 @@ from tests.thresholdout.guard.gating import (
     sources,
 )
 from thresholdout import InputError, LedgerDamaged, Thresholdout
-from thresholdout.cli.asking import history
-from thresholdout.cli.keeping import verify
+from thresholdout.cli.guard_commands import history
+from thresholdout.cli.ledger_commands import verify
 from thresholdout.guard.gates import Decision, Gate
 from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.mechanisms.claims.gate_states import remembered_by

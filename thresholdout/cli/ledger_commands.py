@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_words
+from thresholdout.cli.options import FILE, GUARD, LEDGER, choose, entries_in_words
 from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import click
 
-from thresholdout.cli.arguments import FILE, GUARD, LEDGER, choose, entries_in_words, in_folder
+from thresholdout.cli.options import FILE, GUARD, LEDGER, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
 from thresholdout.guard.answer import Source
 from thresholdout.guard.given_features import Given

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from thresholdout.cli.arguments import FILE
+from thresholdout.cli.options import FILE
 from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from thresholdout.cli.arguments import in_folder
+from thresholdout.cli.options import in_folder
 from thresholdout.cli.terminal import say
 from thresholdout.planning.request import PlannedName
 
