@@ -17,14 +17,20 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.federated import print_learners
-from thresholdout.privacy.accounting.comparison import (
+from thresholdout.privacy.accounting.bound_pictures import (
+    plot_composition,
+    plot_high_probability,
+    plot_kl,
+    plot_on_average,
+)
+from thresholdout.privacy.accounting.bound_tables import (
     compare_composition,
     compare_high_probability,
     compare_kl,
     compare_on_average,
 )
 from thresholdout.privacy.accounting.composition import compose_kov
-from thresholdout.privacy.accounting.generalization import best_error
+from thresholdout.privacy.accounting.generalization_bounds import best_error
 from thresholdout.privacy.accounting.iterative import sgld_privacy
 from thresholdout.privacy.accounting.optimal import (
     compose_optimal_delta,
@@ -32,7 +38,6 @@ from thresholdout.privacy.accounting.optimal import (
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
-from thresholdout.privacy.accounting.pictures import plot_composition, plot_high_probability, plot_kl, plot_on_average
 from thresholdout.privacy.accounting.results import UnsoundBoundWarning
 
 Result = TypeVar("Result")

@@ -28,7 +28,7 @@ from thresholdout.privacy.accounting import (
     refine_epsilon,
 )
 from thresholdout.privacy.accounting.conversion import RenyiEpsilon
-from thresholdout.privacy.accounting.fixed_size import figures
+from thresholdout.privacy.accounting.minibatches import paper_figures as figures
 
 SIGMA, BATCH, RECORDS, STEPS, DELTA = 6.0, 120, 50_000, 104_000, 1e-5
 Q = BATCH / RECORDS

@@ -18,17 +18,17 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from thresholdout.privacy.accounting import GaussianAnswer, calibrate
 from thresholdout.privacy.learning import EPClassifier, EPLinearRegression
-from thresholdout.privacy.learning.propagation.gaussian import GaussianNatural
-from thresholdout.privacy.learning.propagation.mixture_data import (
+from thresholdout.privacy.learning.propagation.ep_privacy import sep_noise_std
+from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
+from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
+from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, LinearPredictor, MixtureOfGaussians
+from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.paper_mixture import (
     MixtureData,
     aligned_f_norm,
     conditional_mog_posterior,
     make_mog_data,
 )
-from thresholdout.privacy.learning.propagation.models import LinearModel, LinearPredictor, MixtureOfGaussians
-from thresholdout.privacy.learning.propagation.privacy import sep_noise_std
-from thresholdout.privacy.learning.propagation.runs import run_ep, run_sep
-from thresholdout.privacy.learning.propagation.steps import dp_sep_step
 
 DELTA = 1e-5
 SEEDS = range(10)

@@ -33,8 +33,8 @@ from thresholdout.privacy.learning import (
     worst_case_pair,
     worst_epoch,
 )
-from thresholdout.privacy.learning.sgld.chain import worst_case_chain
-from thresholdout.privacy.learning.sgld.tails import log_mean
+from thresholdout.privacy.learning.sgld.mixture_means import log_mean
+from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
 
 Result = TypeVar("Result")
 

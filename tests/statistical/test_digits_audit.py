@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from benchmarks.audits import CLIP, audit, step_size, upper_bounds
 from thresholdout.privacy.accounting import GaussianAnswer, best_epsilon
-from thresholdout.privacy.accounting.fixed_size.poisson import rdp_poisson
+from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 
 pytestmark = pytest.mark.statistical
 

@@ -61,7 +61,7 @@ from thresholdout.privacy.learning import (
     worst_epoch,
 )
 from thresholdout.privacy.learning.dpsgd.batches import Sampling
-from thresholdout.privacy.learning.propagation.privacy import joint_sigma, sep_noise_std, split_sigma
+from thresholdout.privacy.learning.propagation.ep_privacy import joint_sigma, sep_noise_std, split_sigma
 
 CASES = Cases()
 

@@ -21,7 +21,7 @@ from thresholdout.limits.noisy import (
 )
 from thresholdout.limits.one_law import log_one_law_tail
 from thresholdout.limits.random_truths import line
-from thresholdout.privacy.accounting.binomial import window
+from thresholdout.privacy.accounting.binomial_probabilities import window
 from thresholdout.privacy.auditing import (
     audit_delta,
     audit_epsilon,

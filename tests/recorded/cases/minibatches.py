@@ -27,7 +27,7 @@ from thresholdout.privacy.accounting import (
     taylor_moment,
     taylor_moment_bound,
 )
-from thresholdout.privacy.accounting.pld.minibatches import fswor_pairs
+from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs
 from thresholdout.privacy.accounting.pld.pairs import Laplace, gaussian, randomised_response
 
 CASES = Cases()

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
         Stated,
         UnsupportedEvent,
     )
+    from thresholdout.privacy.accounting.bound_pictures import (
+        plot_composition,
+        plot_high_probability,
+        plot_kl,
+        plot_on_average,
+    )
+    from thresholdout.privacy.accounting.bound_tables import (
+        compare_composition,
+        compare_high_probability,
+        compare_kl,
+        compare_on_average,
+        exponential_mechanism_gap,
+    )
     from thresholdout.privacy.accounting.calibration import (
         BestEpsilon,
         Calibration,
@@ -26,21 +39,11 @@ if TYPE_CHECKING:
         chernoff_delta,
         compose_chernoff,
     )
-    from thresholdout.privacy.accounting.comparison import (
-        compare_composition,
-        compare_high_probability,
-        compare_kl,
-        compare_on_average,
-        exponential_mechanism_gap,
-    )
     from thresholdout.privacy.accounting.composition import (
         compose_basic,
         compose_dwork_roth,
         compose_kov,
         compose_theorem5,
-    )
-    from thresholdout.privacy.accounting.composition_paper import (
-        compose_he,
     )
     from thresholdout.privacy.accounting.conversion import (
         EdgeOrderWarning,
@@ -51,9 +54,6 @@ if TYPE_CHECKING:
         rdp_to_delta,
         rdp_to_epsilon,
         refine_epsilon,
-    )
-    from thresholdout.privacy.accounting.distributions import (
-        DistributionAccountant,
     )
     from thresholdout.privacy.accounting.divergences import (
         approx_max_divergence,
@@ -88,38 +88,10 @@ if TYPE_CHECKING:
         WithoutReplacementGaussianStep,
         WithReplacementGaussianStep,
     )
-    from thresholdout.privacy.accounting.fixed_size.moments import (
-        taylor_moment,
-        taylor_moment_bound,
-    )
-    from thresholdout.privacy.accounting.fixed_size.poisson import (
-        rdp_poisson,
-    )
-    from thresholdout.privacy.accounting.fixed_size.replace_one import (
-        E_tilde,
-        F_tilde,
-    )
-    from thresholdout.privacy.accounting.fixed_size.sampling import (
-        minibatch_variance,
-        sample_minibatch,
-    )
-    from thresholdout.privacy.accounting.fixed_size.wang import (
-        rdp_wang,
-    )
-    from thresholdout.privacy.accounting.fixed_size.with_replacement import (
-        rdp_fswr,
-        rdp_fswr_lower,
-    )
-    from thresholdout.privacy.accounting.fixed_size.without_replacement import (
-        H_taylor,
-        rdp_fswor,
-        rdp_fswor_lower,
-        remainder_add_remove,
-    )
     from thresholdout.privacy.accounting.fixed_size_accountant import (
         FixedSizeAccountant,
     )
-    from thresholdout.privacy.accounting.generalization import (
+    from thresholdout.privacy.accounting.generalization_bounds import (
         PacPlan,
         assumed_training_error,
         best_error,
@@ -139,6 +111,37 @@ if TYPE_CHECKING:
         sgld_privacy,
         sgld_step,
     )
+    from thresholdout.privacy.accounting.loss_distributions import (
+        DistributionAccountant,
+    )
+    from thresholdout.privacy.accounting.minibatches.moments import (
+        taylor_moment,
+        taylor_moment_bound,
+    )
+    from thresholdout.privacy.accounting.minibatches.poisson import (
+        rdp_poisson,
+    )
+    from thresholdout.privacy.accounting.minibatches.replace_one import (
+        E_tilde,
+        F_tilde,
+    )
+    from thresholdout.privacy.accounting.minibatches.sampling import (
+        minibatch_variance,
+        sample_minibatch,
+    )
+    from thresholdout.privacy.accounting.minibatches.wang import (
+        rdp_wang,
+    )
+    from thresholdout.privacy.accounting.minibatches.with_replacement import (
+        rdp_fswr,
+        rdp_fswr_lower,
+    )
+    from thresholdout.privacy.accounting.minibatches.without_replacement import (
+        H_taylor,
+        rdp_fswor,
+        rdp_fswor_lower,
+        remainder_add_remove,
+    )
     from thresholdout.privacy.accounting.optimal import (
         compose_optimal_delta,
         compose_optimal_epsilon,
@@ -148,20 +151,17 @@ if TYPE_CHECKING:
     from thresholdout.privacy.accounting.optimal_accountant import (
         OptimalAccountant,
     )
-    from thresholdout.privacy.accounting.pictures import (
-        plot_composition,
-        plot_high_probability,
-        plot_kl,
-        plot_on_average,
-    )
     from thresholdout.privacy.accounting.pld.distribution import (
         Interval,
         PrivacyLossDistribution,
     )
-    from thresholdout.privacy.accounting.pld.minibatches import (
+    from thresholdout.privacy.accounting.pld.minibatch_steps import (
         pld_fswor,
         pld_fswr,
         pld_poisson,
+    )
+    from thresholdout.privacy.accounting.published_composition import (
+        compose_he,
     )
     from thresholdout.privacy.accounting.pure import (
         PureAccountant,
@@ -196,21 +196,21 @@ _HOMES = {
     "Calibration": "thresholdout.privacy.accounting.calibration",
     "Composed": "thresholdout.privacy.accounting.events",
     "Composition": "thresholdout.privacy.accounting.results",
-    "DistributionAccountant": "thresholdout.privacy.accounting.distributions",
-    "E_tilde": "thresholdout.privacy.accounting.fixed_size.replace_one",
+    "DistributionAccountant": "thresholdout.privacy.accounting.loss_distributions",
+    "E_tilde": "thresholdout.privacy.accounting.minibatches.replace_one",
     "EdgeOrderWarning": "thresholdout.privacy.accounting.conversion",
     "Event": "thresholdout.privacy.accounting.events",
-    "F_tilde": "thresholdout.privacy.accounting.fixed_size.replace_one",
+    "F_tilde": "thresholdout.privacy.accounting.minibatches.replace_one",
     "FederatedRound": "thresholdout.privacy.accounting.events",
     "FixedSizeAccountant": "thresholdout.privacy.accounting.fixed_size_accountant",
     "GaussianAnswer": "thresholdout.privacy.accounting.events",
     "GeneralizationBound": "thresholdout.privacy.accounting.results",
-    "H_taylor": "thresholdout.privacy.accounting.fixed_size.without_replacement",
+    "H_taylor": "thresholdout.privacy.accounting.minibatches.without_replacement",
     "Interval": "thresholdout.privacy.accounting.pld.distribution",
     "LaplaceAnswer": "thresholdout.privacy.accounting.events",
     "NoFiniteOrderWarning": "thresholdout.privacy.accounting.conversion",
     "OptimalAccountant": "thresholdout.privacy.accounting.optimal_accountant",
-    "PacPlan": "thresholdout.privacy.accounting.generalization",
+    "PacPlan": "thresholdout.privacy.accounting.generalization_bounds",
     "PoissonGaussianStep": "thresholdout.privacy.accounting.events",
     "PrivacyLossDistribution": "thresholdout.privacy.accounting.pld.distribution",
     "PrivacyParams": "thresholdout.privacy.accounting.results",
@@ -228,22 +228,22 @@ _HOMES = {
     "WithReplacementGaussianStep": "thresholdout.privacy.accounting.events",
     "WithoutReplacementGaussianStep": "thresholdout.privacy.accounting.events",
     "approx_max_divergence": "thresholdout.privacy.accounting.divergences",
-    "assumed_training_error": "thresholdout.privacy.accounting.generalization",
+    "assumed_training_error": "thresholdout.privacy.accounting.generalization_bounds",
     "azuma_tail": "thresholdout.privacy.accounting.divergences",
     "best_delta": "thresholdout.privacy.accounting.calibration",
     "best_epsilon": "thresholdout.privacy.accounting.calibration",
-    "best_error": "thresholdout.privacy.accounting.generalization",
+    "best_error": "thresholdout.privacy.accounting.generalization_bounds",
     "calibrate": "thresholdout.privacy.accounting.calibration",
     "calibrate_sigma": "thresholdout.privacy.accounting.calibration",
     "chernoff_delta": "thresholdout.privacy.accounting.chernoff",
-    "compare_composition": "thresholdout.privacy.accounting.comparison",
-    "compare_high_probability": "thresholdout.privacy.accounting.comparison",
-    "compare_kl": "thresholdout.privacy.accounting.comparison",
-    "compare_on_average": "thresholdout.privacy.accounting.comparison",
+    "compare_composition": "thresholdout.privacy.accounting.bound_tables",
+    "compare_high_probability": "thresholdout.privacy.accounting.bound_tables",
+    "compare_kl": "thresholdout.privacy.accounting.bound_tables",
+    "compare_on_average": "thresholdout.privacy.accounting.bound_tables",
     "compose_basic": "thresholdout.privacy.accounting.composition",
     "compose_chernoff": "thresholdout.privacy.accounting.chernoff",
     "compose_dwork_roth": "thresholdout.privacy.accounting.composition",
-    "compose_he": "thresholdout.privacy.accounting.composition_paper",
+    "compose_he": "thresholdout.privacy.accounting.published_composition",
     "compose_kov": "thresholdout.privacy.accounting.composition",
     "compose_optimal_delta": "thresholdout.privacy.accounting.optimal",
     "compose_optimal_epsilon": "thresholdout.privacy.accounting.optimal",
@@ -255,57 +255,57 @@ _HOMES = {
     "event_to_dict": "thresholdout.privacy.accounting.event_files",
     "event_to_json": "thresholdout.privacy.accounting.event_files",
     "events_to_toml": "thresholdout.privacy.accounting.event_files",
-    "exponential_mechanism_gap": "thresholdout.privacy.accounting.comparison",
+    "exponential_mechanism_gap": "thresholdout.privacy.accounting.bound_tables",
     "federated_privacy": "thresholdout.privacy.accounting.iterative",
     "federated_step": "thresholdout.privacy.accounting.iterative",
     "gaussian_delta": "thresholdout.privacy.accounting.subsampling",
     "gaussian_step": "thresholdout.privacy.accounting.subsampling",
-    "high_probability_bound": "thresholdout.privacy.accounting.generalization",
+    "high_probability_bound": "thresholdout.privacy.accounting.generalization_bounds",
     "hockey_stick": "thresholdout.privacy.accounting.divergences",
     "is_indistinguishable": "thresholdout.privacy.accounting.divergences",
     "kl_bound": "thresholdout.privacy.accounting.divergences",
     "kl_divergence": "thresholdout.privacy.accounting.divergences",
     "max_divergence": "thresholdout.privacy.accounting.divergences",
-    "minibatch_variance": "thresholdout.privacy.accounting.fixed_size.sampling",
-    "multidatabase_bound": "thresholdout.privacy.accounting.generalization",
+    "minibatch_variance": "thresholdout.privacy.accounting.minibatches.sampling",
+    "multidatabase_bound": "thresholdout.privacy.accounting.generalization_bounds",
     "nissim_stemmer_bound": "thresholdout.privacy.accounting.quoted_bounds",
-    "on_average_bound": "thresholdout.privacy.accounting.generalization",
+    "on_average_bound": "thresholdout.privacy.accounting.generalization_bounds",
     "oneto_risk_bound": "thresholdout.privacy.accounting.quoted_bounds",
     "oneto_variance_bound": "thresholdout.privacy.accounting.quoted_bounds",
     "optimal_delta_bounds": "thresholdout.privacy.accounting.optimal",
     "optimal_epsilon_bounds": "thresholdout.privacy.accounting.optimal",
-    "pac_guarantee": "thresholdout.privacy.accounting.generalization",
-    "pac_plan": "thresholdout.privacy.accounting.generalization",
-    "pld_fswor": "thresholdout.privacy.accounting.pld.minibatches",
-    "pld_fswr": "thresholdout.privacy.accounting.pld.minibatches",
-    "pld_poisson": "thresholdout.privacy.accounting.pld.minibatches",
-    "plot_composition": "thresholdout.privacy.accounting.pictures",
-    "plot_high_probability": "thresholdout.privacy.accounting.pictures",
-    "plot_kl": "thresholdout.privacy.accounting.pictures",
-    "plot_on_average": "thresholdout.privacy.accounting.pictures",
+    "pac_guarantee": "thresholdout.privacy.accounting.generalization_bounds",
+    "pac_plan": "thresholdout.privacy.accounting.generalization_bounds",
+    "pld_fswor": "thresholdout.privacy.accounting.pld.minibatch_steps",
+    "pld_fswr": "thresholdout.privacy.accounting.pld.minibatch_steps",
+    "pld_poisson": "thresholdout.privacy.accounting.pld.minibatch_steps",
+    "plot_composition": "thresholdout.privacy.accounting.bound_pictures",
+    "plot_high_probability": "thresholdout.privacy.accounting.bound_pictures",
+    "plot_kl": "thresholdout.privacy.accounting.bound_pictures",
+    "plot_on_average": "thresholdout.privacy.accounting.bound_pictures",
     "pure_decomposition": "thresholdout.privacy.accounting.divergences",
-    "rdp_fswor": "thresholdout.privacy.accounting.fixed_size.without_replacement",
-    "rdp_fswor_lower": "thresholdout.privacy.accounting.fixed_size.without_replacement",
-    "rdp_fswr": "thresholdout.privacy.accounting.fixed_size.with_replacement",
-    "rdp_fswr_lower": "thresholdout.privacy.accounting.fixed_size.with_replacement",
-    "rdp_poisson": "thresholdout.privacy.accounting.fixed_size.poisson",
+    "rdp_fswor": "thresholdout.privacy.accounting.minibatches.without_replacement",
+    "rdp_fswor_lower": "thresholdout.privacy.accounting.minibatches.without_replacement",
+    "rdp_fswr": "thresholdout.privacy.accounting.minibatches.with_replacement",
+    "rdp_fswr_lower": "thresholdout.privacy.accounting.minibatches.with_replacement",
+    "rdp_poisson": "thresholdout.privacy.accounting.minibatches.poisson",
     "rdp_to_delta": "thresholdout.privacy.accounting.conversion",
     "rdp_to_epsilon": "thresholdout.privacy.accounting.conversion",
-    "rdp_wang": "thresholdout.privacy.accounting.fixed_size.wang",
+    "rdp_wang": "thresholdout.privacy.accounting.minibatches.wang",
     "read_events": "thresholdout.privacy.accounting.event_files",
     "refine_epsilon": "thresholdout.privacy.accounting.conversion",
-    "remainder_add_remove": "thresholdout.privacy.accounting.fixed_size.without_replacement",
-    "sample_minibatch": "thresholdout.privacy.accounting.fixed_size.sampling",
-    "sample_size_required": "thresholdout.privacy.accounting.generalization",
+    "remainder_add_remove": "thresholdout.privacy.accounting.minibatches.without_replacement",
+    "sample_minibatch": "thresholdout.privacy.accounting.minibatches.sampling",
+    "sample_size_required": "thresholdout.privacy.accounting.generalization_bounds",
     "sgld_generalization": "thresholdout.privacy.accounting.iterative",
     "sgld_privacy": "thresholdout.privacy.accounting.iterative",
     "sgld_step": "thresholdout.privacy.accounting.iterative",
-    "smallest_delta": "thresholdout.privacy.accounting.generalization",
-    "smallest_eps": "thresholdout.privacy.accounting.generalization",
+    "smallest_delta": "thresholdout.privacy.accounting.generalization_bounds",
+    "smallest_eps": "thresholdout.privacy.accounting.generalization_bounds",
     "statistical_distance": "thresholdout.privacy.accounting.divergences",
     "subsample": "thresholdout.privacy.accounting.subsampling",
-    "taylor_moment": "thresholdout.privacy.accounting.fixed_size.moments",
-    "taylor_moment_bound": "thresholdout.privacy.accounting.fixed_size.moments",
+    "taylor_moment": "thresholdout.privacy.accounting.minibatches.moments",
+    "taylor_moment_bound": "thresholdout.privacy.accounting.minibatches.moments",
     "tv_bound": "thresholdout.privacy.accounting.divergences",
 }
 

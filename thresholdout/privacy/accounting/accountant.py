@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import count as check_count
-from thresholdout.privacy.accounting.arguments import positive, probability
+from thresholdout.privacy.accounting.bound_arguments import count as check_count
+from thresholdout.privacy.accounting.bound_arguments import positive, probability
 from thresholdout.privacy.accounting.events import (
     Adjacency,
     Composed,

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountant import Accountant
-from thresholdout.privacy.accounting.arguments import chosen, count, open_unit, positive, probability
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.privacy.accounting.distributions import DistributionAccountant
 from thresholdout.privacy.accounting.events import (
     Adjacency,
     Composed,
@@ -24,7 +23,8 @@ from thresholdout.privacy.accounting.events import (
     check_adjacency,
     check_event,
 )
-from thresholdout.privacy.accounting.fixed_size.arguments import batch
+from thresholdout.privacy.accounting.loss_distributions import DistributionAccountant
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
 from thresholdout.privacy.accounting.optimal_accountant import OptimalAccountant
 from thresholdout.privacy.accounting.pure import PureAccountant
 from thresholdout.privacy.accounting.renyi import RenyiAccountant

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from thresholdout.privacy.accounting.arguments import count, number, open_unit, positive, steps
-from thresholdout.privacy.accounting.binomial import deviance, logistic
+from thresholdout.privacy.accounting.binomial_probabilities import deviance, logistic
+from thresholdout.privacy.accounting.bound_arguments import count, number, open_unit, positive, steps
 from thresholdout.privacy.accounting.composition import candidates
+from thresholdout.privacy.accounting.parameter_sums import TINY, any_of, tail_slack, up
 from thresholdout.privacy.accounting.results import Composition
-from thresholdout.privacy.accounting.rounding import TINY, any_of, tail_slack, up
 
 __all__ = ["chernoff_delta", "compose_chernoff", "log_tail"]
 

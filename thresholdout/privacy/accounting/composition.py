@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thresholdout.privacy.accounting.arguments import Steps, open_unit, steps
+from thresholdout.privacy.accounting.bound_arguments import Steps, open_unit, steps
+from thresholdout.privacy.accounting.parameter_sums import any_of, sum_up, up
 from thresholdout.privacy.accounting.results import Composition
-from thresholdout.privacy.accounting.rounding import any_of, sum_up, up
 
 __all__ = [
     "Candidates",

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import chosen, number, positive, probability
-from thresholdout.privacy.accounting.rounding import up
+from thresholdout.privacy.accounting.bound_arguments import chosen, number, positive, probability
+from thresholdout.privacy.accounting.parameter_sums import up
 
 __all__ = [
     "AzumaTail",

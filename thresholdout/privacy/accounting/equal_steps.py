@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from thresholdout.privacy.accounting.binomial import logistic, window
-from thresholdout.privacy.accounting.rounding import TINY, down, tail_slack, up
+from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
+from thresholdout.privacy.accounting.parameter_sums import TINY, down, tail_slack, up
 
 __all__ = ["EqualSteps"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import count
+from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.events import KINDS, Composed, Event, SelfComposed, check_event
 
 __all__ = ["event_from_dict", "event_to_dict", "event_to_json", "events_to_toml", "read_events"]

@@ -13,9 +13,9 @@ from thresholdout.privacy.accounting.events import (
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
 )
-from thresholdout.privacy.accounting.fixed_size.arguments import rate
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import rate
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
-from thresholdout.privacy.accounting.pld.minibatches import fswor_pairs, fswr_pairs, poisson_pairs
+from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, fswr_pairs, poisson_pairs
 from thresholdout.privacy.accounting.pld.pairs import Laplace, gaussian, randomised_response
 from thresholdout.privacy.accounting.private_steps import adjacency_refusal, parameters_of, shift_of
 

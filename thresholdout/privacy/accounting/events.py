@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 from typing import Literal, cast
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import chosen, count, open_unit, positive, probability
-from thresholdout.privacy.accounting.fixed_size.arguments import batch
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
 
 __all__ = [
     "ADJACENCIES",

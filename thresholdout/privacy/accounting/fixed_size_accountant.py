@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountant import Accountant
-from thresholdout.privacy.accounting.arguments import chosen, open_unit
-from thresholdout.privacy.accounting.arguments import count as check_count
+from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit
+from thresholdout.privacy.accounting.bound_arguments import count as check_count
 from thresholdout.privacy.accounting.calibration import METHODS, step_of
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning
-from thresholdout.privacy.accounting.distributions import DistributionAccountant
 from thresholdout.privacy.accounting.events import Adjacency, Event
-from thresholdout.privacy.accounting.fixed_size.arguments import batch
+from thresholdout.privacy.accounting.loss_distributions import DistributionAccountant
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
 from thresholdout.privacy.accounting.renyi import RenyiAccountant
 from thresholdout.silence import silence
 

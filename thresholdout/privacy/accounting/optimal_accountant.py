@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from thresholdout.privacy.accounting.accountant import Accountant, Stated
-from thresholdout.privacy.accounting.arguments import Steps
+from thresholdout.privacy.accounting.bound_arguments import Steps
 from thresholdout.privacy.accounting.events import Event
 from thresholdout.privacy.accounting.optimal import (
     compose_optimal_epsilon,
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
+from thresholdout.privacy.accounting.parameter_sums import any_of
 from thresholdout.privacy.accounting.private_steps import adjacency_refusal, parameters_of
-from thresholdout.privacy.accounting.rounding import any_of
 
 __all__ = ["OptimalAccountant"]
 

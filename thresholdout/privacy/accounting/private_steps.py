@@ -12,7 +12,7 @@ from thresholdout.privacy.accounting.events import (
     LaplaceAnswer,
     ThresholdoutInteraction,
 )
-from thresholdout.privacy.accounting.rounding import up
+from thresholdout.privacy.accounting.parameter_sums import up
 
 __all__ = ["adjacency_refusal", "parameters_of", "shift_of"]
 

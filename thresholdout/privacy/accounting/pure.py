@@ -5,8 +5,8 @@ from __future__ import annotations
 from thresholdout.privacy.accounting.accountant import Accountant, Stated
 from thresholdout.privacy.accounting.events import Event
 from thresholdout.privacy.accounting.optimal import compose_optimal_delta, compose_optimal_epsilon
+from thresholdout.privacy.accounting.parameter_sums import sum_up
 from thresholdout.privacy.accounting.private_steps import adjacency_refusal, parameters_of
-from thresholdout.privacy.accounting.rounding import sum_up
 
 __all__ = ["PureAccountant", "total_pure_epsilon"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import count, positive, probability, unit
+from thresholdout.privacy.accounting.bound_arguments import count, positive, probability, unit
+from thresholdout.privacy.accounting.parameter_sums import up
 from thresholdout.privacy.accounting.results import GeneralizationBound
-from thresholdout.privacy.accounting.rounding import up
 
 __all__ = ["dwork2015_bound", "empirical_variance", "nissim_stemmer_bound", "oneto_risk_bound", "oneto_variance_bound"]
 

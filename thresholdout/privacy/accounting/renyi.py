@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.privacy.accounting.accountant import Accountant, Stated
-from thresholdout.privacy.accounting.arguments import chosen
+from thresholdout.privacy.accounting.bound_arguments import chosen
 from thresholdout.privacy.accounting.conversion import (
     EdgeOrderWarning,
     NoFiniteOrderWarning,
@@ -20,7 +20,7 @@ from thresholdout.privacy.accounting.conversion import (
     rdp_to_epsilon,
 )
 from thresholdout.privacy.accounting.events import Adjacency, Event
-from thresholdout.privacy.accounting.fixed_size.arguments import orders as check_orders
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import orders as check_orders
 from thresholdout.privacy.accounting.renyi_curves import LEAST_ORDERS, MOST_ORDERS, curve, curve_bound, curve_refusal
 from thresholdout.silence import silence
 

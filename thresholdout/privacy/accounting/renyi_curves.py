@@ -17,9 +17,9 @@ from thresholdout.privacy.accounting.events import (
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
 )
-from thresholdout.privacy.accounting.fixed_size.poisson import rdp_poisson
-from thresholdout.privacy.accounting.fixed_size.with_replacement import rdp_fswr
-from thresholdout.privacy.accounting.fixed_size.without_replacement import rdp_fswor
+from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
+from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr
+from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
 from thresholdout.privacy.accounting.private_steps import adjacency_refusal, parameters_of, shift_of
 
 __all__ = ["curve", "curve_bound", "curve_refusal", "laplace_divergence", "pure_divergence"]

@@ -6,9 +6,9 @@ import math
 import warnings
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import chosen, open_unit, positive, probability, unit
+from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit, positive, probability, unit
+from thresholdout.privacy.accounting.parameter_sums import TINY, UNIT, up
 from thresholdout.privacy.accounting.results import PrivacyParams, UnsoundBoundWarning
-from thresholdout.privacy.accounting.rounding import TINY, UNIT, up
 
 __all__ = ["FORMULAS", "amplified", "gaussian_delta", "gaussian_step", "subsample"]
 

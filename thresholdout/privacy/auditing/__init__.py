@@ -9,26 +9,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thresholdout.privacy.auditing.counts import audit_delta, audit_epsilon, max_auditable_epsilon
-    from thresholdout.privacy.auditing.learners import audit_learner
-    from thresholdout.privacy.auditing.limits import clopper_pearson_upper
+    from thresholdout.privacy.auditing.audit_result import AuditResult
+    from thresholdout.privacy.auditing.error_counts import audit_delta, audit_epsilon, max_auditable_epsilon
+    from thresholdout.privacy.auditing.learner_audits import audit_learner
     from thresholdout.privacy.auditing.neighbours import Neighbours, deepfool, make_neighbour
-    from thresholdout.privacy.auditing.outputs import audit_outputs
-    from thresholdout.privacy.auditing.result import AuditResult
+    from thresholdout.privacy.auditing.output_audits import audit_outputs
+    from thresholdout.privacy.auditing.probability_limits import clopper_pearson_upper
     from thresholdout.privacy.auditing.samplers import audit_sampler
 
 _HOMES = {
-    "AuditResult": "thresholdout.privacy.auditing.result",
+    "AuditResult": "thresholdout.privacy.auditing.audit_result",
     "Neighbours": "thresholdout.privacy.auditing.neighbours",
-    "audit_delta": "thresholdout.privacy.auditing.counts",
-    "audit_epsilon": "thresholdout.privacy.auditing.counts",
-    "audit_learner": "thresholdout.privacy.auditing.learners",
-    "audit_outputs": "thresholdout.privacy.auditing.outputs",
+    "audit_delta": "thresholdout.privacy.auditing.error_counts",
+    "audit_epsilon": "thresholdout.privacy.auditing.error_counts",
+    "audit_learner": "thresholdout.privacy.auditing.learner_audits",
+    "audit_outputs": "thresholdout.privacy.auditing.output_audits",
     "audit_sampler": "thresholdout.privacy.auditing.samplers",
-    "clopper_pearson_upper": "thresholdout.privacy.auditing.limits",
+    "clopper_pearson_upper": "thresholdout.privacy.auditing.probability_limits",
     "deepfool": "thresholdout.privacy.auditing.neighbours",
     "make_neighbour": "thresholdout.privacy.auditing.neighbours",
-    "max_auditable_epsilon": "thresholdout.privacy.auditing.counts",
+    "max_auditable_epsilon": "thresholdout.privacy.auditing.error_counts",
 }
 
 __all__ = [

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.auditing.goals import Goal
-from thresholdout.privacy.auditing.limits import approximate_upper
+from thresholdout.privacy.auditing.audit_goals import Goal
+from thresholdout.privacy.auditing.probability_limits import approximate_upper
 
 __all__ = ["ATTACKS", "Attack", "Score", "best_cut", "check_attack", "gaussian", "histogram", "logistic", "plain"]
 
@@ -181,7 +181,7 @@ def best_cut(first: Floats, second: Floats, goal: Goal, alpha: float) -> tuple[f
 
     Examples
     --------
-    >>> from thresholdout.privacy.auditing.goals import EpsilonGoal
+    >>> from thresholdout.privacy.auditing.audit_goals import EpsilonGoal
     >>> best_cut(np.arange(100.0), np.arange(50.0, 150.0), EpsilonGoal(0.0), 0.1)
     (1.0, 100.0)
     """

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from thresholdout.privacy.auditing.goals import Goal
-from thresholdout.privacy.auditing.limits import approximate_limits
+from thresholdout.privacy.auditing.audit_goals import Goal
+from thresholdout.privacy.auditing.probability_limits import approximate_limits
 
 __all__ = ["joint_value"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import count, open_unit
+from thresholdout.privacy.accounting.bound_arguments import count, open_unit
 
 __all__ = ["Neighbours", "deepfool", "make_neighbour"]
 

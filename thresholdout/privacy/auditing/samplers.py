@@ -8,9 +8,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import count
-from thresholdout.privacy.auditing.outputs import AuditOptions, audit_setting, check_options
-from thresholdout.privacy.auditing.result import AuditResult
+from thresholdout.privacy.accounting.bound_arguments import count
+from thresholdout.privacy.auditing.audit_result import AuditResult
+from thresholdout.privacy.auditing.output_audits import AuditOptions, audit_setting, check_options
 from thresholdout.privacy.auditing.seeds import entropy_of
 
 __all__ = ["Sampler", "audit_sampler"]

@@ -16,31 +16,16 @@ if TYPE_CHECKING:
     from thresholdout.privacy.learning.federated_classifier import FederatedClassifier
     from thresholdout.privacy.learning.langevin import LangevinRun, run_sgld
     from thresholdout.privacy.learning.privacy_report import PrivacyReport
+    from thresholdout.privacy.learning.propagation.clipping_theory import (
+        KLBound,
+        clipped_kl,
+        dp_sep_kl_bound,
+        kl_gaussian,
+        kl_leading_order,
+    )
     from thresholdout.privacy.learning.propagation.dpvi import DPVIRegressor
-    from thresholdout.privacy.learning.propagation.estimators import EPClassifier, EPLinearRegression
-    from thresholdout.privacy.learning.propagation.families import BernoulliModel, PoissonModel, UnknownPrecisionModel
-    from thresholdout.privacy.learning.propagation.fitting import (
-        LooseDeltaWarning,
-        LowInformationWarning,
-        LowSignalWarning,
-        UnprovedTargetWarning,
-    )
-    from thresholdout.privacy.learning.propagation.gaussian import GaussianNatural
-    from thresholdout.privacy.learning.propagation.mixture import EPGaussianMixture
-    from thresholdout.privacy.learning.propagation.mixture_data import (
-        aligned_f_norm,
-        conditional_mog_posterior,
-        make_mog_data,
-    )
-    from thresholdout.privacy.learning.propagation.models import (
-        GaussianLocation,
-        LinearModel,
-        LinearPredictor,
-        MixtureOfGaussians,
-    )
-    from thresholdout.privacy.learning.propagation.natural import NaturalArrays
-    from thresholdout.privacy.learning.propagation.pbp import PBPRegressor
-    from thresholdout.privacy.learning.propagation.privacy import (
+    from thresholdout.privacy.learning.propagation.ep_estimators import EPClassifier, EPLinearRegression
+    from thresholdout.privacy.learning.propagation.ep_privacy import (
         calibrate_sep_sigma,
         epsilon_of,
         rdp_gaussian,
@@ -48,7 +33,36 @@ if TYPE_CHECKING:
         sensitivity,
         sep_event,
     )
-    from thresholdout.privacy.learning.propagation.runs import information_fraction, run_adf, run_ep, run_sep
+    from thresholdout.privacy.learning.propagation.ep_runs import information_fraction, run_adf, run_ep, run_sep
+    from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
+    from thresholdout.privacy.learning.propagation.families import BernoulliModel, PoissonModel, UnknownPrecisionModel
+    from thresholdout.privacy.learning.propagation.fitting import (
+        LooseDeltaWarning,
+        LowInformationWarning,
+        LowSignalWarning,
+        UnprovedTargetWarning,
+    )
+    from thresholdout.privacy.learning.propagation.gaussian_models import (
+        GaussianLocation,
+        LinearModel,
+        LinearPredictor,
+        MixtureOfGaussians,
+    )
+    from thresholdout.privacy.learning.propagation.mixture import EPGaussianMixture
+    from thresholdout.privacy.learning.propagation.natural import NaturalArrays
+    from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+    from thresholdout.privacy.learning.propagation.paper_mixture import (
+        aligned_f_norm,
+        conditional_mog_posterior,
+        make_mog_data,
+    )
+    from thresholdout.privacy.learning.propagation.paper_standins import (
+        make_kin8_standin,
+        make_linear_standin,
+        make_naval_standin,
+        make_wine_standin,
+    )
+    from thresholdout.privacy.learning.propagation.pbp import PBPRegressor
     from thresholdout.privacy.learning.propagation.sites import (
         mixture_moments,
         site_linear,
@@ -56,25 +70,16 @@ if TYPE_CHECKING:
         site_probit,
         site_tilted_location,
     )
-    from thresholdout.privacy.learning.propagation.standins import (
-        make_kin8_standin,
-        make_linear_standin,
-        make_naval_standin,
-        make_wine_standin,
-    )
-    from thresholdout.privacy.learning.propagation.steps import dp_sep_step
-    from thresholdout.privacy.learning.propagation.theory import (
-        KLBound,
-        clipped_kl,
-        dp_sep_kl_bound,
-        kl_gaussian,
-        kl_leading_order,
-    )
     from thresholdout.privacy.learning.random_streams import Streams, streams
-    from thresholdout.privacy.learning.sgld.estimator import SGLDRegressor
-    from thresholdout.privacy.learning.sgld.figures import figure1_curves, growth_table, plot_figure1, plot_growth
     from thresholdout.privacy.learning.sgld.gaussians import gaussian_renyi, rdp_to_dp
-    from thresholdout.privacy.learning.sgld.law import EpochLaw, ProofEpoch, epoch_law, proof_epoch, sgld_moments
+    from thresholdout.privacy.learning.sgld.independent_draws import uniform_sampling_bound, uniform_sampling_cap
+    from thresholdout.privacy.learning.sgld.iterate_law import (
+        EpochLaw,
+        ProofEpoch,
+        epoch_law,
+        proof_epoch,
+        sgld_moments,
+    )
     from thresholdout.privacy.learning.sgld.lower_bounds import (
         WorstEpoch,
         check_lemma_conditions,
@@ -84,14 +89,12 @@ if TYPE_CHECKING:
         eps_threshold,
         worst_epoch,
     )
-    from thresholdout.privacy.learning.sgld.model import (
-        RegressionDomain,
-        in_domain,
-        posterior,
-        step_size,
-        worst_case_pair,
+    from thresholdout.privacy.learning.sgld.paper_figures_sgld import (
+        figure1_curves,
+        growth_table,
+        plot_figure1,
+        plot_growth,
     )
-    from thresholdout.privacy.learning.sgld.pair import pair_epsilon, posterior_pair_epsilon
     from thresholdout.privacy.learning.sgld.posterior_bound import (
         paper_order,
         posterior_dp,
@@ -107,9 +110,17 @@ if TYPE_CHECKING:
         pts_n_min,
         pts_ratio_scale,
     )
+    from thresholdout.privacy.learning.sgld.regression_model import (
+        RegressionDomain,
+        in_domain,
+        posterior,
+        step_size,
+        worst_case_pair,
+    )
     from thresholdout.privacy.learning.sgld.sampler import DivergingChainWarning, sgld_sample
-    from thresholdout.privacy.learning.sgld.theorem import theorem_parameters
-    from thresholdout.privacy.learning.sgld.uniform import uniform_sampling_bound, uniform_sampling_cap
+    from thresholdout.privacy.learning.sgld.sgld_regressor import SGLDRegressor
+    from thresholdout.privacy.learning.sgld.theorem_constants import theorem_parameters
+    from thresholdout.privacy.learning.sgld.worst_case_pair import pair_epsilon, posterior_pair_epsilon
     from thresholdout.privacy.learning.targets import CostlyTargetWarning, SpentTargetWarning
 
 _HOMES = {
@@ -120,99 +131,99 @@ _HOMES = {
     "DPVIRegressor": "thresholdout.privacy.learning.propagation.dpvi",
     "DivergedWarning": "thresholdout.privacy.learning.dpsgd.descent",
     "DivergingChainWarning": "thresholdout.privacy.learning.sgld.sampler",
-    "EPClassifier": "thresholdout.privacy.learning.propagation.estimators",
+    "EPClassifier": "thresholdout.privacy.learning.propagation.ep_estimators",
     "EPGaussianMixture": "thresholdout.privacy.learning.propagation.mixture",
-    "EPLinearRegression": "thresholdout.privacy.learning.propagation.estimators",
-    "EpochLaw": "thresholdout.privacy.learning.sgld.law",
+    "EPLinearRegression": "thresholdout.privacy.learning.propagation.ep_estimators",
+    "EpochLaw": "thresholdout.privacy.learning.sgld.iterate_law",
     "FederatedClassifier": "thresholdout.privacy.learning.federated_classifier",
     "FederatedRun": "thresholdout.privacy.learning.federated",
-    "GaussianLocation": "thresholdout.privacy.learning.propagation.models",
-    "GaussianNatural": "thresholdout.privacy.learning.propagation.gaussian",
-    "KLBound": "thresholdout.privacy.learning.propagation.theory",
+    "GaussianLocation": "thresholdout.privacy.learning.propagation.gaussian_models",
+    "GaussianNatural": "thresholdout.privacy.learning.propagation.natural_gaussian",
+    "KLBound": "thresholdout.privacy.learning.propagation.clipping_theory",
     "LangevinRun": "thresholdout.privacy.learning.langevin",
-    "LinearModel": "thresholdout.privacy.learning.propagation.models",
-    "LinearPredictor": "thresholdout.privacy.learning.propagation.models",
+    "LinearModel": "thresholdout.privacy.learning.propagation.gaussian_models",
+    "LinearPredictor": "thresholdout.privacy.learning.propagation.gaussian_models",
     "LooseDeltaWarning": "thresholdout.privacy.learning.propagation.fitting",
     "LowInformationWarning": "thresholdout.privacy.learning.propagation.fitting",
     "LowSignalWarning": "thresholdout.privacy.learning.propagation.fitting",
-    "MixtureOfGaussians": "thresholdout.privacy.learning.propagation.models",
+    "MixtureOfGaussians": "thresholdout.privacy.learning.propagation.gaussian_models",
     "NaturalArrays": "thresholdout.privacy.learning.propagation.natural",
     "PBPRegressor": "thresholdout.privacy.learning.propagation.pbp",
     "PoissonModel": "thresholdout.privacy.learning.propagation.families",
     "PrivacyReport": "thresholdout.privacy.learning.privacy_report",
-    "ProofEpoch": "thresholdout.privacy.learning.sgld.law",
+    "ProofEpoch": "thresholdout.privacy.learning.sgld.iterate_law",
     "ProposeTestSampleTrace": "thresholdout.privacy.learning.sgld.propose_test_sample",
-    "RegressionDomain": "thresholdout.privacy.learning.sgld.model",
-    "SGLDRegressor": "thresholdout.privacy.learning.sgld.estimator",
+    "RegressionDomain": "thresholdout.privacy.learning.sgld.regression_model",
+    "SGLDRegressor": "thresholdout.privacy.learning.sgld.sgld_regressor",
     "SpentTargetWarning": "thresholdout.privacy.learning.targets",
     "Streams": "thresholdout.privacy.learning.random_streams",
     "UnknownPrecisionModel": "thresholdout.privacy.learning.propagation.families",
     "UnprovedTargetWarning": "thresholdout.privacy.learning.propagation.fitting",
     "WorstEpoch": "thresholdout.privacy.learning.sgld.lower_bounds",
-    "aligned_f_norm": "thresholdout.privacy.learning.propagation.mixture_data",
-    "calibrate_sep_sigma": "thresholdout.privacy.learning.propagation.privacy",
+    "aligned_f_norm": "thresholdout.privacy.learning.propagation.paper_mixture",
+    "calibrate_sep_sigma": "thresholdout.privacy.learning.propagation.ep_privacy",
     "check_lemma_conditions": "thresholdout.privacy.learning.sgld.lower_bounds",
-    "clipped_kl": "thresholdout.privacy.learning.propagation.theory",
-    "conditional_mog_posterior": "thresholdout.privacy.learning.propagation.mixture_data",
-    "dp_sep_kl_bound": "thresholdout.privacy.learning.propagation.theory",
-    "dp_sep_step": "thresholdout.privacy.learning.propagation.steps",
-    "epoch_law": "thresholdout.privacy.learning.sgld.law",
+    "clipped_kl": "thresholdout.privacy.learning.propagation.clipping_theory",
+    "conditional_mog_posterior": "thresholdout.privacy.learning.propagation.paper_mixture",
+    "dp_sep_kl_bound": "thresholdout.privacy.learning.propagation.clipping_theory",
+    "dp_sep_step": "thresholdout.privacy.learning.propagation.ep_update",
+    "epoch_law": "thresholdout.privacy.learning.sgld.iterate_law",
     "eps_A9": "thresholdout.privacy.learning.sgld.lower_bounds",
     "eps_chernoff": "thresholdout.privacy.learning.sgld.lower_bounds",
     "eps_tail": "thresholdout.privacy.learning.sgld.lower_bounds",
     "eps_threshold": "thresholdout.privacy.learning.sgld.lower_bounds",
-    "epsilon_of": "thresholdout.privacy.learning.propagation.privacy",
-    "figure1_curves": "thresholdout.privacy.learning.sgld.figures",
+    "epsilon_of": "thresholdout.privacy.learning.propagation.ep_privacy",
+    "figure1_curves": "thresholdout.privacy.learning.sgld.paper_figures_sgld",
     "gaussian_renyi": "thresholdout.privacy.learning.sgld.gaussians",
-    "growth_table": "thresholdout.privacy.learning.sgld.figures",
-    "in_domain": "thresholdout.privacy.learning.sgld.model",
-    "information_fraction": "thresholdout.privacy.learning.propagation.runs",
-    "kl_gaussian": "thresholdout.privacy.learning.propagation.theory",
-    "kl_leading_order": "thresholdout.privacy.learning.propagation.theory",
-    "make_kin8_standin": "thresholdout.privacy.learning.propagation.standins",
-    "make_linear_standin": "thresholdout.privacy.learning.propagation.standins",
-    "make_mog_data": "thresholdout.privacy.learning.propagation.mixture_data",
-    "make_naval_standin": "thresholdout.privacy.learning.propagation.standins",
-    "make_wine_standin": "thresholdout.privacy.learning.propagation.standins",
+    "growth_table": "thresholdout.privacy.learning.sgld.paper_figures_sgld",
+    "in_domain": "thresholdout.privacy.learning.sgld.regression_model",
+    "information_fraction": "thresholdout.privacy.learning.propagation.ep_runs",
+    "kl_gaussian": "thresholdout.privacy.learning.propagation.clipping_theory",
+    "kl_leading_order": "thresholdout.privacy.learning.propagation.clipping_theory",
+    "make_kin8_standin": "thresholdout.privacy.learning.propagation.paper_standins",
+    "make_linear_standin": "thresholdout.privacy.learning.propagation.paper_standins",
+    "make_mog_data": "thresholdout.privacy.learning.propagation.paper_mixture",
+    "make_naval_standin": "thresholdout.privacy.learning.propagation.paper_standins",
+    "make_wine_standin": "thresholdout.privacy.learning.propagation.paper_standins",
     "mixture_moments": "thresholdout.privacy.learning.propagation.sites",
-    "pair_epsilon": "thresholdout.privacy.learning.sgld.pair",
+    "pair_epsilon": "thresholdout.privacy.learning.sgld.worst_case_pair",
     "paper_order": "thresholdout.privacy.learning.sgld.posterior_bound",
-    "plot_figure1": "thresholdout.privacy.learning.sgld.figures",
-    "plot_growth": "thresholdout.privacy.learning.sgld.figures",
-    "posterior": "thresholdout.privacy.learning.sgld.model",
+    "plot_figure1": "thresholdout.privacy.learning.sgld.paper_figures_sgld",
+    "plot_growth": "thresholdout.privacy.learning.sgld.paper_figures_sgld",
+    "posterior": "thresholdout.privacy.learning.sgld.regression_model",
     "posterior_dp": "thresholdout.privacy.learning.sgld.posterior_bound",
     "posterior_dp_holds": "thresholdout.privacy.learning.sgld.posterior_bound",
-    "posterior_pair_epsilon": "thresholdout.privacy.learning.sgld.pair",
+    "posterior_pair_epsilon": "thresholdout.privacy.learning.sgld.worst_case_pair",
     "posterior_rdp_bound": "thresholdout.privacy.learning.sgld.posterior_bound",
     "posterior_size_terms": "thresholdout.privacy.learning.sgld.posterior_bound",
-    "proof_epoch": "thresholdout.privacy.learning.sgld.law",
+    "proof_epoch": "thresholdout.privacy.learning.sgld.iterate_law",
     "propose_test_sample": "thresholdout.privacy.learning.sgld.propose_test_sample",
     "propose_test_sample_privacy": "thresholdout.privacy.learning.sgld.propose_test_sample",
     "propose_test_sample_trace": "thresholdout.privacy.learning.sgld.propose_test_sample",
     "pts_n_min": "thresholdout.privacy.learning.sgld.propose_test_sample",
     "pts_ratio_scale": "thresholdout.privacy.learning.sgld.propose_test_sample",
-    "rdp_gaussian": "thresholdout.privacy.learning.propagation.privacy",
-    "rdp_subsampled_gaussian": "thresholdout.privacy.learning.propagation.privacy",
+    "rdp_gaussian": "thresholdout.privacy.learning.propagation.ep_privacy",
+    "rdp_subsampled_gaussian": "thresholdout.privacy.learning.propagation.ep_privacy",
     "rdp_to_dp": "thresholdout.privacy.learning.sgld.gaussians",
-    "run_adf": "thresholdout.privacy.learning.propagation.runs",
-    "run_ep": "thresholdout.privacy.learning.propagation.runs",
+    "run_adf": "thresholdout.privacy.learning.propagation.ep_runs",
+    "run_ep": "thresholdout.privacy.learning.propagation.ep_runs",
     "run_federated": "thresholdout.privacy.learning.federated",
-    "run_sep": "thresholdout.privacy.learning.propagation.runs",
+    "run_sep": "thresholdout.privacy.learning.propagation.ep_runs",
     "run_sgld": "thresholdout.privacy.learning.langevin",
-    "sensitivity": "thresholdout.privacy.learning.propagation.privacy",
-    "sep_event": "thresholdout.privacy.learning.propagation.privacy",
-    "sgld_moments": "thresholdout.privacy.learning.sgld.law",
+    "sensitivity": "thresholdout.privacy.learning.propagation.ep_privacy",
+    "sep_event": "thresholdout.privacy.learning.propagation.ep_privacy",
+    "sgld_moments": "thresholdout.privacy.learning.sgld.iterate_law",
     "sgld_sample": "thresholdout.privacy.learning.sgld.sampler",
     "site_linear": "thresholdout.privacy.learning.propagation.sites",
     "site_logistic": "thresholdout.privacy.learning.propagation.sites",
     "site_probit": "thresholdout.privacy.learning.propagation.sites",
     "site_tilted_location": "thresholdout.privacy.learning.propagation.sites",
-    "step_size": "thresholdout.privacy.learning.sgld.model",
+    "step_size": "thresholdout.privacy.learning.sgld.regression_model",
     "streams": "thresholdout.privacy.learning.random_streams",
-    "theorem_parameters": "thresholdout.privacy.learning.sgld.theorem",
-    "uniform_sampling_bound": "thresholdout.privacy.learning.sgld.uniform",
-    "uniform_sampling_cap": "thresholdout.privacy.learning.sgld.uniform",
-    "worst_case_pair": "thresholdout.privacy.learning.sgld.model",
+    "theorem_parameters": "thresholdout.privacy.learning.sgld.theorem_constants",
+    "uniform_sampling_bound": "thresholdout.privacy.learning.sgld.independent_draws",
+    "uniform_sampling_cap": "thresholdout.privacy.learning.sgld.independent_draws",
+    "worst_case_pair": "thresholdout.privacy.learning.sgld.regression_model",
     "worst_epoch": "thresholdout.privacy.learning.sgld.lower_bounds",
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import positive
+from thresholdout.privacy.accounting.bound_arguments import positive
 
 __all__ = ["bounded_mean", "check_bound", "noisy_mean", "rounding_slack"]
 

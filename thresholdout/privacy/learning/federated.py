@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import chosen, count, positive
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
 from thresholdout.privacy.accounting.events import FederatedRound
 from thresholdout.privacy.accounting.iterative import federated_privacy
 from thresholdout.privacy.accounting.results import Composition

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import count, open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive
 from thresholdout.privacy.accounting.events import FederatedRound, SelfComposed
 from thresholdout.privacy.accounting.iterative import federated_privacy
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean

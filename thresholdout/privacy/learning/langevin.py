@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import count, positive
+from thresholdout.privacy.accounting.bound_arguments import count, positive
 from thresholdout.privacy.accounting.events import SGLDStep
 from thresholdout.privacy.accounting.iterative import sgld_privacy
 from thresholdout.privacy.accounting.results import Composition

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import open_unit, positive
 from thresholdout.privacy.accounting.events import ADJACENCIES, Adjacency, Event, check_adjacency
 
 if TYPE_CHECKING:

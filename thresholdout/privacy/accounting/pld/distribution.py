@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import count as checked_count
-from thresholdout.privacy.accounting.arguments import open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import count as checked_count
+from thresholdout.privacy.accounting.bound_arguments import open_unit, positive
 from thresholdout.privacy.accounting.pld.convolution import Composed
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
-from thresholdout.privacy.accounting.pld.search import Search, largest, smallest
+from thresholdout.privacy.accounting.pld.loss_estimates import Search, largest, smallest
 
 __all__ = [
     "Interval",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import positive, probability
+from thresholdout.privacy.accounting.bound_arguments import positive, probability
 from thresholdout.privacy.accounting.pld.loss import Floats, Loss, Piece, log_ratio, normal, reach
 
 __all__ = ["Discrete", "GaussianMixture", "Laplace", "OppositeShifts", "Symmetrised", "gaussian", "randomised_response"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import count
+from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.events import (
     Adjacency,
     Event,
@@ -17,7 +17,7 @@ from thresholdout.privacy.accounting.events import (
     PoissonGaussianStep,
     check_adjacency,
 )
-from thresholdout.privacy.accounting.fixed_size.sampling import sample_minibatch
+from thresholdout.privacy.accounting.minibatches.sampling import sample_minibatch
 from thresholdout.privacy.learning.dpsgd.clipping import BATCH_LIMIT
 
 __all__ = ["PLACES", "Batches", "Sampling", "check_public_size"]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import number
-from thresholdout.privacy.learning.dpsgd.networks import Layer, Network, Pass
+from thresholdout.privacy.accounting.bound_arguments import number
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Layer, Network, Pass
 
 __all__ = ["BATCH_LIMIT", "ClippedSums", "check_clip_norm", "clip_factors"]
 

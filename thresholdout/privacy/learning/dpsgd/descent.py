@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.learning.dpsgd.networks import Network, Output
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Output
 from thresholdout.privacy.learning.dpsgd.plans import Call, Target, plan_fit, plan_partial_fit
 from thresholdout.privacy.learning.dpsgd.settings import Preparation, Settings
 from thresholdout.privacy.learning.dpsgd.spending import Account

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import count
+from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 from thresholdout.privacy.learning.dpsgd.settings import Settings
 from thresholdout.privacy.learning.dpsgd.spending import Account, noise_for_target, per_step

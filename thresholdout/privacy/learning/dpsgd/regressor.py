@@ -13,7 +13,7 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.events import Adjacency
 from thresholdout.privacy.learning.dpsgd.batches import Sampling
 from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent
-from thresholdout.privacy.learning.dpsgd.networks import Activation
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation
 from thresholdout.privacy.learning.dpsgd.settings import check_settings, two_bounds
 
 __all__ = ["DPSGDRegressor"]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import count, number, positive
+from thresholdout.privacy.accounting.bound_arguments import count, number, positive
 from thresholdout.privacy.accounting.calibration import best_epsilon
 from thresholdout.privacy.accounting.events import Adjacency, Composed, Event, SelfComposed
 from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 from thresholdout.privacy.learning.dpsgd.clipping import ClippedSums
-from thresholdout.privacy.learning.dpsgd.networks import Network
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 
 __all__ = ["Descent", "descend"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import positive
+from thresholdout.privacy.accounting.bound_arguments import positive
 from thresholdout.privacy.learning.propagation.natural import Floats, NaturalArrays
 
 __all__ = ["BernoulliModel", "PoissonModel", "UnknownPrecisionModel", "gamma_natural"]
@@ -52,7 +52,7 @@ class PoissonModel:
 
     Examples
     --------
-    >>> from thresholdout.privacy.learning.propagation.runs import run_ep
+    >>> from thresholdout.privacy.learning.propagation.ep_runs import run_ep
     >>> posterior = run_ep(PoissonModel(2.0, 1.0), [3, 5, 4]).theta
     >>> float(posterior["shape"] + 1), float(-posterior["rate"])
     (14.0, 4.0)
@@ -76,7 +76,7 @@ class BernoulliModel:
 
     Examples
     --------
-    >>> from thresholdout.privacy.learning.propagation.runs import run_ep
+    >>> from thresholdout.privacy.learning.propagation.ep_runs import run_ep
     >>> posterior = run_ep(BernoulliModel(2.0, 1.0), [1, 1, 0]).theta
     >>> float(posterior["ones"] + 1), float(posterior["zeros"] + 1)
     (4.0, 2.0)
@@ -107,7 +107,7 @@ class UnknownPrecisionModel:
 
     Examples
     --------
-    >>> from thresholdout.privacy.learning.propagation.runs import run_ep
+    >>> from thresholdout.privacy.learning.propagation.ep_runs import run_ep
     >>> posterior = run_ep(UnknownPrecisionModel(1.0, 2.0, 1.0), [3.0, 0.0]).theta
     >>> float(posterior["shape"] + 1), float(-posterior["rate"])
     (3.0, 3.5)

@@ -12,15 +12,12 @@ from typing import Any, cast
 import numpy as np
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import chosen, count, open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
 from thresholdout.privacy.accounting.calibration import METHODS, best_epsilon, calibrate
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning
 from thresholdout.privacy.accounting.events import Event
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
-from thresholdout.privacy.learning.propagation.gaussian import GaussianNatural
-from thresholdout.privacy.learning.propagation.models import Model
-from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, clip_norm_of
-from thresholdout.privacy.learning.propagation.privacy import (
+from thresholdout.privacy.learning.propagation.ep_privacy import (
     BOUNDS,
     calibrate_sep_sigma,
     epsilon_of,
@@ -30,7 +27,7 @@ from thresholdout.privacy.learning.propagation.privacy import (
     sep_noise_std,
     split_sigma,
 )
-from thresholdout.privacy.learning.propagation.runs import (
+from thresholdout.privacy.learning.propagation.ep_runs import (
     SAMPLINGS,
     Run,
     information_fraction,
@@ -39,6 +36,9 @@ from thresholdout.privacy.learning.propagation.runs import (
     run_ep,
     run_sep,
 )
+from thresholdout.privacy.learning.propagation.gaussian_models import Model
+from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, clip_norm_of
+from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.random_streams import is_seeded
 from thresholdout.silence import silence
 

@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import count, positive
+from thresholdout.privacy.accounting.bound_arguments import count, positive
 from thresholdout.privacy.learning.propagation.fitting import Fitting
-from thresholdout.privacy.learning.propagation.gaussian import GaussianNatural
-from thresholdout.privacy.learning.propagation.models import MixtureOfGaussians, weights_of
+from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians, weights_of
 from thresholdout.privacy.learning.propagation.natural import Floats
+from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.random_streams import streams
 
 __all__ = ["EPGaussianMixture"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import chosen, number
+from thresholdout.privacy.accounting.bound_arguments import chosen, number
 
 __all__ = ["CLIP_MODES", "ClipMode", "Floats", "Natural", "NaturalArrays", "clip_norm_of"]
 

@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from thresholdout.privacy.accounting.arguments import chosen, count, positive
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
+from thresholdout.privacy.learning.propagation.ep_runs import Run, information_fraction, run_adf, run_ep, run_sep
 from thresholdout.privacy.learning.propagation.fitting import Fitting
-from thresholdout.privacy.learning.propagation.networks import forward_moments, layer_shapes
+from thresholdout.privacy.learning.propagation.network_moments import forward_moments, layer_shapes
 from thresholdout.privacy.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
-from thresholdout.privacy.learning.propagation.runs import Run, information_fraction, run_adf, run_ep, run_sep
 from thresholdout.privacy.learning.propagation.scaling import Scaling
 from thresholdout.privacy.learning.random_streams import streams
 

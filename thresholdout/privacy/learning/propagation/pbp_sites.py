@@ -10,7 +10,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.propagation.natural import Floats, Natural
-from thresholdout.privacy.learning.propagation.networks import evidence_gradients
+from thresholdout.privacy.learning.propagation.network_moments import evidence_gradients
 
 __all__ = ["LEAST_SHAPE", "NetworkModel", "NetworkNatural", "WeightPrior", "gamma_update", "refine_weight"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import number, open_unit, positive
-from thresholdout.privacy.accounting.rounding import up
+from thresholdout.privacy.accounting.bound_arguments import number, open_unit, positive
+from thresholdout.privacy.accounting.parameter_sums import up
 
 __all__ = ["gaussian_renyi", "rdp_to_dp", "renyi_order"]
 

@@ -10,10 +10,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import chosen, count, number, positive
-from thresholdout.privacy.learning.sgld.chain import Chain, Mixture, worst_case_chain
-from thresholdout.privacy.learning.sgld.law import _proof_epoch
-from thresholdout.privacy.learning.sgld.tails import Form, log_mean
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, positive
+from thresholdout.privacy.learning.sgld.iterate_law import _proof_epoch
+from thresholdout.privacy.learning.sgld.mixture_means import Form, log_mean
+from thresholdout.privacy.learning.sgld.worst_case_chain import Chain, Mixture, worst_case_chain
 
 __all__ = [
     "WorstEpoch",

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import count, open_unit, positive
-from thresholdout.privacy.accounting.rounding import up
+from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive
+from thresholdout.privacy.accounting.parameter_sums import up
 from thresholdout.privacy.learning.sgld.gaussians import rdp_to_dp, renyi_order
-from thresholdout.privacy.learning.sgld.model import exponent, inputs
+from thresholdout.privacy.learning.sgld.regression_model import exponent, inputs
 
 __all__ = [
     "paper_order",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import count
-from thresholdout.privacy.learning.sgld.law import proof_epoch
+from thresholdout.privacy.accounting.bound_arguments import count
+from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
 from thresholdout.privacy.learning.sgld.lower_bounds import WorstEpoch, eps_tail, worst_epoch
-from thresholdout.privacy.learning.sgld.pair import posterior_pair_epsilon
+from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.arguments import number, open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import number, open_unit, positive
 from thresholdout.privacy.accounting.events import Adjacency, check_adjacency
+from thresholdout.privacy.accounting.parameter_sums import sum_up, up
 from thresholdout.privacy.accounting.results import PrivacyParams
-from thresholdout.privacy.accounting.rounding import sum_up, up
 from thresholdout.privacy.learning.random_streams import streams
 from thresholdout.privacy.learning.sgld.lower_bounds import half
-from thresholdout.privacy.learning.sgld.model import exponent, posterior, records
 from thresholdout.privacy.learning.sgld.posterior_bound import Sizes, free_terms, paper_order, power_of
+from thresholdout.privacy.learning.sgld.regression_model import exponent, posterior, records
 
 __all__ = [
     "ProposeTestSampleTrace",

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.arguments import chosen, count, positive
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
 from thresholdout.privacy.learning.random_streams import Streams, streams
-from thresholdout.privacy.learning.sgld.model import records
-from thresholdout.privacy.learning.sgld.orders import ORDERS, Indices, batches
+from thresholdout.privacy.learning.sgld.record_orders import ORDERS, Indices, batches
+from thresholdout.privacy.learning.sgld.regression_model import records
 
 __all__ = ["DivergingChainWarning", "sgld_sample"]
 

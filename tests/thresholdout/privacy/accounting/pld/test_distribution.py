@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution, worst_delta, worst_epsilon
-from thresholdout.privacy.accounting.pld.minibatches import (
+from thresholdout.privacy.accounting.pld.minibatch_steps import (
     fswor_pairs,
     fswr_pairs,
     pld_fswor,

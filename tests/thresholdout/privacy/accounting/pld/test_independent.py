@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresholdout.privacy.accounting.conversion import rdp_to_epsilon
-from thresholdout.privacy.accounting.fixed_size.without_replacement import rdp_fswor
+from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
-from thresholdout.privacy.accounting.pld.minibatches import draws, fswor_pairs, fswr_pairs, pld_fswor, pld_fswr
+from thresholdout.privacy.accounting.pld.minibatch_steps import draws, fswor_pairs, fswr_pairs, pld_fswor, pld_fswr
 from thresholdout.privacy.accounting.pld.pairs import Discrete
 
 

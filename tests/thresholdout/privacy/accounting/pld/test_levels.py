@@ -8,12 +8,12 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from thresholdout.privacy.accounting.distributions import DistributionAccountant
 from thresholdout.privacy.accounting.events import Composed, GaussianAnswer, WithoutReplacementGaussianStep
+from thresholdout.privacy.accounting.loss_distributions import DistributionAccountant
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
 from thresholdout.privacy.accounting.pld.levels import dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
-from thresholdout.privacy.accounting.pld.minibatches import fswor_pairs, pld_fswor
+from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, pld_fswor
 from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, Laplace, Symmetrised, gaussian
 
 

@@ -15,9 +15,9 @@ from thresholdout.privacy.accounting.pld.distribution import (
     guaranteed_epsilon,
     worst_epsilon,
 )
-from thresholdout.privacy.accounting.pld.lattice import Lattice, optimistic, pessimistic
 from thresholdout.privacy.accounting.pld.levels import Mixtures
-from thresholdout.privacy.accounting.pld.minibatches import fswor_pairs, fswr_pairs, poisson_pairs
+from thresholdout.privacy.accounting.pld.loss_lattice import Lattice, optimistic, pessimistic
+from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, fswr_pairs, poisson_pairs
 from thresholdout.privacy.accounting.pld.pairs import (
     Discrete,
     GaussianMixture,

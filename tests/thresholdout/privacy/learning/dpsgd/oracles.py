@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.privacy.learning.dpsgd.networks import Network
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 
 Floats = NDArray[np.float64]
 

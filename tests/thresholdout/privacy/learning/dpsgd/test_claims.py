@@ -9,7 +9,7 @@ from scipy import stats
 
 from thresholdout.privacy.accounting.calibration import best_delta
 from thresholdout.privacy.learning.dpsgd.batches import Batches
-from thresholdout.privacy.learning.dpsgd.networks import Network
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 from thresholdout.privacy.learning.dpsgd.training import Descent, descend
 
 STEPS, EPSILON, SIGMA = 10_000, 0.5, 1.5

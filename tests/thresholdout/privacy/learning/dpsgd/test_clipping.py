@@ -20,7 +20,7 @@ from thresholdout.privacy.learning.dpsgd.clipping import (
     check_clip_norm,
     clip_factors,
 )
-from thresholdout.privacy.learning.dpsgd.networks import Network, Pass
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Pass
 
 Floats = NDArray[np.float64]
 FEW = settings(max_examples=60, deadline=None, derandomize=True)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from tests.thresholdout.privacy.learning.dpsgd.oracles import numeric_gradient
 from thresholdout.privacy.learning.dpsgd.batches import Batches, Sampling
-from thresholdout.privacy.learning.dpsgd.networks import Network
+from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 from thresholdout.privacy.learning.dpsgd.training import Descent, descend
 
 Floats = NDArray[np.float64]

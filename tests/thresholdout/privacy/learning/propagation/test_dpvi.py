@@ -16,7 +16,7 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.calibration import METHODS, best_epsilon
 from thresholdout.privacy.accounting.events import PoissonGaussianStep, SelfComposed
 from thresholdout.privacy.learning.propagation.dpvi import DPVIRegressor
-from thresholdout.privacy.learning.propagation.privacy import epsilon_of
+from thresholdout.privacy.learning.propagation.ep_privacy import epsilon_of
 from thresholdout.privacy.learning.propagation.variational import (
     INNER,
     Gaussians,

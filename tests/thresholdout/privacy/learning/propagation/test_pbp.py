@@ -10,10 +10,10 @@ from sklearn.datasets import load_diabetes, make_friedman1
 
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
+from thresholdout.privacy.learning.propagation.ep_privacy import sep_event
 from thresholdout.privacy.learning.propagation.fitting import LooseDeltaWarning, LowInformationWarning, LowSignalWarning
-from thresholdout.privacy.learning.propagation.networks import evidence_gradients, layer_shapes
+from thresholdout.privacy.learning.propagation.network_moments import evidence_gradients, layer_shapes
 from thresholdout.privacy.learning.propagation.pbp import PBPRegressor
-from thresholdout.privacy.learning.propagation.privacy import sep_event
 from thresholdout.privacy.learning.random_streams import streams
 
 PRIVATE: dict[str, Any] = {"algorithm": "dp-sep", "clip_norm": 1.0, "hidden_layer_sizes": (3,), "n_epochs": 2}

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.thresholdout.privacy.learning.propagation.test_networks import M1, M2, V1, V2, X, Y
+from tests.thresholdout.privacy.learning.propagation.test_network_moments import M1, M2, V1, V2, X, Y
 from thresholdout.errors import InputError
+from thresholdout.privacy.learning.propagation.ep_privacy import sensitivity, sep_noise_std
+from thresholdout.privacy.learning.propagation.ep_runs import run_sep
+from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.propagation.natural import ClipMode
-from thresholdout.privacy.learning.propagation.networks import layer_shapes
+from thresholdout.privacy.learning.propagation.network_moments import layer_shapes
 from thresholdout.privacy.learning.propagation.pbp_sites import (
     NetworkModel,
     NetworkNatural,
@@ -19,9 +22,6 @@ from thresholdout.privacy.learning.propagation.pbp_sites import (
     gamma_update,
     refine_weight,
 )
-from thresholdout.privacy.learning.propagation.privacy import sensitivity, sep_noise_std
-from thresholdout.privacy.learning.propagation.runs import run_sep
-from thresholdout.privacy.learning.propagation.steps import dp_sep_step
 
 SHAPES = [(3, 3), (1, 4)]
 MEANS, VARIANCES = np.concatenate([M1.ravel(), M2.ravel()]), np.concatenate([V1.ravel(), V2.ravel()])

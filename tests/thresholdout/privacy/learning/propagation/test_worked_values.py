@@ -16,9 +16,10 @@ from tests.thresholdout.privacy.learning.propagation.examples import (
     REGRESSION_RECORDS,
     labelled_model,
 )
-from thresholdout.privacy.learning.propagation.gaussian import GaussianNatural
-from thresholdout.privacy.learning.propagation.models import LinearPredictor
-from thresholdout.privacy.learning.propagation.runs import run_ep, run_sep
+from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
+from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
+from thresholdout.privacy.learning.propagation.gaussian_models import LinearPredictor
+from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.propagation.sites import (
     logistic_moments,
     mixture_moments,
@@ -26,7 +27,6 @@ from thresholdout.privacy.learning.propagation.sites import (
     site_logistic,
     site_probit,
 )
-from thresholdout.privacy.learning.propagation.steps import dp_sep_step
 
 
 def close(found: Any, expected: Any, rel: float = 1e-8) -> None:

@@ -1,0 +1,146 @@
+"""Privacy-loss distributions of events: often the closest accountant, with bounds on both sides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeGuard
+
+from thresholdout.privacy.accounting.accountant import Accountant, Stated
+from thresholdout.privacy.accounting.bound_arguments import open_unit, positive, probability
+from thresholdout.privacy.accounting.event_pairs import Both, attained_pairs, pair_refusal, pairs_of
+from thresholdout.privacy.accounting.events import Adjacency, Event
+from thresholdout.privacy.accounting.pld.distribution import (
+    Interval,
+    PrivacyLossDistribution,
+    guaranteed_delta,
+    guaranteed_epsilon,
+    worst_delta,
+    worst_epsilon,
+)
+from thresholdout.privacy.accounting.pld.loss import DominatingPair
+from thresholdout.privacy.accounting.pld.pairs import Discrete, GaussianMixture, gaussian
+
+__all__ = ["DistributionAccountant"]
+
+_DOMINATING = "privacy-loss distributions of dominating pairs"
+_ATTAINED = "privacy-loss distributions of neighbours that the events allow"
+_SMALLEST = 1e-250  # delta
+_MOST = 10**15  # steps; rounding errors of more are not bounded well enough to be of use
+_FAR = 1e4  # ratio of epsilons from which on a lattice through the smaller one would be too fine
+
+Ways = list[PrivacyLossDistribution]
+
+
+class DistributionAccountant(Accountant):
+    """Adds up privacy losses of dominating pairs, as distributions.
+
+    Parameters
+    ----------
+    adjacency : {"replace_one", "add_remove"}
+        What a neighbour is.
+    accuracy : float
+        Wanted relative distance between an epsilon and the smallest one that its dominating pairs have, in (0, 1).
+
+    Notes
+    -----
+    Upper bounds are guarantees (pld/PROOFS.md). Steps on batches under "add_remove", Gaussian and Laplace answers, and
+    black boxes are dominated exactly; with replaced records there is a pair for each step that none does better than,
+    but that one mechanism attains in all steps at once is not known. Lower bounds are of neighbours that the
+    events allow, so that no accountant can be below them.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting.events import WithoutReplacementGaussianStep
+    >>> accountant = DistributionAccountant("add_remove", accuracy=1e-3)
+    >>> round(accountant.compose(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000).epsilon(1e-5), 2)
+    0.99
+    """
+
+    name = "distribution"
+
+    def __init__(self, adjacency: Adjacency = "replace_one", *, accuracy: float = 1e-4) -> None:
+        super().__init__(adjacency)
+        self._accuracy = open_unit(accuracy, "accuracy")
+
+    def _why_not(self, leaf: Event) -> str:
+        return pair_refusal(leaf, self.adjacency)
+
+    def _ways(self, choose: Callable[[Event, Adjacency], Both | None]) -> Ways:
+        """Return the losses from data sets to their neighbours, and back when these differ."""
+        ways: tuple[dict[DominatingPair, int], dict[DominatingPair, int]] = ({}, {})
+        for event, times in sorted(self.counts.items(), key=lambda item: repr(item[0])):
+            for way, pair in zip(ways, choose(event, self.adjacency) or (), strict=False):
+                way[pair] = way.get(pair, 0) + times
+        known = [_without_far_anchors(_one_gaussian(way)) for way in (ways[:1] if ways[0] == ways[1] else ways) if way]
+        return [PrivacyLossDistribution(way) for way in known]
+
+    def epsilon(self, delta: float) -> float:
+        """Return a guaranteed epsilon at a delta in [0, 1), nats; ``inf`` when none is known there."""
+        found = probability(delta, "delta")
+        if not self.counts:
+            return super().epsilon(found)
+        ways = self._ways(pairs_of)
+        if self._silent(found) or not ways:
+            return math.inf if self._silent(found) else 0.0
+        return guaranteed_epsilon(ways, found, self._accuracy)
+
+    def delta(self, epsilon: float) -> float:
+        """Return a guaranteed delta, in [0, 1], at an epsilon of 0 or more."""
+        found = positive(epsilon, "epsilon", zero=True)
+        if not self.counts:
+            return super().delta(found)
+        ways = self._ways(pairs_of)
+        if self.total > _MOST or not ways:
+            return 1.0 if self.total > _MOST else 0.0
+        return guaranteed_delta(ways, found, max(self._accuracy, 1e-3))
+
+    def _silent(self, delta: float) -> bool:
+        return delta < _SMALLEST or self.total > _MOST
+
+    def _epsilon(self, delta: float) -> list[Stated]:
+        if self._silent(delta):
+            return [Stated(math.inf, "upper", f"distributions say nothing about {self.total} steps at delta {delta:g}")]
+        return self._stated(lambda ways: worst_epsilon(ways, delta, self._accuracy), self.epsilon(delta))
+
+    def _delta(self, epsilon: float) -> list[Stated]:
+        if self.total > _MOST:
+            return [Stated(1.0, "upper", f"distributions say nothing about {self.total} steps")]
+        wanted = max(self._accuracy, 1e-3)
+        return self._stated(lambda ways: worst_delta(ways, epsilon, wanted), self.delta(epsilon))
+
+    def _stated(self, bounds: Callable[[Ways], Interval], upper: float) -> list[Stated]:
+        dominating, attained = self._ways(pairs_of), self._ways(attained_pairs)
+        if not dominating:
+            return [Stated(0.0, "exact", "nothing leaks")]
+        stated = [Stated(upper, "upper", _DOMINATING)]
+        if attained:
+            found = bounds(attained)
+            how = f"{_ATTAINED} ({found.reason})" if found.reason else _ATTAINED
+            stated.append(Stated(min(found.lower, upper), "lower", how))
+        return stated
+
+
+def _without_far_anchors(steps: dict[DominatingPair, int]) -> dict[DominatingPair, int]:
+    """Return steps whose lattice goes through their finite losses, but for those that are much smaller than others."""
+    largest = max((pair.base for pair in steps if isinstance(pair, Discrete) and pair.base is not None), default=0.0)
+    found: dict[DominatingPair, int] = {}
+    for pair, times in steps.items():
+        small = isinstance(pair, Discrete) and pair.base is not None and pair.base * _FAR < largest
+        kept = replace(pair, base=None) if small and isinstance(pair, Discrete) else pair
+        found[kept] = found.get(kept, 0) + times
+    return found
+
+
+def _one_gaussian(steps: dict[DominatingPair, int]) -> dict[DominatingPair, int]:
+    """Return steps with all Gaussian answers in one: squared shifts add up [PROOFS.md, P8]."""
+    shifts = [(pair.shifts[0], times) for pair, times in steps.items() if _is_gaussian(pair)]
+    if len(shifts) < 2 and not any(times > 1 for _, times in shifts):
+        return steps
+    total = math.sqrt(math.fsum(times * shift**2 for shift, times in shifts)) * (1.0 + 1e-15)
+    return {gaussian(total): 1, **{pair: times for pair, times in steps.items() if not _is_gaussian(pair)}}
+
+
+def _is_gaussian(pair: DominatingPair) -> TypeGuard[GaussianMixture]:
+    return isinstance(pair, GaussianMixture) and pair.weights == (1.0,) and pair.omitted == 0.0

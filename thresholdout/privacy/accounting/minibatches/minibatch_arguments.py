@@ -1,0 +1,125 @@
+"""Checks of the arguments of minibatch bounds: orders, noise, sampling rates and batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.bound_arguments import count, number, open_unit, positive
+
+__all__ = ["Floats", "Orders", "batch", "like", "one_of", "order", "orders", "rate", "sigma_of", "terms"]
+
+Floats = NDArray[np.float64]
+Orders = float | Iterable[float] | NDArray[np.floating[Any]]
+
+
+def orders(alpha: Any) -> Floats:
+    """Return the orders as an array of one dimension; each must be a finite number above 1.
+
+    Raises
+    ------
+    InputTypeError
+        When they are no numbers.
+    InputError
+        When there is none, or one is NaN, infinite or at most 1.
+
+    Examples
+    --------
+    >>> orders(2)
+    array([2.])
+    """
+    if isinstance(alpha, (bool, str)):
+        raise InputTypeError("alpha", f"a {type(alpha).__name__}", "a number above 1, or an array of such")
+    try:
+        found = np.asarray(alpha if hasattr(alpha, "__array__") or np.isscalar(alpha) else list(alpha), dtype=float)
+    except (TypeError, ValueError):
+        raise InputTypeError("alpha", f"a {type(alpha).__name__}", "a number above 1, or an array of such") from None
+    if found.ndim > 1 or found.size == 0:
+        raise InputError("alpha", f"an array of shape {found.shape}", "a number above 1, or an array with one axis")
+    found = np.atleast_1d(found)
+    bad = ~(np.isfinite(found) & (found > 1))
+    if bad.any():
+        raise InputError("alpha", repr(float(found[bad][0])), "finite orders above 1")
+    return found
+
+
+def order(alpha: object) -> float:
+    """Return one order above 1."""
+    found = number(alpha, "alpha")
+    if found <= 1:
+        raise InputError("alpha", repr(found), "an order above 1")
+    return found
+
+
+def like(alpha: Any, values: Floats) -> Any:
+    """Return the values as a float when `alpha` was one number, else as the array."""
+    return float(values[0]) if np.ndim(alpha) == 0 else values
+
+
+def sigma_of(sigma: object) -> float:
+    """Return the noise multiplier: standard deviation of the noise on the sum of gradients, over the clipping norm."""
+    found = positive(sigma, "sigma")
+    if not 0.01 <= found <= 1e8:
+        raise InputError("sigma", repr(found), "a noise multiplier in [0.01, 1e8]; less protects nothing")
+    return found
+
+
+def batch(batch_size: object, dataset_size: object) -> tuple[int, int]:
+    """Return batch and data set sizes with 1 <= batch_size < dataset_size."""
+    small, large = count(batch_size, "batch_size"), count(dataset_size, "dataset_size", least=2)
+    if small >= large:
+        raise InputError("batch_size", str(small), f"less than dataset_size = {large}")
+    return small, large
+
+
+def rate(q: object, batch_size: object, dataset_size: object) -> float:
+    """Return the sampling rate, from itself or from the sizes (then rounded up).
+
+    Raises
+    ------
+    InputError
+        When both or neither are given, or they are out of range.
+
+    Examples
+    --------
+    >>> rate(None, 120, 50_000)
+    0.0024000000000000002
+    """
+    sizes = batch_size is not None or dataset_size is not None
+    if (q is not None) == sizes:
+        seen = "q and sizes" if sizes else "neither q nor sizes"
+        raise InputError("q", seen, "either q, or batch_size and dataset_size")
+    if q is not None:
+        return open_unit(q, "q")
+    small, large = batch(batch_size, dataset_size)
+    return (
+        small / large
+        if (small / large).as_integer_ratio()[0] * large == small * ((small / large).as_integer_ratio()[1])
+        else math.nextafter(small / large, 1.0)
+    )
+
+
+def terms(m: object, *, least: int = 3) -> int:
+    """Return the number of Taylor terms; more than 60 never help."""
+    found = count(m, "m", least=least)
+    if found > 60:
+        raise InputError("m", str(found), "at most 60 terms; more make the remainder worse")
+    return found
+
+
+def one_of(value: object, name: str, choices: tuple[str, ...]) -> str:
+    """Return a choice among names.
+
+    Examples
+    --------
+    >>> one_of("both", "direction", ("both", "remove"))
+    'both'
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(name, repr(value), " or ".join(map(repr, choices)))
+    return value

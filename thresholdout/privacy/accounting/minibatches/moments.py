@@ -1,0 +1,170 @@
+"""Moments of the likelihood ratio of two normal laws, less 1: the coefficients of the Taylor bounds."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.privacy.accounting.bound_arguments import count
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats, sigma_of
+from thresholdout.privacy.accounting.minibatches.quadrature import UNIT
+
+__all__ = ["Moments", "taylor_moment", "taylor_moment_bound"]
+
+Counts = NDArray[np.int64]
+
+_STEP = 0.25  # the trapezoid rule's relative error is then below 2 exp(-60) for even moments (PROOFS.md, F6)
+_REACH = 14.0
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+_TAIL = 45.0  # beyond, the moment is that of the ratio itself up to 1e-17
+
+
+def taylor_moment(sigma: float, k: int, *, log: bool = False) -> float:
+    """Return ``E[(L - 1)**k]``, L the ratio of N(2/sigma, 1) to N(0, 1) [B24, (45)].
+
+    Parameters
+    ----------
+    sigma : float
+        Noise multiplier.
+    k : int
+        0 or more.
+    log : bool
+        Return the logarithm, -inf for k = 1.
+
+    Returns
+    -------
+    float
+        At least 0; inf where it exceeds the largest float.
+
+    Notes
+    -----
+    Never from the alternating sum, which loses all digits at large noise. The moment is a polynomial in
+    ``exp(4 / sigma**2) - 1`` with non-negative coefficients (PROOFS.md, F6); even ones are computed by
+    quadrature, odd ones by the same with the signs kept.
+
+    Examples
+    --------
+    >>> round(taylor_moment(6, 2), 12)
+    0.117519068742
+    """
+    value = Moments(sigma_of(sigma)).log_signed(count(k, "k", least=0))
+    return value if log else math.exp(value) if value < 709 else math.inf
+
+
+def taylor_moment_bound(sigma: float, k: int, *, log: bool = False) -> float:
+    """Return the bound of ``E|L - 1|**k`` [B24, (47)]: the moment, or for odd k the geometric mean of its neighbours.
+
+    Parameters
+    ----------
+    sigma, k, log
+        As in `taylor_moment`.
+
+    Examples
+    --------
+    >>> round(taylor_moment_bound(6, 3), 12)
+    0.090957110289
+    """
+    value = float(Moments(sigma_of(sigma)).log_bounds(count(k, "k", least=0))[k])
+    return value if log else math.exp(value) if value < 709 else math.inf
+
+
+class Moments:
+    """Moments for one shift, rounded up and kept.
+
+    Parameters
+    ----------
+    sigma : float
+        Noise multiplier; the shift is 2 / sigma.
+    """
+
+    def __init__(self, sigma: float) -> None:
+        self.shift = math.nextafter(2.0 / sigma, math.inf)
+
+    def log_bounds(self, top: int) -> Floats:
+        """Return the logarithms of the bounds of the absolute moments 0, ..., top, rounded up."""
+        size = 64
+        while size < top + 2:
+            size *= 2
+        return _log_bounds(self.shift, size)[: top + 1]
+
+    def log_signed(self, k: int, side: int = 1) -> float:
+        """Return the logarithm of the signed moment k, rounded up for side = 1 and down for -1."""
+        if k < 2:
+            return 0.0 if k == 0 else -math.inf
+        return float(self.log_bounds(k)[k]) + (side - 1) * 1e-12 if k % 2 == 0 else _log_odd(self.shift, k, side)
+
+    @staticmethod
+    def log_factorial(values: Counts) -> Floats:
+        """Return the logarithms of factorials of integers."""
+        return _log_factorials(1 << max(64, int(values.max()) + 1).bit_length())[values]
+
+    @classmethod
+    def falling(cls, top: int, steps: Counts) -> Floats:
+        """Return the logarithms of ``top! / (top - steps)!``."""
+        logs: Floats = float(cls.log_factorial(np.array([top]))[0]) - cls.log_factorial(top - steps)
+        return logs
+
+
+@lru_cache(maxsize=8)
+def _log_factorials(size: int) -> Floats:
+    table = np.zeros(size)
+    table[1:] = [math.lgamma(k + 1) for k in range(1, size)]
+    table.flags.writeable = False
+    return table
+
+
+def _log_abs(exponent: Floats) -> Floats:
+    """Return ``log|expm1(x)|``, without overflow."""
+    with np.errstate(divide="ignore"):
+        inner = np.log(np.abs(np.expm1(np.minimum(exponent, 600.0))))
+    return np.where(exponent > 600.0, exponent, inner)
+
+
+@lru_cache(maxsize=64)
+def _log_bounds(shift: float, size: int) -> Floats:
+    """Return log-bounds of the absolute moments below `size` (even), from the even ones up to it."""
+    a = shift
+    ks = np.arange(0, size + 1, 2)
+    logs = 0.5 * a * a * ks * (ks - 1.0)  # an upper bound of each, and sharp once the last factor is large
+    sharp = (ks >= 2) & (a * a * (ks - 1) < _TAIL + np.log(np.maximum(ks, 1)))
+    if sharp.any():
+        top = int(ks[sharp][-1])
+        nodes = np.arange(-math.ceil(_reach(top) / _STEP), math.ceil((a * top + _reach(top)) / _STEP)) * _STEP
+        exponent: Floats = np.asarray(a * (nodes - 0.5 * a), dtype=np.float64)
+        base = _log_abs(exponent)
+        for k in ks[sharp]:
+            values = k * base - 0.5 * nodes**2
+            values += UNIT * (20 + k * (8 + 2 * np.abs(exponent)) + np.abs(values))
+            peak = float(values.max())
+            total = math.log(float(np.exp(values - peak).sum()) * _STEP) - _HALF_LOG_2PI
+            logs[k // 2] = min(logs[k // 2], peak + total + UNIT * 8 * abs(peak) + 1e-14)
+    bounds = np.empty(size)
+    bounds[0::2] = logs[:-1]
+    bounds[1::2] = 0.5 * (logs[:-1] + logs[1:])
+    bounds[1] = 0.5 * logs[1]
+    bounds *= 1 + np.sign(bounds) * 2 * UNIT
+    bounds.flags.writeable = False
+    return bounds
+
+
+def _reach(k: int) -> float:
+    """Return how far beyond 0 and the last shift nodes are needed for a power k of a factor that grows linearly."""
+    return _REACH + 2.0 * math.sqrt(k)
+
+
+@lru_cache(maxsize=256)
+def _log_odd(shift: float, k: int, side: int) -> float:
+    a, reach = shift, _reach(k)
+    nodes = np.arange(-math.ceil(reach / _STEP), math.ceil((a * k + reach) / _STEP)) * _STEP
+    exponent: Floats = np.asarray(a * (nodes - 0.5 * a), dtype=np.float64)
+    logs = k * _log_abs(exponent) - 0.5 * nodes**2
+    peak = float(logs.max())
+    sizes = np.exp(logs - peak)
+    drift = UNIT * float((sizes * (40 + k * (8 + 2 * np.abs(exponent)) + np.abs(logs))).sum())
+    total = math.fsum((np.sign(exponent) * sizes).tolist()) + side * drift
+    if total <= 0.0:
+        return -math.inf
+    return peak + math.log(total * _STEP) - _HALF_LOG_2PI

@@ -1,0 +1,258 @@
+"""What guides the computation of privacy losses: rough moments, widths of lattices, and epsilons at a delta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from thresholdout.privacy.accounting.pld.convolution import Composed, mixed_moments
+from thresholdout.privacy.accounting.pld.levels import Mixtures, dominated, dominating
+from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats, Loss
+from thresholdout.privacy.accounting.pld.loss_lattice import Lattice, nodes, optimistic, pessimistic
+
+__all__ = ["Rough", "Search", "largest", "smallest"]
+
+_CELLS = 1 << 21
+_LATTICE = 1 << 19  # points of all steps' lattices together, at most
+_AVERAGED = 50  # steps from which on the places of atoms between points of a lattice average out
+_BUDGET = 6e6  # points of lattices and windows that one search may use up, some seconds
+
+
+class Rough:
+    """A saddle-point approximation of the summed loss; it guides the search, and no bound rests on it.
+
+    Parameters
+    ----------
+    losses : list of Loss
+    mixtures : Mixtures
+        Steps that draw from them.
+    """
+
+    def __init__(self, losses: list[Loss], mixtures: Mixtures) -> None:
+        found = [nodes(loss) for loss in losses]
+        self._losses = np.concatenate([np.append(values, 0.0) for values, _ in found])
+        self._logs = np.concatenate([np.append(_logarithms(weights), -math.inf) for _, weights in found])
+        sizes = [values.size + 1 for values, _ in found]
+        self._starts = np.cumsum([0, *sizes[:-1]])
+        self._owners = np.repeat(np.arange(len(sizes)), sizes)
+        self._mixtures = mixtures
+        self.largest = float(np.abs(self._losses).max())
+
+    def moments(self, tilt: float) -> tuple[float, float, float]:
+        """Return the logarithm of the moment, and mean and standard deviation of the tilted loss."""
+        exponents = self._logs + tilt * self._losses
+        tops = np.maximum.reduceat(exponents, self._starts)
+        tops = np.where(np.isfinite(tops), tops, 0.0)
+        with np.errstate(under="ignore", divide="ignore"):
+            tilted = np.exp(exponents - tops[self._owners])
+            totals = np.add.reduceat(tilted, self._starts)
+            logs, safe = tops + np.log(totals), np.where(totals > 0, totals, 1.0)
+            means = np.add.reduceat(tilted * self._losses, self._starts) / safe
+            squares = tilted * (self._losses - means[self._owners]) ** 2
+        columns, counts = self._mixtures.columns, self._mixtures.counts
+        variances = np.add.reduceat(squares, self._starts) / safe
+        mixed = mixed_moments(self._mixtures.weights, logs[columns], means[columns], variances[columns])
+        return float(counts @ mixed[0]), float(counts @ mixed[2]), math.sqrt(float(counts @ mixed[3]))
+
+    def log_delta(self, tilt: float) -> float:
+        """Return about the logarithm of delta at the epsilon which is the tilted loss's mean."""
+        log, mean, spread = self.moments(tilt)
+        if not math.isfinite(log):
+            return -math.inf
+        return log - tilt * mean - math.log1p(2.5 * spread * tilt * (1.0 + tilt) / (1.0 + spread))
+
+    def _bisect(self, low_enough: float, *, by_mean: bool) -> float:
+        """Return the tilt whose mean is the given one, or whose delta has the given logarithm."""
+        spread = self.moments(0.0)[2]
+
+        def short(tilt: float) -> bool:
+            return self.moments(tilt)[1] < low_enough if by_mean else self.log_delta(tilt) > low_enough
+
+        if spread == 0.0 or not short(0.0):
+            return 0.0
+        low, high = 0.0, 1e-3 / spread
+        while short(high):
+            low, high = high, 4.0 * high
+            if self.moments(high)[2] * high < 1e-3 or high * self.largest > 1e6:
+                return high
+        for _ in range(10):
+            middle = math.sqrt(low * high) if low > 0 else 0.5 * high
+            low, high = (middle, high) if short(middle) else (low, middle)
+        return high
+
+    def tilt_of_epsilon(self, epsilon: float) -> float:
+        """Return the tilt whose mean is an epsilon."""
+        return self._bisect(epsilon, by_mean=True)
+
+    def tilt_of_delta(self, delta: float) -> float:
+        """Return about the tilt that makes bounds at a delta closest."""
+        return self._bisect(math.log(delta), by_mean=False)
+
+
+class Search:
+    """The losses of steps, and their lattices.
+
+    Parameters
+    ----------
+    steps : mapping from DominatingPair to int
+        Pairs, and how often each is repeated.
+    tail : float
+        Probability that may be left out at each end of a step's loss.
+    wanted : float
+        Relative accuracy of epsilon that is wanted.
+    """
+
+    def __init__(self, steps: Mapping[DominatingPair, int], tail: float, wanted: float) -> None:
+        self._given, self._tail = steps, tail
+        self._above = dominating(steps, wanted)
+        self._losses = [pair.loss(tail) for pair in self._above.pairs]
+        self.rough = Rough(self._losses, self._above)
+        self.count = sum(steps.values())
+        anchors = [pair.anchor for pair in steps if pair.anchor is not None]
+        self._anchor = min(anchors) if anchors else None
+        self._length = 0.0
+        for loss in self._losses:
+            terms = max((piece.terms for piece in loss.pieces), default=1)
+            self._length += terms * _span(loss)
+        self._built, self._spent, self._last = 0.0, 0.0, 0.0
+        self._high: list[Lattice] = []
+        self._below: Mixtures | None = None
+        self._lower_losses: list[Loss] = []
+        self.sharp = self._anchor is not None and all(
+            not loss.pieces and all(_divides(self._anchor, atom[0]) for atom in loss.atoms) for loss in self._losses
+        )
+
+    def predictable(self, step: float) -> bool:
+        """Whether `excess` can be relied on: few atoms between points of a lattice do not average out."""
+        values = [atom[0] for loss in self._losses for atom in loss.atoms]
+        return self.count > _AVERAGED or all(_divides(step, value) for value in values)
+
+    def step(self, wanted: float, tilt: float) -> float:
+        """Return a width of the lattice near the wanted one that is not too fine, and that atoms lie on."""
+        if self.sharp and self._anchor is not None:
+            return self._anchor
+        widest = 20.0 * self.rough.moments(tilt)[2]
+        # Losses are not known better than to 1e-14 or so, relatively, and may all be the same.
+        least = max(widest / (0.9 * _CELLS), self._length / _LATTICE, 1e-13 * self.rough.largest)
+        if self.rough.largest > 0:
+            wanted = min(wanted, 0.5 * self.rough.largest)
+        found = max(wanted, least, 1e-300)
+        if self._anchor is not None and found < self._anchor:
+            found = self._anchor / math.ceil(self._anchor / found)
+        return found
+
+    def excess(self, step: float, tilt: float) -> float:
+        """Return about how much a lattice's upper epsilon is too large; the lower one is half as much too small."""
+        return 0.0 if self.sharp else self.count * (1.0 + tilt) * step**2 / 12.0
+
+    def width(self, excess: float, tilt: float) -> float:
+        """Return the width of the lattice, or what is nearest to it, for an excess of the upper epsilon."""
+        spare = 0.65 if len(self._above.pairs) < len(self._given) else 0.8  # mixtures of levels take their part
+        return self.step(math.sqrt(12.0 * spare * excess / (self.count * (1.0 + tilt))), tilt)
+
+    def upper(self, step: float, tilt: float) -> Composed:
+        """Return the sum of losses on a lattice with larger divergences."""
+        if step != self._built:
+            self._high = [pessimistic(loss, step) for loss in self._losses]
+            self._built = step
+            self._spent += self._length / step
+        return self._composed(self._high, self._above, tilt)
+
+    def lower(self, step: float, tilt: float) -> Composed:
+        """Return the sum of losses on a lattice with smaller divergences; `upper` was called with this step before."""
+        if self._below is None:
+            self._below = dominated(self._given)
+            same = dict(zip(self._above.pairs, self._losses, strict=True))
+            self._lower_losses = [same.get(pair) or pair.loss(self._tail) for pair in self._below.pairs]
+        guides = dict(zip(self._above.pairs, self._high, strict=True))
+        for pair, (_, second) in zip(self._given, self._above.columns.tolist(), strict=True):
+            guides.setdefault(pair, self._high[second])  # of the next level, so that it reaches as far
+        lattices = []
+        for pair, loss in zip(self._below.pairs, self._lower_losses, strict=True):
+            lattices.append(optimistic(loss, guides.get(pair) or pessimistic(loss, step)))
+        self._spent += self._length / step
+        return self._composed(lattices, self._below, tilt)
+
+    def _composed(self, lattices: list[Lattice], mixtures: Mixtures, tilt: float) -> Composed:
+        found = Composed(lattices, mixtures, tilt, _CELLS)
+        self._last = self._length / found.step + (0.0 if found.empty else found.size)
+        self._spent += self._last
+        return found
+
+    def affords(self, finer: float) -> bool:
+        """Whether there is work left for a finer lattice."""
+        return self._spent + 2.0 * self._last * self._built / finer <= _BUDGET
+
+
+def _logarithms(weights: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        found: Floats = np.log(weights)
+    return found
+
+
+def _span(loss: Loss) -> float:
+    """Return the length of the range of all losses of a step's pieces together."""
+    ends = [piece.loss(np.array([piece.low, piece.high])) for piece in loss.pieces]
+    return float(sum(end[1] - end[0] for end in ends)) + 2.0 * max((abs(atom[0]) for atom in loss.atoms), default=0.0)
+
+
+def _divides(anchor: float, value: float) -> bool:
+    return abs(value - round(value / anchor) * anchor) <= 4e-14 * abs(value)
+
+
+def smallest(composed: Composed, delta: float, guess: float) -> float:
+    """Return an epsilon whose upper delta is at most the given one, about the smallest."""
+    return _root(lambda epsilon: _excess(composed.delta(epsilon)[1], delta), composed, guess)[1]
+
+
+def largest(composed: Composed, delta: float, guess: float) -> float:
+    """Return an epsilon whose lower delta is at least the given one, about the largest, or 0."""
+    return _root(lambda epsilon: _excess(composed.delta(epsilon)[0], delta), composed, guess)[0]
+
+
+def _excess(value: float, delta: float) -> float:
+    """Return ``log(value / delta)``, above 0 exactly when the value is larger."""
+    found = (math.log(value) if value > 0 else -750.0) - math.log(delta)
+    return max(found, 1e-300) if value > delta else min(found, 0.0)
+
+
+def _root(excess: Callable[[float], float], composed: Composed, guess: float) -> tuple[float, float]:
+    """Return (low, high) close together with a positive excess at low (or low = 0), and none above 0 at high."""
+    if composed.empty:
+        return (0.0, 0.0) if excess(0.0) <= 0 else (0.0, math.inf)
+    move = 0.02 * composed.spread + composed.step
+    value = excess(guess)
+    low, high, at_low, at_high = guess, guess, value, value
+    if value > 0:
+        for _ in range(64):
+            low, at_low = high, at_high
+            high, move = high + move, 3.0 * move
+            at_high = excess(high)
+            if at_high <= 0:
+                break
+        else:
+            return low, math.inf
+    else:
+        while at_low <= 0:
+            if low <= 0.0:
+                return 0.0, 0.0
+            high, at_high = low, at_low
+            low, move = max(0.0, low - move), 3.0 * move
+            at_low = excess(low)
+    close = 1e-7 * composed.spread + 1e-13 * high
+    side = 0
+    for trial in range(60):
+        if high - low <= close:
+            break
+        share = min(max(at_low / (at_low - at_high), 0.02), 0.98) if trial < 30 else 0.5
+        middle = low + (high - low) * share
+        value = excess(middle)
+        if value > 0:
+            low, at_low = middle, value
+            at_high, side = (at_high / 2 if side == 1 else at_high), 1
+        else:
+            high, at_high = middle, value
+            at_low, side = (at_low / 2 if side == -1 else at_low), -1
+    return low, high

@@ -1,0 +1,230 @@
+"""The composition theorems of He, Wang and Tao as published, and the valid bound that stands in for each."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import Steps, chosen, open_unit, steps
+from thresholdout.privacy.accounting.chernoff import compose_chernoff, log_tail
+from thresholdout.privacy.accounting.composition import candidates, compose_kov, compose_theorem5, is_pure
+from thresholdout.privacy.accounting.optimal import compose_optimal_delta
+from thresholdout.privacy.accounting.results import Composition, UnsoundBoundWarning
+from thresholdout.privacy.accounting.subsampling import FORMULAS
+
+__all__ = ["VARIANTS", "compose_he", "first_order_delta", "full_steps", "paper_log_tail", "second_delta"]
+
+VARIANTS = ("I", "II", "III", "IV", "V")
+_MOST_VERTICES = 200_000
+
+
+def compose_he(
+    eps: Any,
+    delta: Any,
+    dt: float,
+    T: int | None = None,
+    *,
+    variant: str = "I",
+    formula: str = "corrected",
+    check: bool = False,
+) -> Composition:
+    """Return a composition of He, Wang and Tao: the published formula, or the valid one that corresponds to it.
+
+    Parameters
+    ----------
+    eps, delta : float or array_like, shape (T,)
+        Of each step; see `compose_basic`.
+    dt : float
+        Slack in (0, 1).
+    T : int, optional
+        How many steps; needed when both are numbers (1 by default).
+    variant : {"I", "II", "III", "IV", "V"}
+        Theorem 4, Corollary 2, Corollary 3, Theorem 5 (pure steps), Theorem 6; II and III need equal steps.
+    formula : {"corrected", "paper"}
+        With "corrected", I and II are `compose_kov`, V is `compose_kov` with its third epsilon, III is
+        `compose_chernoff`, IV is `compose_theorem5`, which is right as published.
+    check : bool
+        Whether ``details`` shall have ``optimal_delta``, the smallest valid delta at the same epsilon, and
+        ``violates``, whether the returned delta is below it.
+
+    Returns
+    -------
+    Composition
+
+    Warns
+    -----
+    UnsoundBoundWarning
+        When the published formula is no guarantee (defects D1, D2): steps with a delta cost together at least ``1 -
+        prod(1 - delta_i)`` whatever the epsilon is, and these formulas go below it.
+
+    Examples
+    --------
+    >>> compose_he(0.1, 1e-6, 1e-6, 100).delta > 1.009e-4
+    True
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", UnsoundBoundWarning)
+    ...     found = compose_he(0.1, 1e-6, 1e-6, 100, variant="II", formula="paper", check=True)
+    >>> round(found.delta * 1e5, 9), found.sound, found.details["violates"]
+    (9.889937402, False, True)
+    """
+    found, dt = steps(eps, delta, T), open_unit(dt, "dt")
+    variant, formula = chosen(variant, "variant", VARIANTS), chosen(formula, "formula", FORMULAS)
+    if variant in ("II", "III") and not found.equal:
+        raise InputError("variant", f"{variant!r} for unequal steps", "equal steps, or another variant")
+    if variant == "IV" and not is_pure(found):
+        raise InputError("delta", "steps with a delta", "pure steps for variant IV, or another variant")
+    result = _published(found, dt, variant) if formula == "paper" else _corrected(found, dt, variant, eps, delta, T)
+    if not result.sound:
+        warnings.warn(
+            f"the published {variant} is no guarantee; formula='corrected' gives one", UnsoundBoundWarning, stacklevel=2
+        )
+    if check:
+        best = compose_optimal_delta(eps, delta, result.eps, T)
+        # the optimum is rounded up, so that a delta equal to it up to rounding is no violation
+        more = {"optimal_delta": best, "violates": result.delta < best * (1 - 1e-9)}
+        result = replace(result, details={**result.details, **more})
+    return result
+
+
+def _corrected(found: Steps, dt: float, variant: str, eps: Any, delta: Any, T: int | None) -> Composition:
+    if variant == "III":
+        result = compose_chernoff(float(found.eps[0]), float(found.delta[0]), found.total, dt)
+    elif variant == "IV":
+        result = compose_theorem5(eps, dt, T if T is not None else found.total)
+    else:
+        result = compose_kov(eps, delta, dt, T)
+        if variant == "V":
+            e3, literal = result.details["e3"], result.details["literal_delta"]
+            result = Composition(e3, literal, "kov", True, {**result.details, "active": "e3"})
+    return replace(result, details={**result.details, "variant": variant})
+
+
+def _published(found: Steps, dt: float, variant: str) -> Composition:
+    three = candidates(found, dt)
+    total = three.e3 if variant in ("III", "IV", "V") else min(three)
+    details: dict[str, Any] = {**three._asdict(), "active": three.active, "variant": variant}
+    if variant == "IV":
+        return Composition(total, dt, variant, True, details)
+    enough = total >= three.e1
+    sound = enough or (is_pure(found) and variant != "III")
+    if variant in ("I", "V"):
+        worst, exact = _worst_gain(found, min(total, three.e1))
+        value = dt - math.expm1(-worst) + _leak(found)
+        details["exact"] = exact
+        return Composition(total, min(1.0, value), variant, sound, details)
+    eps, delta = float(found.eps[0]), float(found.delta[0])
+    m = full_steps(total, eps, found.total)
+    slack = dt
+    if variant == "III":
+        log = paper_log_tail(eps, found.total, total) if eps > 0 and not enough else -math.inf
+        details["log_tail"], slack = log, math.exp(log)
+    value = second_delta(eps, delta, found.total, m, slack)
+    details |= {"m": m, "first_order": first_order_delta(eps, delta, found.total, m, slack)}
+    return Composition(total, min(1.0, value), variant, sound, details)
+
+
+def paper_log_tail(eps: float, T: int, eps_total: float) -> float:
+    """Return the logarithm of the published tail, in which ``(eps_total + T eps)/2`` has the wrong sign (defect D2).
+
+    Examples
+    --------
+    >>> round(paper_log_tail(0.1, 100, 5.756105519335735), 9)
+    -30.63271517
+    """
+    return log_tail(eps, T, eps_total) - (eps_total + T * eps)
+
+
+def full_steps(eps_total: float, eps: float, T: int) -> int:
+    """Return ``ceil(eps_total/eps)``, at most T.
+
+    Examples
+    --------
+    >>> full_steps(5.756105519335735, 0.1, 100)
+    58
+    """
+    ratio = eps_total / eps if eps > 0 else math.inf
+    return T if ratio >= T else max(0, math.ceil(ratio - 1e-12))
+
+
+def _shares(eps: float, delta: float) -> tuple[float, float]:
+    """Return ``delta/(1+e^eps)`` and ``e^eps delta/(1+e^eps)``."""
+    decay = math.exp(-eps)
+    return delta * decay / (1 + decay), delta / (1 + decay)
+
+
+def _partial(eps: float, delta: float, alpha: float) -> float:
+    """Return ``e^alpha delta/(1+e^eps)``, alpha at most eps."""
+    return delta * math.exp(alpha - eps) / (1 + math.exp(-eps))
+
+
+def second_delta(eps: float, delta: float, T: int, m: int, slack: float) -> float:
+    """Return Corollary 2's ``2 - (1 - e^eps d)^m (1 - d)^(T-m) - (1 - d)^T + slack``, ``d = delta/(1+e^eps)``.
+
+    Examples
+    --------
+    >>> round(second_delta(0.1, 1e-6, 100, 58, 1e-6) * 1e5, 9)
+    9.889937402
+    """
+    small, large = _shares(eps, delta)
+    first = m * math.log1p(-large) + (T - m) * math.log1p(-small)
+    return -math.expm1(first) - math.expm1(T * math.log1p(-small)) + slack
+
+
+def first_order_delta(eps: float, delta: float, T: int, m: int, slack: float) -> float:
+    """Return ``2 (T-m) delta/(1+e^eps) + m delta + slack``, what `second_delta` is for small deltas.
+
+    Examples
+    --------
+    >>> round(first_order_delta(0.1, 1e-6, 100, 58, 1e-6) * 1e5, 8)
+    9.89017483
+    """
+    return 2 * (T - m) * _shares(eps, delta)[0] + m * delta + slack
+
+
+def _leak(found: Steps) -> float:
+    """Return ``1 - prod(1 - d_i)``."""
+    logs = [c * math.log1p(-_shares(e, d)[0]) for e, d, c in zip(found.eps, found.delta, found.counts, strict=True)]
+    return -math.expm1(math.fsum(logs))
+
+
+def _worst_gain(found: Steps, total: float) -> tuple[float, bool]:
+    """Return the largest ``-sum log(1 - e^alpha_i d_i)`` over ``sum alpha_i = total``, and whether it is exact.
+
+    With ``0 <= alpha_i <= eps_i``, which the paper's theorem leaves out (defect D6). The sum is convex, so the largest
+    value is at a vertex: all alphas at an end, but for one. Where these are too many, the fractional knapsack bounds
+    it.
+    """
+    eps, counts = found.eps, found.counts
+    small, large = np.array([_shares(e, d) for e, d in zip(eps, found.delta, strict=True)]).T
+    idle, gain = -np.log1p(-small), np.log1p(-small) - np.log1p(-large)
+    base = float((counts * idle).sum())
+    active = np.flatnonzero(eps > 0)
+    if not active.size:
+        return base, True
+    if math.fsum(np.log1p(counts[active]).tolist()) > math.log(_MOST_VERTICES):
+        left, worst = total, base
+        for g in sorted(active, key=lambda g: -gain[g] / eps[g]):
+            taken = min(left, float(eps[g] * counts[g]))
+            worst, left = worst + float(gain[g]) * taken / float(eps[g]), left - taken
+        return worst, False
+    worst = base
+    for full in product(*[range(int(counts[g]) + 1) for g in active]):
+        rest = total - math.fsum(n * float(eps[g]) for n, g in zip(full, active, strict=True))
+        if rest < -1e-12 * total:
+            continue
+        value = base + math.fsum(n * float(gain[g]) for n, g in zip(full, active, strict=True))
+        if rest <= 1e-12 * total:
+            worst = max(worst, value)
+            continue
+        for n, g in zip(full, active, strict=True):
+            if n < counts[g] and rest <= eps[g]:
+                part = -math.log1p(-_partial(float(eps[g]), float(found.delta[g]), rest)) - float(idle[g])
+                worst = max(worst, value + part)
+    return worst, True

@@ -1,0 +1,94 @@
+"""What an audit bounds: epsilon at a given delta, or delta at a given epsilon."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import positive, probability
+from thresholdout.privacy.accounting.parameter_sums import up
+
+__all__ = ["DeltaGoal", "EpsilonGoal", "Goal", "check_goal"]
+
+Floats = NDArray[np.float64]
+_LARGEST = 700.0  # exp overflows beyond
+
+
+@dataclass(frozen=True)
+class EpsilonGoal:
+    """Epsilon at a given delta: the larger of ``ln((1 - delta - fp) / fn)`` and its mirror image.
+
+    fp and fn are the error rates of an attack.
+    """
+
+    delta: float
+
+    @property
+    def measured(self) -> str:
+        """What is bounded."""
+        return "epsilon"
+
+    def order(self, fp: Floats, fn: Floats) -> Floats:
+        """Return the larger ratio, 0 where it is negative; it never rises with a rate, in floating point too."""
+        most = math.nextafter(1.0 - self.delta, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one, other = _below(most - fp) / fn, _below(most - fn) / fp
+        return np.fmax(np.fmax(one, other), 0.0)  # 0/0 says nothing
+
+    def value(self, order: float) -> float:
+        """Return epsilon from the ratio, at least 0 and rounded down."""
+        if order <= 1.0:
+            return 0.0
+        return max(0.0, math.log(order) * (1.0 - 1e-14) - 1e-15)
+
+
+@dataclass(frozen=True)
+class DeltaGoal:
+    """Delta at a given epsilon: the larger of ``1 - fn - e^epsilon fp`` and its mirror image."""
+
+    epsilon: float
+
+    @property
+    def measured(self) -> str:
+        """What is bounded."""
+        return "delta"
+
+    def order(self, fp: Floats, fn: Floats) -> Floats:
+        """Return delta itself, 0 where it is negative; it never rises with a rate, in floating point too."""
+        factor = up(math.exp(self.epsilon))
+        return np.maximum(_below(1.0 - fn - factor * fp), _below(1.0 - fp - factor * fn))
+
+    def value(self, order: float) -> float:
+        """Return delta, at least 0, down by the error of three roundings of numbers of at most 1."""
+        return max(0.0, order - 1e-15)
+
+
+Goal = EpsilonGoal | DeltaGoal
+
+
+def _below(values: Floats) -> Floats:
+    found: Floats = np.maximum(np.nextafter(values, -np.inf), 0.0)
+    return found
+
+
+def check_goal(delta: float | None, epsilon: float | None) -> Goal:
+    """Return the goal when exactly one of the two is given.
+
+    Raises
+    ------
+    InputError
+        When both or neither is given, delta is not in [0, 1), or epsilon is not in [0, 700].
+    """
+    if (delta is None) == (epsilon is None):
+        seen = "neither" if delta is None else "both"
+        raise InputError("delta", f"{seen} of delta and epsilon", "one of them: the other one is measured")
+    if delta is not None:
+        return EpsilonGoal(probability(delta, "delta"))
+    found = positive(epsilon, "epsilon", zero=True)
+    if found > _LARGEST:
+        raise InputError("epsilon", repr(found), f"at most {_LARGEST:g}")
+    return DeltaGoal(found)

@@ -1,0 +1,434 @@
+"""Bayesian linear regression and binary classification by expectation propagation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import chosen, positive
+from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
+from thresholdout.privacy.learning.propagation.fitting import Fitting
+from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, LinearPredictor
+from thresholdout.privacy.learning.propagation.natural import Floats
+from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+from thresholdout.privacy.learning.propagation.scaling import Scaling
+from thresholdout.privacy.learning.propagation.sites import logistic_probability, probit_probability
+
+__all__ = ["EPClassifier", "EPLinearRegression"]
+
+
+class _LinearBase(BaseEstimator):  # type: ignore[misc]
+    """One linear predictor with a Gaussian prior on its weights."""
+
+    posterior_: GaussianNatural
+    scaling_: Scaling
+    fit_intercept: bool
+    y_offset: Any = None
+    y_scale: Any = None
+
+    def _prior(self, d: int) -> GaussianNatural:
+        """Return the prior of the weights, the intercept's last."""
+        precision = np.asarray(self.prior_precision, dtype=np.float64)
+        if precision.ndim == 0:
+            precision = np.diag(np.full(d, positive(float(precision), "prior_precision")))
+        if precision.shape != (d, d):
+            raise InputError("prior_precision", f"shape {precision.shape}", f"a number above 0, or shape {(d, d)}")
+        mean = np.asarray(self.prior_mean, dtype=np.float64)
+        if mean.shape not in ((), (d,)):
+            raise InputError("prior_mean", f"shape {mean.shape}", f"a number, or {d} numbers")
+        return GaussianNatural(precision @ np.broadcast_to(mean, (d,)), precision)
+
+    def _predictor(self, X: Any) -> tuple[Floats, Floats]:
+        """Return mean and variance of the linear predictor for each row."""
+        check_is_fitted(self)
+        rows = self._design(validate_data(self, X, reset=False, dtype=np.float64))
+        return rows @ self._mean, np.einsum("ij,jk,ik->i", rows, self._cov, rows)
+
+    def _design(self, X: Floats) -> Floats:
+        """Return the scaled inputs, with a column of ones if there is an intercept."""
+        scaled = self.scaling_.inputs(X)
+        return np.hstack([scaled, np.ones((len(X), 1))]) if self.fit_intercept else scaled
+
+    def _keep(self, posterior: GaussianNatural) -> None:
+        self._mean, self._cov = posterior.mean(), posterior.cov()
+
+    def posterior(self) -> dict[str, Floats]:
+        """Return the posterior of the weights of scaled inputs, the intercept's last.
+
+        Returns
+        -------
+        dict
+            Natural parameters ``eta`` and ``Lam``, moments ``mean`` and ``cov``.
+        """
+        check_is_fitted(self)
+        return {**self.posterior_.arrays(), "mean": self._mean, "cov": self._cov}
+
+
+class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
+    """Bayesian linear regression with known noise, by expectation propagation, privately if asked for.
+
+    Parameters
+    ----------
+    noise_var : float
+        Variance of a target about its mean, in squared units of the target.
+    prior_mean, prior_precision : float or array_like
+        Of the weights of scaled inputs, the intercept's last, on the scale of the scaled target.
+    fit_intercept : bool
+    algorithm : {"ep", "adf", "sep", "clipped-sep", "dp-sep"}
+        "ep" is exact, "sep" nearly so with memory for one site, "dp-sep" differentially private.
+    n_epochs : int
+        Passes; at most, for "ep".
+    gamma : {"default", "paper", "sep", "auto"} or float
+        Step parameter in (0, N], see `resolve_gamma`. By default "auto" with noise, "sep" without.
+    clip_norm : float, optional
+        Norm that sites are clipped to, for "clipped-sep" and "dp-sep". The norm of a site is that of ``x y / s2``
+        and ``x x' / s2`` together, s2 being the scaled noise's variance.
+    clip_mode : {"joint", "separate"}
+        Clip ``eta`` and ``Lam`` of a site together, or each by itself, which needs more noise.
+    epsilon, sigma : float, optional
+        For "dp-sep", one of the two: the target, or the noise multiplier in units of the sensitivity (a tuple of two
+        for separate clipping).
+    delta : float
+    sampling : {"uniform", "shuffle", "cyclic"}
+        Order of the records; only "uniform" hides a record among the others.
+    accountant : {"rdp", "best", "tight", "wbk"}
+        Who chooses the noise: proved Renyi bounds; all proved accountants (slow); or published formulas, for
+        comparison. The report's epsilon is always a proved one.
+    budget_split : tuple of float, optional
+        With separate clipping, the shares of ``eta`` and ``Lam`` in the Renyi divergence.
+    rho : float
+        What eigenvalues of the precision of at most 0 become.
+    damping, tol : float
+        Of "ep"; see `run_ep`.
+    x_offset, x_scale, y_offset, y_scale : float or array_like, optional
+        Public numbers with which inputs and target are scaled.
+    standardize : bool
+        Scale by means and deviations of the training data, which is no private step. None for that only where the fit
+        is not private and no public number is given.
+    prior_norm : {"ignore", "check"}
+        Whether a prior beyond `clip_norm` is refused, as [VP] demands; nothing depends on it.
+    allow_leaks : bool
+        Allow a private fit to use or show what is outside its guarantee; `privacy_report_` lists it.
+    verbose : bool
+        Show a bar of passes.
+    random_state : None, int or generator
+        For a release, None.
+
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray of shape (d,), float
+        Posterior means in the original units.
+    posterior_, theta_0_, theta_f_ : GaussianNatural
+        Posterior, prior, and shared site.
+    privacy_report_ : PrivacyReport
+    information_fraction_, signal_to_noise_, noise_std_, stationary_noise_std_ : float
+        What share of the data's information was absorbed, and what the noise did; the latter for "dp-sep".
+
+    Notes
+    -----
+    More passes cost little privacy and reduce the noise, down to some tens of them. Sites of this model do not depend
+    on the cavity, so releasing the sum of all clipped sites once would need still less noise
+    (``benchmarks/propagation_learning.py``): "dp-sep" is here for comparison with the models that need it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = X @ [1.0, -2.0] + 0.1 * rng.normal(size=200)
+    >>> EPLinearRegression(noise_var=0.01).fit(X, y).coef_.round(1)
+    array([ 1., -2.])
+    """
+
+    def __init__(
+        self,
+        *,
+        noise_var: float = 1.0,
+        prior_mean: Any = 0.0,
+        prior_precision: Any = 1.0,
+        fit_intercept: bool = True,
+        algorithm: str = "ep",
+        n_epochs: int = 100,
+        gamma: float | str = "default",
+        clip_norm: float | None = None,
+        clip_mode: str = "joint",
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        sigma: Any = None,
+        sampling: str = "uniform",
+        accountant: str = "rdp",
+        budget_split: Any = None,
+        rho: float = 1e-4,
+        damping: float = 1.0,
+        tol: float = 1e-8,
+        x_offset: Any = None,
+        x_scale: Any = None,
+        y_offset: float | None = None,
+        y_scale: float | None = None,
+        standardize: bool = False,
+        prior_norm: str = "ignore",
+        allow_leaks: bool = False,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.noise_var = noise_var
+        self.prior_mean = prior_mean
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.algorithm = algorithm
+        self.n_epochs = n_epochs
+        self.gamma = gamma
+        self.clip_norm = clip_norm
+        self.clip_mode = clip_mode
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sigma = sigma
+        self.sampling = sampling
+        self.accountant = accountant
+        self.budget_split = budget_split
+        self.rho = rho
+        self.damping = damping
+        self.tol = tol
+        self.x_offset = x_offset
+        self.x_scale = x_scale
+        self.y_offset = y_offset
+        self.y_scale = y_scale
+        self.standardize = standardize
+        self.prior_norm = prior_norm
+        self.allow_leaks = allow_leaks
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the posterior of the weights.
+
+        Parameters
+        ----------
+        X : array_like, shape (N, d)
+        y : array_like, shape (N,)
+
+        Raises
+        ------
+        InputError
+            When an argument is out of range or does not fit the others.
+        """
+        fitting = Fitting.check(self)
+        noise_var = positive(self.noise_var, "noise_var")
+        Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        prior = self._prior(X.shape[1] + bool(self.fit_intercept))
+        fitting.check_prior(prior, self.prior_norm)
+        y = np.asarray(y, dtype=np.float64)
+        self.scaling_ = Scaling.of(self, X, y, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        self._s2 = noise_var / self.scaling_.y_scale**2
+        records = list(zip(self._design(X), self.scaling_.targets(y).tolist(), strict=True))
+        posterior = fitting.fit(self, LinearModel(prior, self._s2), records, leaks=self.scaling_.leaks)
+        self._keep(posterior)
+        d = X.shape[1]
+        self.coef_ = self.scaling_.y_scale * self._mean[:d] / self.scaling_.x_scale
+        bias = float(self._mean[d]) if self.fit_intercept else 0.0
+        self.intercept_ = float(
+            self.scaling_.y_offset + self.scaling_.y_scale * bias - self.coef_ @ self.scaling_.x_offset
+        )
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean of each row's target, and on request its standard deviation, noise included.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, d)
+        return_std : bool
+
+        Returns
+        -------
+        ndarray of shape (n,), or two of them
+        """
+        mean, variance = self._predictor(X)
+        found = self.scaling_.y_offset + self.scaling_.y_scale * mean
+        return (found, self.scaling_.y_scale * np.sqrt(variance + self._s2)) if return_std else found
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Return the mean logarithm of the predictive density of targets, in the original units."""
+        mean, std = self.predict(X, return_std=True)
+        gap = (np.asarray(y, dtype=np.float64) - mean) / std
+        return float(np.mean(-0.5 * gap**2 - np.log(std)) - 0.5 * math.log(2 * math.pi))
+
+
+class EPClassifier(ClassifierMixin, _LinearBase):  # type: ignore[misc]
+    """Bayesian probit or logistic regression for two classes, by expectation propagation, privately if asked for.
+
+    Parameters
+    ----------
+    link : {"probit", "logit"}
+    classes : array_like, optional
+        The two labels, the positive one last. A private fit without them would show the label that only one record
+        has: it is refused, unless `allow_leaks` has it reported as a leak.
+    prior_mean, prior_precision, fit_intercept, algorithm, n_epochs, gamma, clip_norm, clip_mode
+        As in `EPLinearRegression`.
+    epsilon, delta, sigma, sampling, accountant, budget_split, rho, damping, tol
+        As in `EPLinearRegression`.
+    x_offset, x_scale, standardize, prior_norm, allow_leaks, verbose, random_state
+        As in `EPLinearRegression`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    coef_, intercept_ : ndarray of shape (1, d) and (1,)
+        Posterior means in the original units.
+    posterior_, theta_0_, theta_f_, privacy_report_, information_fraction_
+        As in `EPLinearRegression`; so are the attributes about noise.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> EPClassifier().fit(X, y).score(X, y) > 0.95
+    True
+    """
+
+    _PROBABILITIES: ClassVar[dict[str, Any]] = {"probit": probit_probability, "logit": logistic_probability}
+
+    def __init__(
+        self,
+        *,
+        link: str = "probit",
+        classes: Any = None,
+        prior_mean: Any = 0.0,
+        prior_precision: Any = 1.0,
+        fit_intercept: bool = True,
+        algorithm: str = "ep",
+        n_epochs: int = 100,
+        gamma: float | str = "default",
+        clip_norm: float | None = None,
+        clip_mode: str = "joint",
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        sigma: Any = None,
+        sampling: str = "uniform",
+        accountant: str = "rdp",
+        budget_split: Any = None,
+        rho: float = 1e-4,
+        damping: float = 1.0,
+        tol: float = 1e-6,
+        x_offset: Any = None,
+        x_scale: Any = None,
+        standardize: bool = False,
+        prior_norm: str = "ignore",
+        allow_leaks: bool = False,
+        verbose: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.link = link
+        self.classes = classes
+        self.prior_mean = prior_mean
+        self.prior_precision = prior_precision
+        self.fit_intercept = fit_intercept
+        self.algorithm = algorithm
+        self.n_epochs = n_epochs
+        self.gamma = gamma
+        self.clip_norm = clip_norm
+        self.clip_mode = clip_mode
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sigma = sigma
+        self.sampling = sampling
+        self.accountant = accountant
+        self.budget_split = budget_split
+        self.rho = rho
+        self.damping = damping
+        self.tol = tol
+        self.x_offset = x_offset
+        self.x_scale = x_scale
+        self.standardize = standardize
+        self.prior_norm = prior_norm
+        self.allow_leaks = allow_leaks
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the posterior of the weights.
+
+        Parameters
+        ----------
+        X : array_like, shape (N, d)
+        y : array_like, shape (N,)
+            Of two labels.
+
+        Raises
+        ------
+        InputError
+            When there are not two classes, or an argument is out of range or does not fit the others.
+        """
+        fitting = Fitting.check(self)
+        link = chosen(self.link, "link", self._PROBABILITIES)
+        Scaling.check(self, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        if fitting.private and self.classes is None and not fitting.allow_leaks:
+            expected = "both labels, as those of the records show the one that only one has; or allow_leaks=True"
+            raise InputError("classes", "None in a private fit", expected)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        classes, signs = self._signs(y)
+        leaks = (CLASSES_LEAK,) if fitting.private and self.classes is None else ()
+        prior = self._prior(X.shape[1] + bool(self.fit_intercept))
+        fitting.check_prior(prior, self.prior_norm)
+        self.scaling_ = Scaling.of(self, X, signs, private=fitting.private, allow_leaks=fitting.allow_leaks)
+        self.classes_ = classes
+        records = list(zip(self._design(X), signs.tolist(), strict=True))
+        model = LinearPredictor(prior, link)
+        self._keep(fitting.fit(self, model, records, leaks=(*leaks, *self.scaling_.leaks)))
+        d = X.shape[1]
+        self.coef_ = (self._mean[:d] / self.scaling_.x_scale)[None, :]
+        bias = float(self._mean[d]) if self.fit_intercept else 0.0
+        self.intercept_ = np.array([bias]) - self.coef_ @ self.scaling_.x_offset
+        return self
+
+    def _signs(self, y: Any) -> tuple[Any, Floats]:
+        """Return the classes, and the label of each record as -1 or 1."""
+        found = np.unique(y)
+        if self.classes is None:
+            if len(found) > 2:
+                # scikit-learn's checks look for these words
+                raise InputError("y", f"{len(found)} labels", "Only binary classification is supported: two labels")
+            if len(found) < 2:
+                raise InputError("y", "one class", "two classes, or both of them in classes=")
+            classes = found
+        else:
+            classes = np.asarray(self.classes)
+            if classes.shape != (2,) or classes[0] == classes[1]:
+                raise InputError("classes", repr(self.classes), "two different labels")
+            if not np.isin(found, classes).all():
+                raise InputError("y", "a label that is not in classes", "labels of the two classes")
+        return classes, np.where(y == classes[1], 1.0, -1.0)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the mean of the linear predictor of each row, shape (n,)."""
+        return self._predictor(X)[0]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, averaged over the posterior, shape (n, 2)."""
+        mean, variance = self._predictor(X)
+        of_label = self._PROBABILITIES[self.link]
+        return np.column_stack([of_label(-mean, variance), of_label(mean, variance)])
+
+    def predict(self, X: Any) -> Any:
+        """Return the more probable class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int)]
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Return the mean logarithm of the probabilities of labels."""
+        of_label = (np.asarray(y) == self.classes_[1]).astype(int)
+        with np.errstate(divide="ignore"):
+            return float(np.mean(np.log(self.predict_proba(X)[np.arange(len(of_label)), of_label])))

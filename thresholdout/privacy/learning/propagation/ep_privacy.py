@@ -1,0 +1,291 @@
+"""What stochastic expectation propagation with noise leaks, and the noise that a target needs."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
+from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, RenyiEpsilon, rdp_to_epsilon
+from thresholdout.privacy.accounting.events import Event, GaussianAnswer, SelfComposed, WithoutReplacementGaussianStep
+from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
+from thresholdout.privacy.accounting.minibatches.wang import rdp_wang
+from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of
+from thresholdout.silence import silence
+
+__all__ = [
+    "BOUNDS",
+    "calibrate_sep_sigma",
+    "epsilon_of",
+    "joint_sigma",
+    "rdp_gaussian",
+    "rdp_subsampled_gaussian",
+    "sensitivity",
+    "sep_event",
+    "sep_noise_std",
+    "split_sigma",
+]
+
+BOUNDS = ("tight", "wbk")
+_CONVERSIONS = {"improved": "balle", "classic": "mironov"}
+_ORDERS = np.array([*range(2, 129), 160, 192, 256, 320, 384, 512, 768, 1024], dtype=np.float64)
+_ROUND_UP = 1 + 2.0**-48  # more than the few roundings of a product, and that of each scaled site
+_LEAST_SENSITIVITY = 1e-200  # beside it what the smallest floats lose counts for nothing
+_LEAST_SIGMA, _MOST_SIGMA = 0.02, 4e7
+
+
+def sensitivity(N: int, C: float, gamma: float) -> float:
+    """Return how far the posteriors of neighbours are apart after an update, before the noise [VP, Proposition 1].
+
+    Parameters
+    ----------
+    N : int
+        Number of records, the same for both neighbours, which differ in one record.
+    C : float
+        Norm that sites are clipped to, or each block of them.
+    gamma : float
+        In (0, N].
+
+    Returns
+    -------
+    float
+        ``2 gamma C / N`` for each clipped block, rounded up so that it covers the rounding of the scaled site
+        (PROOFS.md, E1).
+
+    Examples
+    --------
+    >>> round(sensitivity(1000, 20, 1), 12)
+    0.04
+    """
+    number, norm, step = count(N, "N"), clip_norm_of(C, "C"), positive(gamma, "gamma")
+    if step > number:
+        raise InputError("gamma", repr(step), f"a number in (0, {number}], the number of records")
+    found = 2 * step * norm / number * _ROUND_UP
+    if found < _LEAST_SENSITIVITY:
+        raise InputError("gamma", repr(step), f"a step with which 2 gamma C / N is at least {_LEAST_SENSITIVITY:g}")
+    return found
+
+
+def sep_noise_std(sigma: float, N: int, C: float, gamma: float) -> float:
+    """Return the standard deviation of the noise of each natural parameter, ``sigma`` sensitivities, rounded up.
+
+    Examples
+    --------
+    >>> round(sep_noise_std(1.454855358, 1000, 1, 1), 9)
+    0.002909711
+    """
+    return positive(sigma, "sigma") * sensitivity(N, C, gamma) * _ROUND_UP
+
+
+def rdp_gaussian(order: ArrayLike, sigma: float) -> Floats:
+    """Return the Renyi divergence of a Gaussian answer, ``order / (2 sigma^2)``, sigma in units of the sensitivity.
+
+    Examples
+    --------
+    >>> float(rdp_gaussian(2, 10))
+    0.01
+    """
+    return np.asarray(np.asarray(order, dtype=np.float64) / (2 * positive(sigma, "sigma") ** 2))
+
+
+def rdp_subsampled_gaussian(order: ArrayLike, q: float, sigma: float, bound: str = "tight") -> Any:
+    """Return the Renyi divergence of an update by one record, which is drawn uniformly.
+
+    Parameters
+    ----------
+    order : array_like
+        Above 1.
+    q : float
+        In (0, 1): one over the number of records.
+    sigma : float
+        In units of the sensitivity of a replaced record.
+    bound : {"tight", "wbk"}
+        "tight": of ``(1-q) N(0,1) + q N(1/sigma,1)`` from N(0,1), which is attained. That no other configuration is
+        worse is proved but for one (PROOFS.md, E4) in which only numerical search has found none: an estimate, on
+        which nothing builds that is called a guarantee. "wbk": Theorem 9 of Wang, Balle and Kasiviswanathan (2019), or
+        no amplification where that is smaller, an upper bound.
+
+    Returns
+    -------
+    float or ndarray of the shape of the orders
+        In nats.
+
+    Examples
+    --------
+    >>> f"{rdp_subsampled_gaussian(8, 1e-3, 1.0):.7e} {rdp_subsampled_gaussian(8, 1e-3, 1.0, 'wbk'):.7e}"
+    '6.9879416e-06 2.2074368e-05'
+    """
+    noise = positive(sigma, "sigma")
+    if chosen(bound, "bound", BOUNDS) == "tight":
+        return rdp_poisson(np.asarray(order, dtype=np.float64)[()], noise, q)
+    amplified = rdp_wang(np.asarray(order, dtype=np.float64)[()], 2 * noise, q, variant="min")
+    return np.minimum(amplified, rdp_gaussian(order, noise))
+
+
+def epsilon_of(
+    sigma: float, q: float, steps: int, delta: float, bound: str = "tight", conversion: str = "improved"
+) -> RenyiEpsilon:
+    """Return the epsilon of updates by drawn records, by one of the published formulas.
+
+    Parameters
+    ----------
+    sigma, q, bound
+        As in `rdp_subsampled_gaussian`.
+    steps : int
+        Number of updates.
+    delta : float
+        In (0, 1).
+    conversion : {"improved", "classic"}
+        Of Balle et al. (2020), or of Mironov (2017).
+
+    Returns
+    -------
+    RenyiEpsilon
+        With the order, among 2 to 128 and some up to 1024.
+
+    Examples
+    --------
+    >>> found = epsilon_of(2.0, 1e-3, 100_000, 1e-5)
+    >>> round(found.epsilon, 8), found.order
+    (0.66235699, 25.0)
+    """
+    how = _CONVERSIONS[chosen(conversion, "conversion", _CONVERSIONS)]
+    with np.errstate(over="ignore"):
+        rdp = count(steps, "steps") * rdp_subsampled_gaussian(_ORDERS, q, sigma, bound)
+    with silence(EdgeOrderWarning):
+        return rdp_to_epsilon(_ORDERS, rdp, open_unit(delta, "delta"), conversion=how)
+
+
+@lru_cache(maxsize=256)
+def calibrate_sep_sigma(
+    epsilon: float, delta: float, q: float, steps: int, bound: str = "tight", conversion: str = "improved"
+) -> float:
+    """Return the smallest noise multiplier that meets a target by one of the published formulas.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta, q, steps, bound, conversion
+        As in `epsilon_of`.
+
+    Returns
+    -------
+    float
+        Above the smallest one by at most a share of 1e-10; `epsilon_of` of it is at most the target.
+
+    Raises
+    ------
+    InputError
+        When no multiplier up to 4e7 is enough.
+
+    Examples
+    --------
+    >>> round(calibrate_sep_sigma(1.0, 1e-5, 1e-3, 100_000), 6)
+    1.454855
+    """
+    target = positive(epsilon, "epsilon")
+
+    def enough(sigma: float) -> bool:
+        return epsilon_of(sigma, q, steps, delta, bound, conversion).epsilon <= target
+
+    low = high = 1.0
+    while not enough(high):
+        if high >= _MOST_SIGMA:
+            raise InputError("epsilon", f"{target:g}", "a target that a noise multiplier up to 4e7 meets")
+        low, high = high, min(2 * high, _MOST_SIGMA)
+    while low > _LEAST_SIGMA and enough(low):
+        low, high = low / 2, low
+    while high > low * (1 + 1e-10):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def joint_sigma(sigmas: tuple[float, ...]) -> float:
+    """Return the noise multiplier of one query that is worth several, all about the same drawn record.
+
+    Parameters
+    ----------
+    sigmas : tuple of float
+        Of the blocks that are clipped separately.
+
+    Returns
+    -------
+    float
+        ``(sum sigma^-2)^(-1/2)``, rounded down. Composing the blocks as if each drew its record anew is no guarantee
+        (PROOFS.md, E3).
+
+    Examples
+    --------
+    >>> round(joint_sigma((2.0, 2.0)), 12), joint_sigma((3.0,))
+    (1.414213562373, 3.0)
+    """
+    if len(sigmas) == 1:
+        return sigmas[0]
+    return 1 / math.sqrt(math.fsum(1 / sigma**2 for sigma in sigmas)) * (1 - 2.0**-49)
+
+
+def split_sigma(sigma: float, shares: tuple[float, ...]) -> tuple[float, ...]:
+    """Return noise multipliers of several blocks that cost together no more than one query of a multiplier.
+
+    Parameters
+    ----------
+    sigma : float
+        Of the one query.
+    shares : tuple of float
+        Above 0, of sum at most 1: of its Renyi divergence, for each block.
+
+    Examples
+    --------
+    >>> [round(each, 6) for each in split_sigma(1.0, (0.5, 0.5))]
+    [1.414214, 1.414214]
+    """
+    if not all(math.isfinite(share) and share > 0 for share in shares) or math.fsum(shares) > 1 + 1e-12:
+        raise InputError("budget_split", f"{shares}", "positive shares of sum at most 1")
+    if len(shares) == 1 and shares[0] == 1:
+        return (sigma,)
+    return tuple(sigma / math.sqrt(share) * _ROUND_UP for share in shares)
+
+
+def sep_event(sigmas: float | tuple[float, ...], N: int, n_epochs: int, sampling: str = "uniform") -> Event:
+    """Return what a private run releases, as an event for accountants, under replaced records.
+
+    Parameters
+    ----------
+    sigmas : float or tuple of float
+        Noise multiplier, or that of each clipped block, in units of the sensitivity; 0.02 to 4e7 together.
+    N : int
+        Number of records; at least 2 for uniform sampling.
+    n_epochs : int
+        Passes of N updates.
+    sampling : {"uniform", "shuffle", "cyclic"}
+        With "uniform", each update is a step on a batch of one record; in the other orders a record acts in exactly
+        one update of each pass, without amplification.
+
+    Returns
+    -------
+    Event
+
+    Examples
+    --------
+    >>> sep_event(1.5, 1000, 100)
+    SelfComposed(WithoutReplacementGaussianStep(noise_multiplier=3.0, batch_size=1, records=1000), 100000)
+    >>> sep_event(50.0, 1000, 100, "shuffle")
+    SelfComposed(GaussianAnswer(std=50.0), 100)
+    """
+    records, passes = count(N, "N"), count(n_epochs, "n_epochs")
+    found = tuple(positive(each, "sigma") for each in (sigmas if isinstance(sigmas, tuple) else (sigmas,)))
+    together = joint_sigma(found)
+    if not _LEAST_SIGMA <= together <= _MOST_SIGMA:
+        raise InputError("sigma", repr(together), f"a number in [{_LEAST_SIGMA:g}, {_MOST_SIGMA:g}]")
+    if chosen(sampling, "sampling", ("uniform", "shuffle", "cyclic")) != "uniform":
+        return SelfComposed(GaussianAnswer(together), passes)
+    if records < 2:
+        raise InputError("N", "one record", "at least two for uniform sampling; one alone is not hidden among others")
+    return SelfComposed(WithoutReplacementGaussianStep(2 * together, 1, records), records * passes)

@@ -1,0 +1,403 @@
+"""Runs over all records: expectation propagation, assumed density filtering, stochastic expectation propagation."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, positive
+from thresholdout.privacy.learning.propagation.ep_privacy import sep_noise_std
+from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
+from thresholdout.privacy.learning.propagation.gaussian_models import Model
+from thresholdout.privacy.learning.propagation.natural import CLIP_MODES, ClipMode, Floats, Natural, clip_norm_of
+from thresholdout.privacy.learning.random_streams import streams
+from thresholdout.privacy.learning.threads import threads_for
+
+__all__ = ["SAMPLINGS", "Run", "information_fraction", "resolve_gamma", "run_adf", "run_ep", "run_sep"]
+
+T = TypeVar("T", bound=Natural)
+SAMPLINGS = ("uniform", "shuffle", "cyclic")
+_FEW_SKIPS = 0.1
+_NOISE_FLOATS = 2**18  # how much noise is drawn at a time
+_MANY_PARAMETERS = 2**16
+
+
+@dataclass(frozen=True)
+class Run(Generic[T]):
+    """What a run found.
+
+    Attributes
+    ----------
+    theta : Natural
+        The posterior.
+    theta_f : Natural
+        The shared site, or the mean of all sites.
+    n_updates : int
+    n_skipped : int
+        Updates that were not made, as something was not a proper density; none in a private run.
+    n_failed_sites : int
+        Updates whose site was replaced by the shared one; depends on the records and must not leave a private run.
+    n_projections : int
+        Updates after which the posterior had to be made proper.
+    n_passes : int
+    changes : tuple of float
+        Largest change of any natural parameter of a site in each pass.
+    converged : bool
+        Whether the last of them was small enough, and nothing was skipped; False where no tolerance was asked for.
+    """
+
+    theta: T
+    theta_f: T
+    n_updates: int
+    n_skipped: int
+    n_failed_sites: int
+    n_projections: int
+    n_passes: int
+    changes: tuple[float, ...]
+    converged: bool
+
+
+Callback = Callable[[int, T], object]
+
+
+def resolve_gamma(gamma: object, N: int, T: int) -> float:
+    """Return the step parameter: a number in (0, N], or "paper" (1), "sep" (N) or "auto" (the smaller of N and 3N/T).
+
+    Raises
+    ------
+    InputError
+        For other values.
+
+    Examples
+    --------
+    >>> resolve_gamma("paper", 1000, 100), resolve_gamma("sep", 1000, 100), resolve_gamma("auto", 1000, 100)
+    (1.0, 1000.0, 30.0)
+    """
+    if isinstance(gamma, str):
+        names = {"paper": 1.0, "sep": float(N), "auto": min(N, 3 * N / T)}
+        return names[chosen(gamma, "gamma", names)]
+    found = number(gamma, "gamma", f"a number in (0, {N}], 'paper', 'sep' or 'auto'")
+    if not 0 < found <= N:
+        raise InputError("gamma", repr(found), f"a number in (0, {N}], the number of records")
+    return found
+
+
+def information_fraction(gamma: float, N: int, T: int) -> float:
+    """Return the share of the records' information that T passes of N updates absorb, from a shared site of 0.
+
+    Examples
+    --------
+    >>> round(information_fraction(1, 1000, 100), 4), round(information_fraction(1000, 1000, 3), 4)
+    (0.0952, 0.9503)
+    """
+    share = gamma / N**2
+    return 1.0 if share >= 1 else -math.expm1(N * T * math.log1p(-share))
+
+
+def run_ep(
+    model: Model[T],
+    records: Sequence[Any],
+    *,
+    damping: float = 1.0,
+    max_iter: int = 100,
+    tol: float = 1e-8,
+    callback: Callback[T] | None = None,
+) -> Run[T]:
+    """Run expectation propagation, with a site for each record [VP, Algorithm 1].
+
+    Parameters
+    ----------
+    model : Model
+    records : sequence
+        Of length N, of what ``model.site`` takes.
+    damping : float
+        In (0, 1]: weight of a new site against the old one.
+    max_iter : int
+        Most passes.
+    tol : float
+        A pass that changes no natural parameter of a site by more than this is the last one.
+    callback : callable, optional
+        Called after each pass with its number and the posterior.
+
+    Returns
+    -------
+    Run
+        Exact after one pass where sites do not depend on the cavity.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When more than a tenth of a pass was skipped.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+    >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
+    >>> model = GaussianLocation(GaussianNatural([0.125], [[0.25]]), 2.0)
+    >>> run_ep(model, [np.array([x]) for x in (1.0, 2.0, 4.0, -1.0, 0.5)]).theta
+    GaussianNatural(eta=[3.375], Lam=[[2.75]])
+    """
+    N, passes = _checked(records), count(max_iter, "max_iter")
+    weight, small = positive(damping, "damping"), positive(tol, "tol", zero=True)
+    if weight > 1:
+        raise InputError("damping", repr(weight), "a number in (0, 1]")
+    theta_0 = model.prior
+    sites = np.zeros((N, theta_0.values.size))
+    theta, changes, skipped, skips = theta_0, list[float](), 0, 0
+    with threads_for(theta_0.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
+        for number_of_pass in range(1, passes + 1):
+            skips, change = 0, 0.0
+            for n, record in enumerate(records):
+                old = theta_0.with_values(sites[n])
+                cavity = theta - old
+                found = _site_of(model, record)(cavity).values if cavity.is_pd() else None
+                for step in (weight, weight / 2):
+                    if found is None or not np.isfinite(found).all():
+                        skips += 1
+                        break
+                    new = theta_0.with_values((1 - step) * old.values + step * found)
+                    updated = cavity + new
+                    if updated.is_pd():
+                        change = max(change, float(np.abs(new.values - old.values).max()))
+                        sites[n], theta = new.values, updated
+                        break
+                else:
+                    skips += 1
+            # The running sum has collected rounding errors.
+            fresh = theta_0.with_values(theta_0.values + sites.sum(axis=0))
+            theta = fresh if fresh.is_pd() else theta
+            changes.append(change)
+            skipped += skips
+            _warn_of_skips(skips, N)
+            if callback is not None:
+                callback(number_of_pass, theta)
+            if change <= small:
+                break
+    done = len(changes)
+    mean = theta_0.with_values(sites.mean(axis=0))
+    settled = changes[-1] <= small and not skips
+    return Run(theta, mean, N * done - skipped, skipped, 0, 0, done, tuple(changes), settled)
+
+
+def run_adf(model: Model[T], records: Sequence[Any]) -> Run[T]:
+    """Run assumed density filtering: one pass, each record's site added to what was there.
+
+    Parameters
+    ----------
+    model, records
+        As in `run_ep`. A second pass would count the records twice.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+    >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
+    >>> model = GaussianLocation(GaussianNatural([0.0], [[1.0]]), 1.0)
+    >>> run_adf(model, [np.array([1.0]), np.array([3.0])]).theta
+    GaussianNatural(eta=[4.0], Lam=[[3.0]])
+    """
+    N, theta, skips, change = _checked(records), model.prior, 0, 0.0
+    with threads_for(theta.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
+        for record in records:
+            found = _site_of(model, record)(theta)
+            updated = theta + found
+            if np.isfinite(found.values).all() and updated.is_pd():
+                theta, change = updated, max(change, float(np.abs(found.values).max()))
+            else:
+                skips += 1
+    _warn_of_skips(skips, N)
+    return Run(theta, (theta - model.prior).scale(1 / N), N - skips, skips, 0, 0, 1, (change,), False)
+
+
+def run_sep(
+    model: Model[T],
+    records: Sequence[Any],
+    *,
+    n_epochs: int,
+    gamma: float | str = "sep",
+    C: float | None = None,
+    sigma: float | tuple[float, ...] = 0.0,
+    sampling: str = "uniform",
+    clip_mode: ClipMode = "joint",
+    rho: float = 1e-4,
+    random_state: Any = None,
+    noise_fn: Callable[[int, tuple[int, ...]], Any] | None = None,
+    callback: Callback[T] | None = None,
+    theta_f: T | None = None,
+    state: str = "site",
+    progress: bool = False,
+) -> Run[T]:
+    """Run stochastic expectation propagation, clipped and with noise if asked for [VP, Algorithms 2 and 3].
+
+    Parameters
+    ----------
+    model, records
+        As in `run_ep`.
+    n_epochs : int
+        Passes T, each of N updates by one record.
+    gamma : float or str
+        As in `resolve_gamma`.
+    C : float, optional
+        Norm that sites are clipped to.
+    sigma : float or tuple of float
+        Noise multiplier, in units of the sensitivity ``2 gamma C / N``; one for each clipped block, if a tuple. 0 for
+        no noise.
+    sampling : {"uniform", "shuffle", "cyclic"}
+        Each update's record is drawn by itself, or each pass goes through all records, in a new order or in theirs.
+    clip_mode, rho, state
+        As in `dp_sep_step`.
+    random_state : None, int or generator
+        See `streams`; for a release, None.
+    noise_fn : callable, optional
+        ``noise_fn(k, shape)`` returns the noise of update k = 1, 2, ... for each array of the parameters, as it is
+        added; for tests, in place of the generator.
+    callback : callable, optional
+        Called after each pass with its number and the posterior, which a private run may release.
+    theta_f : Natural, optional
+        The shared site to start from, 0 when left out.
+    progress : bool
+        Show a bar.
+
+    Returns
+    -------
+    Run
+
+    Warns
+    -----
+    ConvergenceWarning
+        When more than a tenth of a pass without noise was skipped. A run with noise never skips.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
+    >>> from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
+    >>> model = GaussianLocation(GaussianNatural([0.125], [[0.25]]), 2.0)
+    >>> records = [np.array([x]) for x in (1.0, 2.0, 4.0, -1.0, 0.5)]
+    >>> run_sep(model, records, n_epochs=1, gamma=1, sampling="cyclic").theta.eta.round(9)
+    array([0.70952186])
+    """
+    N, passes = _checked(records), count(n_epochs, "n_epochs")
+    step, mode = resolve_gamma(gamma, N, passes), cast(ClipMode, chosen(clip_mode, "clip_mode", CLIP_MODES))
+    order, kept = chosen(sampling, "sampling", SAMPLINGS), chosen(state, "state", ("site", "posterior"))
+    least = positive(rho, "rho")
+    limit = None if C is None else clip_norm_of(C, "C")
+    theta_0 = model.prior
+    shared = theta_0.scale(0.0) if theta_f is None else theta_f
+    rng = streams(random_state)
+    private = noise_fn is not None or bool(np.any(np.asarray(sigma) != 0))
+    noises: Iterator[T | None] = iter(lambda: None, 0)
+    if private:
+        if limit is None:
+            raise InputError("C", "None with noise", "a norm to clip to")
+        if noise_fn is not None:
+            noises = _injected(noise_fn, theta_0)
+        else:
+            scales = _scales(theta_0, sigma, limit, N, step, mode)
+            noises = _drawn(rng.noise, theta_0, scales, N * passes)
+    failed, projections, skipped, changes = 0, 0, 0, []
+    bar = _bar(passes, progress)
+    with threads_for(theta_0.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
+        for number_of_pass in bar:
+            skips, change = 0, 0.0
+            for n, noise in zip(_order(order, N, rng.sampling), noises, strict=False):
+                after, trace = dp_sep_step(
+                    shared,
+                    theta_0,
+                    _site_of(model, records[n]),
+                    N=N,
+                    gamma=step,
+                    C=limit,
+                    noise=noise,
+                    rho=least,
+                    clip_mode=mode,
+                    state=kept,
+                )
+                if not private and (trace.failed or trace.projected):
+                    skips += 1
+                    continue
+                failed += trace.failed
+                projections += trace.projected
+                change = max(change, float(np.abs(after.values - shared.values).max()))
+                shared = after
+            skipped += skips
+            changes.append(change)
+            _warn_of_skips(skips, N)
+            if callback is not None:
+                callback(number_of_pass, theta_0 + shared.scale(N))
+    updates = N * passes - skipped
+    theta = theta_0 + shared.scale(N)
+    return Run(theta, shared, updates, skipped, failed, projections, passes, tuple(changes), False)
+
+
+def _checked(records: Sequence[Any]) -> int:
+    if not len(records):
+        raise InputError("records", "none", "at least one record")
+    return len(records)
+
+
+def _site_of(model: Model[T], record: Any) -> Callable[[T], T]:
+    """Return the record's site as a function of the cavity; a failure to compute it becomes NaN."""
+
+    def site(cavity: T) -> T:
+        try:
+            return model.site(record, cavity)
+        except (ArithmeticError, ValueError):
+            return cavity.scale(math.nan)
+
+    return site
+
+
+def _order(sampling: str, N: int, rng: np.random.Generator) -> list[int]:
+    if sampling == "uniform":
+        return cast(list[int], rng.integers(N, size=N).tolist())
+    return cast(list[int], rng.permutation(N).tolist()) if sampling == "shuffle" else list(range(N))
+
+
+def _scales(theta: Natural, sigma: float | tuple[float, ...], C: float, N: int, gamma: float, mode: ClipMode) -> Floats:
+    """Return the standard deviation of the noise of each natural parameter."""
+    blocks = theta.blocks(mode)
+    each = sigma if isinstance(sigma, tuple) else (sigma,) * len(blocks)
+    if len(each) != len(blocks):
+        raise InputError("sigma", f"{len(each)} numbers", f"one number, or one for each of {len(blocks)} blocks")
+    scales = np.empty(theta.values.size)
+    for block, multiplier in zip(blocks, each, strict=True):
+        scales[block] = sep_noise_std(positive(multiplier, "sigma"), N, C, gamma)
+    return scales
+
+
+def _drawn(rng: np.random.Generator, like: T, scales: Floats, updates: int) -> Iterator[T]:
+    rows = max(1, _NOISE_FLOATS // scales.size)
+    for start in range(0, updates, rows):
+        block = rng.standard_normal((min(rows, updates - start), scales.size))
+        for row in like.mirror(block) * scales:
+            yield like.with_values(row)
+
+
+def _injected(noise_fn: Callable[[int, tuple[int, ...]], Any], like: T) -> Iterator[T]:
+    k = 0
+    while True:
+        k += 1
+        parts = [np.broadcast_to(noise_fn(k, part.shape), part.shape).ravel() for part in like.arrays().values()]
+        yield like.with_values(like.mirror(np.concatenate(parts).astype(np.float64)))
+
+
+def _bar(passes: int, shown: bool) -> Any:
+    numbers = range(1, passes + 1)
+    if not shown:
+        return numbers
+    from tqdm import tqdm
+
+    return tqdm(numbers, desc="expectation propagation", unit="pass")
+
+
+def _warn_of_skips(skips: int, N: int) -> None:
+    if skips > _FEW_SKIPS * N:
+        from sklearn.exceptions import ConvergenceWarning
+
+        message = f"{skips} of {N} updates of a pass were skipped: a cavity, a site or a posterior was not proper"
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)

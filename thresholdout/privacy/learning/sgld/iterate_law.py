@@ -1,0 +1,233 @@
+"""The exact law of the iterates on the worst-case pair: after any step, and after whole epochs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.bound_arguments import count
+from thresholdout.privacy.learning.sgld.regression_model import Normal
+from thresholdout.privacy.learning.sgld.worst_case_chain import Chain, worst_case_chain
+
+__all__ = ["EpochLaw", "ProofEpoch", "epoch_law", "proof_epoch", "sgld_moments"]
+
+Floats = NDArray[np.float64]
+CHUNK = 1 << 18
+
+
+class EpochLaw(NamedTuple):
+    """The law of the iterates on both data sets after whole epochs.
+
+    Attributes
+    ----------
+    mean, var : float
+        On the first data set, where the iterate is normal.
+    gap, var_hat : ndarray or float
+        On the second, given the changed record's position r in the sweep, it is normal with mean ``mean - gap`` and
+        variance ``var_hat``; r is uniform, so the law is an equal mixture.
+    """
+
+    mean: float
+    var: float
+    gap: Floats | float
+    var_hat: Floats | float
+
+
+class ProofEpoch(NamedTuple):
+    """The epoch at which the paper proves that privacy fails [HF, Lemma A.6].
+
+    Attributes
+    ----------
+    k_dot : float
+        Where the prior's share of the variance is as large as the noise's, less one epoch.
+    epochs : int
+        ``ceil(k_dot) + 1``.
+    steps : int
+        In these epochs.
+    """
+
+    k_dot: float
+    epochs: int
+    steps: int
+
+
+def _position(r: object, chain: Chain) -> int:
+    found = count(r, "r")
+    if found > chain.steps_per_epoch:
+        raise InputError("r", str(found), f"at most the {chain.steps_per_epoch} steps of a sweep")
+    return found
+
+
+def epoch_law(
+    n: int,
+    c: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    K: int,
+    eta: float | None = None,
+    r: Any = None,
+    *,
+    batch_size: int = 1,
+) -> EpochLaw:
+    """Return the exact law after K epochs of cyclic sweeps over the worst-case pair.
+
+    Parameters
+    ----------
+    n : int
+        Records, 2 or more.
+    c, x_h : float
+        The pair, see `worst_case_pair`; above 0.
+    alpha, beta : float
+        Precisions of prior and noise; above 0, with ``alpha + n x_h^2 beta > 1``.
+    K : int
+        Epochs, 1 or more.
+    eta : float, optional
+        Step size; the default is ``2/(alpha + n x_h^2 beta)^2``. Less than ``2/(alpha + n x_h^2 beta)``.
+    r : int or array_like of int, optional
+        Positions of the changed record in the sweep, 1 to n; all of them by default, two arrays of length n.
+    batch_size : int
+        Records of a step, a divisor of n; r then counts batches.
+
+    Returns
+    -------
+    EpochLaw
+
+    Raises
+    ------
+    InputError
+        When an argument is out of range.
+
+    Notes
+    -----
+    Closed forms, of which no two nearly equal numbers are subtracted (PROOFS.md, L1). Both means are linear in
+    ``lam^(n-r)`` and both variances in its square, which is why `eps_tail` needs no array of length n.
+
+    Examples
+    --------
+    >>> law = epoch_law(100, 100**1.2, 1.0, 1.0, 4.0, 13, r=50)
+    >>> round(law.mean, 9), round(law.gap, 10), round(law.var_hat, 12)
+    (240.80740231, 0.2443730101, 0.004102557483)
+    """
+    chain = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size)
+    mixture = chain.after(count(K, "K"))
+    if r is not None and np.ndim(r) == 0:
+        one = math.exp((chain.steps_per_epoch - _position(r, chain)) * mixture.log_lam)
+        narrow, wide = mixture.gap0 + mixture.gap1 * one, mixture.var0 + mixture.var1 * one * one
+        return EpochLaw(mixture.mean, mixture.var, narrow, wide)
+    positions = None if r is None else _positions(r, chain)
+    size = chain.steps_per_epoch if positions is None else positions.size
+    gap, var_hat = np.empty(size), np.empty(size)
+    for start in range(0, size, CHUNK):
+        stop = min(start + CHUNK, size)
+        # Positions are counted from 1.
+        each = np.arange(start + 1.0, stop + 1.0) if positions is None else positions[start:stop]
+        q = mixture.power(chain.steps_per_epoch - each)
+        np.multiply(q, mixture.gap1, out=gap[start:stop])
+        gap[start:stop] += mixture.gap0
+        np.multiply(q, q, out=q)
+        np.multiply(q, mixture.var1, out=var_hat[start:stop])
+        var_hat[start:stop] += mixture.var0
+    return EpochLaw(mixture.mean, mixture.var, gap, var_hat)
+
+
+def _positions(r: Any, chain: Chain) -> Floats:
+    array = np.asarray(r)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InputTypeError("r", f"an array of {array.dtype} of shape {array.shape}", "a list of positions")
+    if array.size and not (array.min() >= 1 and array.max() <= chain.steps_per_epoch):
+        raise InputError("r", "a position out of range", f"integers from 1 to {chain.steps_per_epoch}")
+    return array.astype(np.float64)
+
+
+def sgld_moments(
+    n: int,
+    c: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    j: int,
+    r: int | None = None,
+    eta: float | None = None,
+) -> Normal:
+    """Return mean and variance of the iterate after any step of cyclic sweeps over the worst-case pair.
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta, eta
+        As in `epoch_law`.
+    j : int
+        Steps, 0 or more.
+    r : int, optional
+        The position of the changed record in the sweep, 1 to n; without it, the law on the first data set.
+
+    Returns
+    -------
+    Normal
+
+    Examples
+    --------
+    >>> system = dict(n=100, c=100**1.2, x_h=1.0, alpha=1.0, beta=4.0)
+    >>> first, second = sgld_moments(**system, j=233), sgld_moments(**system, j=233, r=34)
+    >>> round(first.mean, 9), round(second.mean, 9)
+    (110.52137482, 109.995416228)
+    """
+    chain = worst_case_chain(n, c, x_h, alpha, beta, eta)
+    j = count(j, "j", least=0)
+    first = chain.ordinary(j)
+    if r is None:
+        return first
+    epochs, rest = divmod(j, chain.n)
+    position = _position(r, chain)
+    mixture = chain.after(epochs)
+    q = math.exp((chain.n - position) * chain.log_lam)
+    gap, var = mixture.gap0 + mixture.gap1 * q, mixture.var0 + mixture.var1 * q * q
+    if rest < position:
+        shrunk, widened = _steps(chain, gap, var, rest)
+        return Normal(first.mean - shrunk, widened)
+    gap, var = _steps(chain, gap, var, position - 1)
+    before = chain.limit * math.exp((epochs * chain.n + position - 1) * chain.log_lam)  # from the first mean to M
+    gap = (1.0 - chain.shrink_changed) * gap + chain.difference * before + chain.push
+    var = (1.0 - chain.shrink_changed) ** 2 * var + chain.eta
+    gap, var = _steps(chain, gap, var, rest - position)
+    return Normal(first.mean - gap, var)
+
+
+def _steps(chain: Chain, gap: float, var: float, times: int) -> tuple[float, float]:
+    """Apply ordinary steps to a gap between means and to a variance."""
+    exponent = times * chain.log_lam
+    return math.exp(exponent) * gap, math.exp(2.0 * exponent) * var - chain.stationary * math.expm1(2.0 * exponent)
+
+
+def proof_epoch(
+    n: int, x_h: float, alpha: float, beta: float, eta: float | None = None, *, batch_size: int = 1
+) -> ProofEpoch:
+    """Return the epoch of the paper's proof, a little after the worst one [HF, Lemma A.6].
+
+    Parameters
+    ----------
+    n, x_h, alpha, beta, eta, batch_size
+        As in `epoch_law`.
+
+    Returns
+    -------
+    ProofEpoch
+
+    Examples
+    --------
+    >>> found = proof_epoch(100, 1.0, 1.0, 4.0)
+    >>> round(found.k_dot, 10), found.epochs, found.steps
+    (11.0053968484, 13, 1300)
+    """
+    return _proof_epoch(worst_case_chain(n, 1.0, x_h, alpha, beta, eta, batch_size))
+
+
+def _proof_epoch(chain: Chain) -> ProofEpoch:
+    steps = chain.steps_per_epoch
+    k_dot = math.log1p(1.0 / (chain.alpha * chain.stationary)) / (-2.0 * steps * chain.log_lam) - 1.0
+    epochs = max(1, math.ceil(k_dot) + 1)
+    return ProofEpoch(k_dot, epochs, epochs * steps)

@@ -1,0 +1,439 @@
+"""`SGLDRegressor`: Bayesian linear regression by Langevin dynamics, with an honest report of what its steps leak."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
+from thresholdout.privacy.accounting.calibration import best_epsilon
+from thresholdout.privacy.accounting.events import BlackBox, Composed, Event
+from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
+from thresholdout.privacy.learning.random_streams import is_seeded, streams
+from thresholdout.privacy.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
+from thresholdout.privacy.learning.sgld.posterior_bound import posterior_dp
+from thresholdout.privacy.learning.sgld.privacy_curve import pair_curve, plot_pair_curve, worst_of_pair
+from thresholdout.privacy.learning.sgld.record_orders import ORDERS
+from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
+from thresholdout.privacy.learning.sgld.sampler import Problem, run, step_sizes, warn_if_diverging
+from thresholdout.privacy.learning.targets import check_left, warn_if_costly
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["SGLDRegressor"]
+
+Floats = NDArray[np.float64]
+RELEASED = "the chains' states, the coefficients and the predictions"
+BEFORE = (
+    "the steps before convergence: that a draw from the posterior is private says nothing about them, and on the "
+    "worst-case pair the iterates lose far more (privacy_curve, plot_privacy)"
+)
+AFTER = "the distance between the law of the last state and the posterior, which no number of steps bounds here"
+NOTHING = 700.0  # an epsilon that protects nothing
+CONDITION = "one exact draw were released instead, and all records are in the domain"
+STEP = "the step size was chosen from the largest rows of the data; give step_size, epsilon or domain instead"
+
+
+class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Bayesian linear regression by stochastic gradient Langevin dynamics.
+
+    The slopes have a prior N(0, 1/alpha), the targets normal noise of precision beta. The states of many independent
+    chains after their last step stand for the posterior.
+
+    **Without `clip` nothing is guaranteed about privacy**, even where a draw from the posterior would be private: that
+    is what [HF] proves. With `clip`, each record's gradient is bounded, the noise of the steps protects it, and the
+    chains no longer converge to the posterior.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        Precisions of prior and noise; above 0.
+    step_size : float or array_like of shape (n_steps,), optional
+        Of the chain. By default one that keeps it stable and the noise of the minibatches small, from the largest
+        eigenvalue and the largest row of the data, or from `domain` alone where that is given.
+    n_steps : int
+        Steps of each chain.
+    batch_size : int
+        Records of a step; all of them where there are fewer.
+    order : {"uniform", "cyclic", "reshuffle"}
+        How records are taken, see `sgld_sample`; the last two need batches that divide the records.
+    clip : float, optional
+        Bound on the norm of each record's gradient.
+    epsilon : float, optional
+        Target of the privacy of all chains together, with all fits that they continue, in place of `step_size`; needs
+        `clip`.
+    delta : float
+        Of the report and of the target, in (0, 1).
+    n_chains : int
+        Chains. Each one looks at the data, and costs privacy; they also make the uncertainty of `predict`.
+    fit_intercept : bool
+        Whether there is an intercept, with the same prior.
+    domain : RegressionDomain, optional
+        What is known of the records without looking at them; for one feature without an intercept. The report then has
+        the privacy of the posterior, and what the worst-case pair loses on the way.
+    warm_start : bool
+        Whether `fit` continues the chains of the last one; the report then covers both, and so does a target: one that
+        earlier fits have spent is refused.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        See `streams`.
+    progress : bool
+        Whether a bar shows how far it is.
+
+    Attributes
+    ----------
+    samples_ : ndarray, shape (n_chains, n_features) or (n_chains, n_features + 1)
+        The last states; the intercept comes last.
+    coef_ : ndarray, shape (n_features,)
+        Mean of the slopes.
+    intercept_ : float
+        Mean of the intercept, 0 without one.
+    step_size_ : float or ndarray
+        What was used.
+    batch_size_, n_samples_ : int
+        What was used.
+    privacy_report_ : PrivacyReport
+        About a replaced record; see its ``leaks``.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = X @ [1.0, -2.0] + 0.5 + rng.normal(scale=0.1, size=200)
+    >>> model = SGLDRegressor(n_steps=1000, random_state=0).fit(X, y)
+    >>> model.coef_.round(1), round(model.intercept_, 1), model.privacy_report_.epsilon
+    (array([ 1., -2.]), 0.5, inf)
+    >>> private = SGLDRegressor(clip=1.0, epsilon=2.0, n_steps=200, batch_size=20, order="cyclic", n_chains=1,
+    ...                         random_state=0).fit(X, y)
+    >>> private.privacy_report_.epsilon <= 2.0
+    True
+    """
+
+    samples_: Floats
+    privacy_report_: PrivacyReport
+    _calls: int
+    _seeded: bool
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        beta: float = 1.0,
+        step_size: Any = None,
+        n_steps: int = 2000,
+        batch_size: int = 32,
+        order: str = "uniform",
+        clip: float | None = None,
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        n_chains: int = 100,
+        fit_intercept: bool = True,
+        domain: RegressionDomain | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.step_size = step_size
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.order = order
+        self.clip = clip
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_chains = n_chains
+        self.fit_intercept = fit_intercept
+        self.domain = domain
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any) -> SGLDRegressor:
+        """Run the chains.
+
+        Parameters
+        ----------
+        X : array_like, shape (n, n_features)
+        y : array_like, shape (n,)
+
+        Returns
+        -------
+        SGLDRegressor
+            Itself.
+
+        Raises
+        ------
+        InputError
+            When a parameter is out of range, a target is given together with a step size or without a bound on
+            gradients, or earlier fits that are continued have spent it.
+
+        Warns
+        -----
+        CostlyTargetWarning
+            When what earlier fits have left of a target takes twice their noise, or more.
+        DivergingChainWarning
+            As in `sgld_sample`.
+        """
+        delta = self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        if self.domain is not None and (X.shape[1] != 1 or self.fit_intercept):
+            raise InputError("domain", f"{X.shape[1]} features", "one feature, and fit_intercept=False")
+        rows = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
+        size = min(self.batch_size, len(y))
+        if self.order != "uniform" and len(y) % size:
+            raise InputError("batch_size", f"{size} of {len(y)} records", "a divisor of it, or order='uniform'")
+        start = self._continued(rows.shape[1])
+        earlier = self.privacy_report_ if start is not None else None
+        eta = self._step_sizes(rows, size, delta, earlier)
+        clip = None if self.clip is None else float(self.clip)
+        problem = Problem(
+            x=np.ascontiguousarray(rows),
+            y=y,
+            alpha=float(self.alpha),
+            beta=float(self.beta),
+            eta=eta,
+            batch_size=size,
+            order=self.order,
+            clip=clip,
+            chains=self.n_chains,
+        )
+        calls = self._calls + 1 if start is not None else 0
+        seeded = is_seeded(self.random_state) or (start is not None and self._seeded)
+        warn_if_diverging(problem)
+        standing = standing_assumptions(seeded=seeded, calls=calls + 1)
+        report = self._report(problem, delta, earlier, standing)
+        samples = run(problem, start, streams(self.random_state, calls), progress=self.progress)
+        self.samples_ = samples
+        self._calls, self._seeded = calls, seeded
+        mean = samples.mean(axis=0)
+        self.coef_ = mean[: X.shape[1]]
+        self.intercept_ = float(mean[-1]) if self.fit_intercept else 0.0
+        self.step_size_ = float(eta[0]) if eta.size and (eta == eta[0]).all() else eta
+        self.batch_size_, self.n_samples_ = size, len(y)
+        self.privacy_report_ = report
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the mean of the targets of new records, and their standard deviation.
+
+        Parameters
+        ----------
+        X : array_like, shape (m, n_features)
+        return_std : bool
+            Whether the deviation is returned as well: of the noise, and of the slopes over the chains, of which there
+            must be many for it to mean anything.
+
+        Returns
+        -------
+        ndarray of shape (m,), or two of them
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        mean = X @ self.coef_ + self.intercept_
+        if not return_std:
+            return mean
+        rows = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
+        spread = np.atleast_2d(np.cov(self.samples_, rowvar=False, bias=True))
+        return mean, np.sqrt(1.0 / float(self.beta) + np.einsum("ij,jk,ik->i", rows, spread, rows))
+
+    def privacy_curve(
+        self, epochs: int | None = None, *, c: float | None = None, x_h: float | None = None
+    ) -> pd.DataFrame:
+        """Return what the iterates lose on the worst-case pair, epoch by epoch, with the parameters that were used.
+
+        Parameters
+        ----------
+        epochs : int, optional
+            The last epoch; by default those of the chain, or twice the epoch of the proof where that is more.
+        c, x_h : float, optional
+            Ratio of targets to inputs, and largest input, of the pair; of `domain` by default. The pair has as many
+            records as the data (rounded down to full batches), and the same prior, noise, step size and batch size; one
+            feature and no intercept.
+
+        Returns
+        -------
+        DataFrame
+            ``epoch``; ``iterate``, a lower bound on the epsilon of the iterate after it in cyclic order
+            (`eps_tail`); ``posterior``, the exact epsilon of a draw from the posterior on the same pair.
+
+        Raises
+        ------
+        InputError
+            With a bound on gradients or step sizes that vary, for which there is no exact law.
+        """
+        check_is_fitted(self)
+        if self.clip is not None:
+            raise InputError("clip", repr(self.clip), "None; with a bound there is a guarantee, in privacy_report_")
+        if not isinstance(self.step_size_, float):
+            raise InputError("step_size", "step sizes that vary", "one step size")
+        return pair_curve(
+            self.n_samples_,
+            *self._pair(c, x_h),
+            alpha=float(self.alpha),
+            beta=float(self.beta),
+            eta=self.step_size_,
+            batch_size=self.batch_size_,
+            delta=float(self.delta),
+            steps=self.n_steps,
+            epochs=epochs,
+        )
+
+    def plot_privacy(self, ax: Axes | None = None, **pair: Any) -> Axes:
+        """Draw `privacy_curve`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **pair
+            As in `privacy_curve`.
+
+        Returns
+        -------
+        Axes
+        """
+        return plot_pair_curve(self.privacy_curve(**pair), float(self.delta), ax)
+
+    def _pair(self, c: float | None, x_h: float | None) -> tuple[float, float]:
+        found = []
+        for name, value in (("c", c), ("x_h", x_h)):
+            if value is None and self.domain is None:
+                raise InputError(name, "None", "a number, or a domain of the estimator that has one")
+            found.append(positive(getattr(self.domain, name) if value is None else value, name))
+        return found[0], found[1]
+
+    def _check_parameters(self) -> float:
+        positive(self.alpha, "alpha")
+        positive(self.beta, "beta")
+        steps = count(self.n_steps, "n_steps", least=0)
+        count(self.batch_size, "batch_size")
+        count(self.n_chains, "n_chains")
+        chosen(self.order, "order", ORDERS)
+        if self.clip is not None:
+            positive(self.clip, "clip")
+        if self.epsilon is not None:
+            positive(self.epsilon, "epsilon")
+            if self.clip is None:
+                raise InputError("clip", "None", "a bound on gradients, without which no target can be met")
+            if self.step_size is not None:
+                raise InputError("epsilon", "a target and a step size", "one of the two")
+        if self.step_size is not None:
+            step_sizes(self.step_size, steps)
+        if self.domain is not None and not isinstance(self.domain, RegressionDomain):
+            raise InputTypeError("domain", f"a {type(self.domain).__name__}", "a RegressionDomain, or None")
+        return open_unit(self.delta, "delta")
+
+    def _continued(self, width: int) -> Floats | None:
+        if not (self.warm_start and hasattr(self, "samples_")):
+            return None
+        shape = (self.n_chains, width)
+        if self.samples_.shape != shape:
+            seen = f"chains of shape {self.samples_.shape} to continue"
+            raise InputError("warm_start", seen, f"shape {shape}, or warm_start=False")
+        return np.asarray(self.samples_)
+
+    def _step_sizes(self, rows: Floats, size: int, delta: float, earlier: PrivacyReport | None) -> Floats:
+        n, steps = len(rows), self.n_steps
+        if self.step_size is not None:
+            return step_sizes(float(self.step_size) if isinstance(self.step_size, Real) else self.step_size, steps)
+        if self.epsilon is not None:
+            clip = float(self.clip)  # type: ignore[arg-type]
+            before = None if earlier is None else earlier.event
+            if earlier is not None and before is None:
+                expected = "warm_start=False: nothing is guaranteed about the fits that would be continued"
+                raise InputError("epsilon", f"{self.epsilon!r} with warm_start=True", expected)
+
+            def event(multiplier: float) -> Event:
+                eta = np.full(steps, step_size_of(multiplier, n, size, clip))
+                found = clipped_event(eta, n, size, clip, order=self.order, chains=self.n_chains)
+                found = BlackBox(NOTHING) if found is None else found
+                return found if before is None else Composed([before, found])
+
+            spent = 0.0
+            if before is not None:
+                spent = best_epsilon(before, delta).epsilon
+                check_left(self.epsilon, spent, "step_size= in its place, or warm_start=False")
+            noise = choose_noise(event, epsilon=self.epsilon, noise_multiplier=None, delta=delta)
+            if earlier is not None and before is not None:
+                warn_if_costly(self.epsilon, spent, noise, earlier.noise_multiplier, stacklevel=3)
+            return np.full(steps, step_size_of(noise, n, size, clip))
+        if self.domain is not None:
+            largest = n * self.domain.x_h**2
+            top = largest
+        else:
+            with np.errstate(over="ignore"):
+                largest = n * float((rows**2).sum(axis=1).max())
+            if not math.isfinite(largest * largest):
+                raise InputError("X", "rows that are too large", "records whose squares are finite, or a step_size")
+            top = float(np.linalg.eigvalsh(rows.T @ rows)[-1])
+        u, curved = self.alpha + self.beta * largest, self.alpha + self.beta * top
+        return np.full(steps, positive(min(2.0 * size / (u * curved), 1.0 / u), "step_size"))
+
+    def _report(
+        self, problem: Problem, delta: float, earlier: PrivacyReport | None, standing: tuple[str, ...]
+    ) -> PrivacyReport:
+        chosen_from_data = self.step_size is None and self.epsilon is None and self.domain is None
+        leaks: tuple[str, ...] = (STEP,) if chosen_from_data else ()
+        event: Event | None
+        noise, event = 0.0, None
+        if not problem.eta.size:
+            event = Composed()
+        elif problem.clip is not None:
+            n, size = problem.y.size, problem.batch_size
+            noise = noise_multiplier_of(float(problem.eta.max()), n, size, problem.clip)
+            event = clipped_event(problem.eta, n, size, problem.clip, order=problem.order, chains=problem.chains)
+        if earlier is not None:
+            event = None if event is None or earlier.event is None else Composed([earlier.event, event])
+            noise = min(noise, earlier.noise_multiplier)
+            leaks = tuple(dict.fromkeys((*earlier.leaks, *leaks)))
+        if event is None:
+            leaks = tuple(dict.fromkeys((*leaks, BEFORE, AFTER)))
+        details: dict[str, Any] = {"chains": problem.chains, "steps": problem.eta.size}
+        if self.domain is not None and problem.clip is None:
+            details |= self._about_domain(problem, delta)
+        return account_for(
+            event,
+            delta=delta,
+            released=RELEASED,
+            noise_multiplier=noise,
+            assumptions=() if event is None else standing,
+            leaks=leaks,
+            details=details,
+        )
+
+    def _about_domain(self, problem: Problem, delta: float) -> dict[str, Any]:
+        """Return the privacy of the posterior on the domain, and what the worst-case pair loses on the way."""
+        domain, n = self.domain, problem.y.size
+        assert domain is not None
+        posterior = posterior_dp(n, delta, domain.x_l, domain.x_h, problem.alpha, problem.beta, domain.gamma1, domain.c)
+        found: dict[str, Any] = {
+            "posterior_epsilon": posterior,
+            "posterior_epsilon_if": CONDITION,
+        }
+        eta = problem.eta
+        in_domain = domain.x_l <= domain.x_h / 2.0
+        if in_domain and delta < 0.5 and eta.size and (eta == eta[0]).all():
+            worst = worst_of_pair(
+                n,
+                domain.c,
+                domain.x_h,
+                alpha=problem.alpha,
+                beta=problem.beta,
+                eta=float(eta[0]),
+                batch_size=problem.batch_size,
+                delta=delta,
+            )
+            if worst is not None and math.isfinite(worst.epsilon):
+                found |= {"worst_epoch": worst.epochs, "worst_epoch_epsilon_at_least": worst.epsilon}
+        return found

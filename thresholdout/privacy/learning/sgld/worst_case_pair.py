@@ -1,0 +1,228 @@
+"""The exact epsilon of the worst-case pair: of the iterates for few records, and of the posteriors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, logsumexp
+
+from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, positive
+from thresholdout.privacy.learning.sgld.lower_bounds import DIRECTIONS
+from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
+
+__all__ = ["pair_epsilon", "posterior_pair_epsilon"]
+
+Floats = NDArray[np.float64]
+Masses = tuple[float, float, float]  # logs of the likelier and of the other mass, and a bound on their errors
+MOST_RECORDS = 20_000
+_TAIL = 38.0  # standard deviations; what is further out has less than the smallest number
+
+
+def pair_epsilon(
+    n: int,
+    c: float,
+    x_h: float,
+    alpha: float,
+    beta: float,
+    K: int,
+    *,
+    delta: float,
+    direction: str = "max",
+    eta: float | None = None,
+    batch_size: int = 1,
+) -> float:
+    """Return the epsilon of the iterate on the worst-case pair, over all events: what this pair really loses.
+
+    Parameters
+    ----------
+    n : int
+        Records, 2 to 20000; each evaluation takes time in proportion.
+    c, x_h, alpha, beta, K, eta, batch_size
+        As in `epoch_law`.
+    delta : float
+        In [0, 1).
+    direction : {"D1->D2", "D2->D1", "max"}
+        Whether the event is likely on the first data set, on the second, or the larger of the two.
+
+    Returns
+    -------
+    float
+        The smallest eps with ``P(S) <= e^eps Q(S) + delta`` for all events S, rounded down by about 1e-10; ``inf``
+        for "D2->D1" with a delta of 0.
+
+    Notes
+    -----
+    The logarithm of the densities' ratio is convex (PROOFS.md, L5), so that the best event is an interval or the
+    outside of one, whose ends are two roots.
+
+    Examples
+    --------
+    >>> system = dict(n=100, c=100**1.2, x_h=1.0, alpha=1.0, beta=4.0, delta=0.001)
+    >>> round(pair_epsilon(**system, K=4, direction="D1->D2"), 7), round(pair_epsilon(**system, K=4), 7)
+    (6.7914901, 7.0572956)
+    """
+    chain = worst_case_chain(n, c, x_h, alpha, beta, eta, batch_size)
+    if chain.steps_per_epoch > MOST_RECORDS:
+        seen = str(chain.steps_per_epoch)
+        raise InputError("n", seen, f"at most {MOST_RECORDS} steps in a sweep; eps_threshold takes any number")
+    mixture = chain.after(count(K, "K"))
+    delta, direction = _unit(delta), chosen(direction, "direction", DIRECTIONS)
+    q = mixture.power(np.arange(float(mixture.parts)))
+    spread = math.sqrt(mixture.var)
+    gaps = (mixture.gap0 + mixture.gap1 * q) / spread
+    return _Pair(gaps, (mixture.var0 + mixture.var1 * q * q) / mixture.var, mixture.slack).epsilon(delta, direction)
+
+
+def posterior_pair_epsilon(
+    n: int, c: float, x_h: float, alpha: float, beta: float, *, delta: float, direction: str = "max"
+) -> float:
+    """Return the epsilon of one exact draw from the posterior on the worst-case pair: what the chain would converge to.
+
+    Parameters
+    ----------
+    n, c, x_h, alpha, beta
+        As in `epoch_law`; any n.
+    delta, direction
+        As in `pair_epsilon`.
+
+    Returns
+    -------
+    float
+        Rounded down. It is about this pair only; `posterior_dp` bounds all pairs of a domain.
+
+    Examples
+    --------
+    >>> round(posterior_pair_epsilon(100, 100**1.2, 1.0, 1.0, 4.0, delta=0.001), 7)
+    0.2020628
+    """
+    chain = worst_case_chain(n, c, x_h, alpha, beta)
+    c, delta, direction = positive(c, "c"), _unit(delta), chosen(direction, "direction", DIRECTIONS)
+    fewer = chain.u - 0.75 * chain.s  # precision of the second posterior
+    gap = 0.75 * chain.s * c * chain.alpha / (chain.u * fewer)
+    ratio = chain.u / fewer
+    return _Pair(np.array([gap * math.sqrt(chain.u)]), np.array([ratio]), 1e-14).epsilon(delta, direction)
+
+
+def _unit(delta: object) -> float:
+    found = number(delta, "delta", "a number in [0, 1)")
+    if not 0.0 <= found < 1.0:
+        raise InputError("delta", repr(found), "a number in [0, 1)")
+    return found
+
+
+class _Pair:
+    """A standard normal P, and an equal mixture Q of wider normals with means below 0."""
+
+    def __init__(self, gaps: Floats, variances: Floats, slack: float) -> None:
+        self.gaps, self.spreads, self.slack = gaps, np.sqrt(variances), slack
+        # log of a part's density over P's: square x^2 + slope x + level, with square of 0 or more
+        self.square = np.maximum(0.0, (variances - 1.0) / (2.0 * variances))
+        self.slope = -gaps / variances
+        self.level = -(gaps**2) / (2.0 * variances) - 0.5 * np.log(variances) - math.log(gaps.size)
+        self.low = -float(gaps.max()) - _TAIL * float(self.spreads.max())
+        self.high = _TAIL * float(self.spreads.max())
+        self.bottom = self._bottom()
+
+    def epsilon(self, delta: float, direction: str) -> float:
+        """Return the epsilon, rounded down."""
+        found = [0.0]
+        if direction != "D2->D1":
+            largest = max(0.0, -self.ratio(self.bottom))
+            if delta == 0.0:
+                found.append(largest - 1e-12 * (1.0 + largest) - self.slack * self.reach)
+            else:
+                found.append(self._search(self._inside, delta, largest))
+        if direction != "D1->D2":
+            if delta == 0.0:
+                return math.inf
+            found.append(self._search(self._outside, delta, None))
+        return max(found)
+
+    def ratio(self, x: float) -> float:
+        """Return ``ln(q/p)`` at a point."""
+        return float(logsumexp((self.square * x + self.slope) * x + self.level))
+
+    def _derivative(self, x: float) -> float:
+        weights = (self.square * x + self.slope) * x + self.level
+        weights = np.exp(weights - weights.max())
+        return float((weights * (2.0 * self.square * x + self.slope)).sum() / weights.sum())
+
+    def _bottom(self) -> float:
+        """Return where the convex log ratio is smallest within reach."""
+        if self._derivative(self.high) <= 0:
+            return self.high
+        return float(brentq(self._derivative, self.low, self.high, xtol=1e-12))
+
+    def _edges(self, level: float) -> tuple[float, float]:
+        """Return the ends of the interval on which the log ratio is below a level, cut at what is within reach."""
+
+        def above(x: float) -> float:
+            return self.ratio(x) - level
+
+        left = self.low if above(self.low) <= 0 else float(brentq(above, self.low, self.bottom, xtol=1e-12))
+        right = self.high if above(self.high) <= 0 else float(brentq(above, self.bottom, self.high, xtol=1e-12))
+        return left, right
+
+    def _inside(self, eps: float) -> Masses:
+        """Return the masses of the interval where P is the likelier one."""
+        if self.ratio(self.bottom) >= -eps:
+            return -math.inf, -math.inf, 0.0
+        left, right = self._edges(-eps)
+        q, rough = _log_mass((left + self.gaps) / self.spreads, (right + self.gaps) / self.spreads)
+        p, rough_p = _log_mass(np.array([left]), np.array([right]))
+        return float(p[0]), float(logsumexp(q)) - math.log(q.size), max(rough, rough_p)
+
+    def _outside(self, eps: float) -> Masses:
+        """Return the masses of where Q is the likelier one."""
+        left, right = self._edges(eps) if self.ratio(self.bottom) < eps else (self.bottom, self.bottom)
+        q = np.logaddexp(log_ndtr((left + self.gaps) / self.spreads), log_ndtr(-(right + self.gaps) / self.spreads))
+        p = float(np.logaddexp(log_ndtr(left), log_ndtr(-right)))
+        return float(logsumexp(q)) - math.log(q.size), p, 1e-14 * (1.0 + abs(p))
+
+    def _search(self, masses: Callable[[float], Masses], delta: float, most: float | None) -> float:
+        """Return an eps, as large as can be said for certain, at which the difference of masses is above delta."""
+
+        def excess(eps: float) -> float:
+            likely, unlikely, rough = masses(eps)
+            rough += 1e-13 + self.slack * self.reach  # what errors of means and spreads do to the logs
+            return math.exp(likely - rough) - math.exp(min(700.0, eps + unlikely + rough)) - delta
+
+        if excess(0.0) <= 0:
+            return 0.0
+        high = most if most is not None else 1.0
+        while excess(high) > 0:
+            if most is not None:
+                return high
+            high *= 2.0
+        found = float(brentq(excess, 0.0, high, xtol=1e-12))
+        margin = 1e-11 * (1.0 + found)
+        while excess(found - margin) <= 0:
+            margin *= 2.0
+            if margin > found:
+                return 0.0
+        return found - margin
+
+    @property
+    def reach(self) -> float:
+        """How much the logarithm of a mass changes with the relative size of means and spreads, at most.
+
+        Ends that are more than 10 deviations away from both distributions hold no mass that matters.
+        """
+        return 4.0 * (11.0 + float(self.gaps.max())) ** 2
+
+
+def _log_mass(left: Floats, right: Floats) -> tuple[Floats, float]:
+    """Return the log of the standard normal mass of intervals, on the side where it cancels less, and its error."""
+    mirrored = left > 0
+    low = log_ndtr(np.where(mirrored, -right, left))
+    high = log_ndtr(np.where(mirrored, -left, right))
+    share = -np.expm1(low - high)
+    if not (share > 0).all():
+        return np.asarray(high), math.inf  # too narrow to say anything
+    found: Floats = high + np.log(share)
+    return found, float((4e-15 * (1.0 + np.abs(high)) / share).max())
