@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.guard.exhaustion import Exhausted
-    from thresholdout.model_selection import GuardScorer, TrainSplit
+    from thresholdout.guard.scorer import GuardScorer, TrainSplit
     from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]
@@ -438,7 +438,7 @@ class Thresholdout(
         >>> len(guard.history)
         3
         """
-        from thresholdout.model_selection import GuardScorer
+        from thresholdout.guard.scorer import GuardScorer
 
         return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted)
 
@@ -447,7 +447,7 @@ class Thresholdout(
 
         The holdout never passes through the search; `scorer` asks the guard for it.
         """
-        from thresholdout.model_selection import TrainSplit
+        from thresholdout.guard.train_split import TrainSplit
 
         return TrainSplit(self, len(self._records.labelled()[0][1]))
 
