@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.guard.exhaustion import Exhausted
-    from thresholdout.guard.scorer import GuardScorer, TrainSplit
+    from thresholdout.guard.scorer import GuardScorer
+    from thresholdout.guard.train_split import TrainSplit
     from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from thresholdout.guard.exhaustion import Exhausted
     from thresholdout.guard.gates import Gate
     from thresholdout.guard.holdout import Origin
-    from thresholdout.guard.scorer import GuardScorer, TrainSplit
+    from thresholdout.guard.scorer import GuardScorer
+    from thresholdout.guard.train_split import TrainSplit
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.privacy.accounting.events import Composed, Event
     from thresholdout.report import GuardReport
