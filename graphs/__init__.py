@@ -12,13 +12,12 @@ from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 
 if TYPE_CHECKING:
     from graphs.leakage.exact import exact_leakage
-    from graphs.model import DependenceModel
+    from graphs.model import DependenceModel, Given
     from graphs.models.bayesian_network import BayesianNetwork, moralise
     from graphs.models.communities import Communities
     from graphs.models.dependency_graph import DependencyGraph
     from graphs.models.emission import CategoricalEmission, GaussianEmission
     from graphs.models.factor_graph import FactorGraph
-    from graphs.models.given import Given
     from graphs.models.hidden_markov import HiddenMarkov
     from graphs.models.law_free import Groups, Independent, MovingWindow
     from graphs.models.markov_chain import MarkovChain
@@ -56,7 +55,7 @@ _HOMES = {
     "DependencyGraph": "graphs.models.dependency_graph",
     "FactorGraph": "graphs.models.factor_graph",
     "GaussianEmission": "graphs.models.emission",
-    "Given": "graphs.models.given",
+    "Given": "graphs.model",
     "Groups": "graphs.models.law_free",
     "HiddenMarkov": "graphs.models.hidden_markov",
     "Independent": "graphs.models.law_free",

@@ -1,34 +1,34 @@
-"""The interface that every dependence model has."""
+"""The interface that every dependence model has, and the model that is left once some records are known."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.leakage.largest_budget import largest_below
-from graphs.leakage.profile import Profile, smallest
-from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_epsilon, check_target
-from graphs.routes import INFLATIONS, ROUTES
-from graphs.structure.labelled_values import by_label, has_labels, refuse_unordered
+from graphs.leakage.profile import Profile
+from graphs.numerics.arguments import FloatArray, IntArray, check_count
+from graphs.numerics.rounding import up
+from graphs.route_choice import Adversary, RoutedModel
+from graphs.structure.labelled_values import has_labels, places_of, refuse_unordered
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from graphs.models.known_records import CutNetwork, Network
 
-    from graphs.models.given import Given
+__all__ = ["Adversary", "BoolArray", "DependenceModel", "Given"]
 
-__all__ = ["Adversary", "DependenceModel"]
-
-Adversary: TypeAlias = Literal["informed", "uninformed"]
+BoolArray = npt.NDArray[np.bool_]
 
 
-class DependenceModel(ABC):
+class DependenceModel(RoutedModel):
     """How n records depend on one another.
 
     A mechanism that is differentially private in each single record may still tell much about a record through
@@ -52,39 +52,12 @@ class DependenceModel(ABC):
     fixed mean q of per-record values in [0, 1]. Independent records have 1.
 
     A model class lists its routes in `methods` and `inflation_methods` and implements `_profile`, `_inflation`,
-    `_content`, `sample` and `describe`; checks, the choice of the best route, and the search for a budget are here.
+    `_content`, `sample` and `describe`; checks, the choice of the best route and the search for a budget are inherited.
 
     References
     ----------
     .. [Z17] J. Zhao, "Adaptive statistical learning with Bayesian differential privacy", WPES 2017.
     """
-
-    #: Routes to a leakage that this class knows, see `graphs.routes.ROUTES`.
-    methods: ClassVar[tuple[str, ...]] = ("group",)
-
-    #: Routes to a variance inflation that this class knows, see `graphs.routes.INFLATIONS`.
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components",)
-
-    def __init__(self, n: int) -> None:
-        self._n = check_count("n", n)
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return self._n
-
-    # What a model class implements -------------------------------------------------------------------------
-
-    @abstractmethod
-    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
-        """Return the leakages by one of `methods`, rounded up; RouteUnavailable when it does not apply.
-
-        `epsilon` is checked: a float when it is the same for all records, else an array of shape (n,).
-        """
-
-    @abstractmethod
-    def _inflation(self, method: str) -> float:
-        """Return the variance inflation by one of `inflation_methods`, rounded up, possibly above n."""
 
     @abstractmethod
     def _content(self) -> Mapping[str, Any]:
@@ -134,143 +107,6 @@ class DependenceModel(ABC):
         seen = f"{self.describe()}, whose law is not stated"
         raise ArgumentError("model", seen, "a model with a law (a Markov chain), or a table of joint probabilities")
 
-    # What a caller uses ------------------------------------------------------------------------------------
-
-    def leakage(self, epsilon: Any, method: str = "best", adversary: Adversary = "informed") -> FloatArray:
-        """Return what a mechanism tells about each record.
-
-        Parameters
-        ----------
-        epsilon : float or array of shape (n,)
-            Differential privacy of the mechanism with respect to each single record, nats; a mapping or a Series is
-            aligned with the names of the records, where they have names.
-        method : str
-            "best" (the smallest of all sound routes, record by record) or one of `methods`. Routes that end in
-            "-published" reproduce the literature, for comparison.
-        adversary : {"informed", "uninformed"}
-            Whether the adversary may know any other records, or the model only.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Upper bounds alpha_i on the leakage in nats, rounding included; infinite where a route has no bound.
-
-        Raises
-        ------
-        ArgumentError
-            An argument that cannot be used.
-        RouteUnavailable
-            The route does not apply to this model; the error names those that do.
-
-        Examples
-        --------
-        >>> from graphs import Groups
-        >>> Groups(["ann", "ann", "bob"]).leakage(0.1).round(6)
-        array([0.2, 0.2, 0.1])
-        """
-        return self._leakages(self._budgets(epsilon), method, adversary).expand()
-
-    def budget(
-        self,
-        epsilon: float,
-        method: str = "best",
-        adversary: Adversary = "informed",
-        reduce: Literal["max", "mean"] = "max",
-    ) -> float:
-        """Return the largest privacy budget whose leakage stays within a target.
-
-        Parameters
-        ----------
-        epsilon : float
-            Target for the leakage, nats, positive.
-        method, adversary
-            As in `leakage`.
-        reduce : {"max", "mean"}
-            Whether the largest or the mean leakage over the records has to stay within the target.
-
-        Returns
-        -------
-        float
-            eps', rounded down: `leakage` at it is within the target, rounding included.
-
-        Raises
-        ------
-        ArgumentError
-            An argument that cannot be used.
-        RouteUnavailable
-            The route does not apply, or leaves no positive budget.
-
-        Notes
-        -----
-        Leakage does not decrease with the budget, so the budget is found by a bracketing search that only ever
-        returns a point at which the leakage was evaluated and found small enough. It is never above the target,
-        since every bound on the leakage is at least eps'.
-
-        Examples
-        --------
-        >>> from graphs import Groups
-        >>> round(Groups([0, 0, 1]).budget(0.5), 6)
-        0.25
-        """
-        target = check_target(epsilon)
-        if reduce not in ("max", "mean"):
-            raise ArgumentError("reduce", repr(reduce), "'max' or 'mean'")
-
-        def leaked(candidate: float) -> float:
-            profile = self._leakages(candidate, method, adversary)
-            return profile.largest() if reduce == "max" else profile.mean()
-
-        found = largest_below(leaked, target, target, most=target)
-        if found is None:
-            worst = self._leakages(target * 2**-60, method, adversary)
-            reason = (
-                f"record {worst.worst()} leaks {worst.largest():.6g} nats however small the budget, "
-                f"the target is {target:.6g}"
-            )
-            raise RouteUnavailable(method, reason, self._others(method))
-        return found
-
-    def variance_inflation(self, method: str = "best", bounded_differences: bool = False) -> float:
-        """Return how much wider a mean fluctuates than it would with independent records.
-
-        Parameters
-        ----------
-        method : str
-            "best" (the smallest that applies) or one of `inflation_methods`.
-        bounded_differences : bool
-            Ask for a number that holds for every statistic with bounded differences, not for means only.
-
-        Returns
-        -------
-        float
-            Lambda, at least 1 and at most n, rounded up. For every fixed mean q of per-record values in [0, 1],
-            ``P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda)``.
-
-        Raises
-        ------
-        ArgumentError
-            No such method.
-        RouteUnavailable
-            The route does not apply to this model, or not to all statistics with bounded differences.
-
-        Examples
-        --------
-        >>> from graphs import Groups
-        >>> round(Groups([0, 0, 1]).variance_inflation(), 6)
-        1.666667
-        """
-        if method == "best":
-            found = [self._inflation_or_none(name, bounded_differences) for name in self.inflation_methods]
-            return min([float(self.n), *(value for value in found if value is not None)])
-        if method not in INFLATIONS:
-            raise ArgumentError("method", repr(method), f"'best' or one of {self.inflation_methods}")
-        if method not in self.inflation_methods:
-            raise RouteUnavailable(method, f"{type(self).__name__} has no such route", self.inflation_methods)
-        if bounded_differences and not INFLATIONS[method].bounded_differences:
-            others = [name for name in self.inflation_methods if INFLATIONS[name].bounded_differences]
-            raise RouteUnavailable(method, "it holds for means of per-record values only", others)
-        return min(max(self._inflation(method), 1.0), float(self.n))
-
     def effective_records(self) -> float | None:
         """Return how many independent records fluctuate no less, in the sense of relative entropy.
 
@@ -315,49 +151,7 @@ class DependenceModel(ABC):
         >>> Groups([0, 0, 1]).given([0]).leakage(0.1)
         array([0.1, 0.1])
         """
-        from graphs.models.given import Given
-
         return Given(self, known)
-
-    def explain(self, epsilon: float, adversary: Adversary = "informed") -> pd.DataFrame:
-        """Compare all routes for one target.
-
-        Parameters
-        ----------
-        epsilon : float
-            Target for the largest leakage, nats, positive.
-        adversary : {"informed", "uninformed"}
-            As in `leakage`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per method: `budget` (largest eps' of that route alone; missing when it does not apply),
-            `published` (as printed in the literature, not used by "best"), `won` (the sound route with the
-            largest budget), `source`, and `reason` (why it does not apply, else empty).
-
-        Examples
-        --------
-        >>> from graphs import Groups
-        >>> Groups([0, 0, 1]).explain(0.5)[["budget", "won"]].round(3)
-                budget   won
-        method
-        group     0.25  True
-        """
-        import pandas as pd
-
-        rows = []
-        for name in self.methods:
-            reason, budget = "", float("nan")
-            try:
-                budget = self.budget(epsilon, name, adversary)
-            except RouteUnavailable as error:
-                reason = error.reason
-            rows.append((name, budget, ROUTES[name].published, ROUTES[name].source, reason))
-        table = pd.DataFrame(rows, columns=["method", "budget", "published", "source", "reason"]).set_index("method")
-        sound = table["budget"].where(~table["published"])
-        table.insert(2, "won", table.index == sound.idxmax())
-        return table
 
     def fingerprint(self) -> str:
         """Return a hash of the model's content, the same in every process and on every platform.
@@ -386,47 +180,269 @@ class DependenceModel(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.describe()}>"
 
-    # Shared inner workings ---------------------------------------------------------------------------------
+    # What known records leave of a model --------------------------------------------------------------------
 
-    def _record_labels(self) -> tuple[Hashable, ...] | None:
-        """Return the names of the records, where a graph names them."""
+    def _network(self) -> Network | None:
+        """Return the network that the model is, where it is one."""
         return None
 
-    def _budgets(self, epsilon: Any) -> float | FloatArray:
-        """Return budgets in the order of the records."""
-        expected = f"a number, or an array of {self.n} numbers, finite and not negative"
-        labels = self._record_labels()
-        if labels is not None and has_labels(epsilon):
-            epsilon = by_label("epsilon", epsilon, labels, expected)
-        refuse_unordered("epsilon", epsilon, expected)
-        return check_epsilon(epsilon, self.n)
+    def _parts_given(self, known: BoolArray) -> IntArray | None:
+        """Return a number for each record; records with different numbers are independent given the known ones."""
+        return None
 
-    def _leakages(self, epsilon: float | FloatArray, method: str, adversary: Adversary) -> Profile:
-        if adversary not in ("informed", "uninformed"):
-            raise ArgumentError("adversary", repr(adversary), "'informed' or 'uninformed'")
-        if method == "best":
-            return self._best(epsilon, adversary)
-        if method not in ROUTES:
-            raise ArgumentError("method", repr(method), f"'best' or one of {self.methods}")
-        if method not in self.methods:
-            raise RouteUnavailable(method, f"{type(self).__name__} has no such route", self._others(method))
-        return self._profile(method, epsilon, adversary)
+    def _profile_given(
+        self, method: str, epsilon: float | FloatArray, known: BoolArray, cut: CutNetwork | None
+    ) -> Profile:
+        """Return leakages by a route that holds for every set of known records, these among them.
 
-    def _best(self, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
-        found = []
-        for name in self.methods:
-            if not ROUTES[name].published:
-                try:
-                    found.append(self._profile(name, epsilon, adversary))
-                except RouteUnavailable:
-                    continue
-        return smallest(found)
+        `cut` is what the known records leave of the network, where the model is one.
+        """
+        if method == "messages" and cut is not None:
+            return Profile.of(cut.leakages(epsilon))
+        return self._profile(method, epsilon, "informed")
 
-    def _inflation_or_none(self, name: str, bounded_differences: bool) -> float | None:
+    def _sample_given(
+        self, known: Callable[[], Mapping[int, int]], rng: np.random.Generator
+    ) -> npt.NDArray[Any] | None:
+        """Draw all records given the known ones, or return None where only a table of joint probabilities can.
+
+        `known` returns the numbers of the known states, and raises where they were not given.
+        """
+        return None
+
+
+class Given(DependenceModel):
+    """A model some of whose records the analyst already knows.
+
+    Parameters
+    ----------
+    model : DependenceModel
+        Dependence of all records, the known ones included.
+    known : iterable of records, or mapping from record to state
+        The records that are known: training records that hang together with the holdout, published values. By name
+        where a graph names the records (`model.records`), by number elsewhere. With their states, such data can be
+        sampled; no leakage depends on the states.
+
+    Raises
+    ------
+    ArgumentError
+        For records that do not exist or repeat, and when no record is left.
+
+    Notes
+    -----
+    Known records join what every adversary knows, and every law becomes the law given them: guarantees are about
+    E[q(X) | known], not about E q(X). A bound that holds whatever an adversary knows survives unchanged, with no
+    budget for known records; known records of a chain or of a group that cut it apart are made use of. Whatever holds
+    for an adversary who knows nothing is void, so adversary="uninformed" is one who knows those records only, and is
+    bounded by the informed one. Variance inflation and stationarity belong to the law of all records; what is
+    recomputed under the conditional law follows from the independence of the parts that known records leave, and from
+    the interdependence matrix, whose entries hold for every law of single records (`graphs/PROOFS.md`, section on
+    evidence).
+
+    Examples
+    --------
+    >>> from graphs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=5)
+    >>> rest = chain.given([2])
+    >>> rest.leakage(0.1).round(6)
+    array([0.171421, 0.171421, 0.171421, 0.171421])
+    >>> round(rest.variance_inflation(), 9)
+    2.0
+    >>> rest.condition
+    'conditional on 1 known record of 5 (2): about E[q(X) | known], not about E q(X)'
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("group",)
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence")
+
+    def __init__(self, model: DependenceModel, known: Iterable[Hashable] | Mapping[Any, Any]) -> None:
+        if not isinstance(model, DependenceModel):
+            raise ArgumentError("model", repr(model), "a dependence model")
+        places = _places(known, model)
+        values = dict(zip(places, _states(known), strict=True)) if has_labels(known) else {}
+        records: IntArray = np.array(sorted(places), dtype=np.int64)
+        if isinstance(model, Given):
+            inner: Given = model
+            if values or inner._values:
+                values = {int(inner._left[record]): value for record, value in values.items()} | inner._values
+            records = np.union1d(inner._left[records], inner._known)
+            model = inner._model
+        if values and len(values) != len(records):
+            raise ArgumentError(
+                "known", f"states of {len(values)} of {len(records)} records", "states of all or of none"
+            )
+        if len(records) == model.n:
+            raise ArgumentError("known", f"all {model.n} records", "at least one record that is not known")
+        super().__init__(model.n - len(records))
+        self._model: DependenceModel = model
+        self._known: IntArray = records
+        self._values: dict[int, Any] = {int(k): values[k] for k in values}
+        self._mask = np.zeros(model.n, dtype=np.bool_)
+        self._mask[records] = True
+        self._left: IntArray = np.flatnonzero(~self._mask)
+        parts = model._parts_given(self._mask)
+        if parts is None and self._cut is not None:
+            parts = self._cut.parts
+        self._parts = None if parts is None else np.unique(parts[self._left], return_inverse=True)[1]
+        self.methods = model.methods  # type: ignore[misc]
+
+    @cached_property
+    def _cut(self) -> CutNetwork | None:
+        network = self._model._network()
+        return None if network is None else network.without(self._mask)
+
+    @property
+    def model(self) -> DependenceModel:
+        """The model of all records."""
+        return self._model
+
+    @property
+    def known(self) -> IntArray:
+        """Numbers of the known records in `model`, increasing."""
+        return self._known.copy()
+
+    @property
+    def records(self) -> IntArray:
+        """Numbers in `model` of the records that are left, increasing."""
+        return self._left.copy()
+
+    @property
+    def condition(self) -> str:
+        """What the guarantees are conditional on, in words."""
+        labels = self._model._record_labels()
+        first = self._known[:5].tolist()
+        count, shown = len(self._known), ", ".join(str(k if labels is None else labels[k]) for k in first)
+        which = f"{shown}{', ...' if count > 5 else ''}" if count else "none"
+        noun = "record" if count == 1 else "records"
+        seen = f"conditional on {count} known {noun} of {self._model.n} ({which})"
+        return f"{seen}: about E[q(X) | known], not about E q(X)"
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        full = np.zeros(self._model.n)
+        full[self._left] = epsilon
+        if not full.any():
+            return Profile.constant(0.0, self.n)
+        same = isinstance(epsilon, float) and not len(self._known)
         try:
-            return self.variance_inflation(name, bounded_differences)
-        except RouteUnavailable:
-            return None
+            found = self._model._profile_given(method, epsilon if same else full, self._mask, self._cut)
+        except RouteUnavailable as error:
+            reason = error.reason
+            if adversary == "uninformed":
+                reason += "; routes for an adversary who knows nothing are void once records are known"
+            raise RouteUnavailable(method, reason, error.alternatives) from None
+        values = found.expand()[self._left]
+        if self._parts is not None:
+            sums: FloatArray = np.bincount(self._parts, weights=full[self._left]).astype(np.float64)
+            sizes: FloatArray = np.bincount(self._parts).astype(np.float64)
+            caps = np.where(sizes == 1, sums, up(sums, float(sizes.max())))[self._parts]
+            values = np.minimum(values, caps)
+        return Profile.of(values)
 
-    def _others(self, method: str) -> tuple[str, ...]:
-        return ("best", *(name for name in self.methods if name != method and not ROUTES[name].published))
+    def _inflation(self, method: str) -> float:
+        groups = self.independent_groups()
+        if method == "components" and groups is not None:
+            return int(np.sum(groups**2)) / self.n * (1 + 2**-50)
+        found = self._cut.inflation() if method == "interdependence" and self._cut is not None else math.inf
+        if not math.isfinite(found):
+            reason = (
+                "known records change the law of the others, and the numbers of the "
+                f"{type(self._model).__name__} are those of the law of all records"
+            )
+            raise RouteUnavailable(method, reason, ("best",))
+        return found
+
+    def independent_groups(self) -> IntArray | None:
+        """Return the sizes of the parts that are independent given the known records, where that is so."""
+        return None if self._parts is None else np.bincount(self._parts).astype(np.int64)
+
+    def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
+        """Draw the records that are left, given the known ones.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ArgumentError
+            When the states of the known records were not given, or are impossible, or the model is neither a Markov
+            chain nor independent nor small enough for a table of joint probabilities.
+        """
+        drawn_all = self._model._sample_given(self._codes, rng)
+        if drawn_all is not None:
+            return drawn_all[self._left]
+        table = self.joint()
+        drawn = int(np.searchsorted(np.cumsum(table.ravel())[:-1], rng.random(), side="right"))
+        return np.array(np.unravel_index(drawn, table.shape), dtype=np.int64)
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities of the records that are left, given the known ones.
+
+        Raises
+        ------
+        ArgumentError
+            As `sample`; states of a model without names are numbers of states, 0, 1, ...
+        """
+        codes = self._codes()
+        table = self._model.joint()
+        for record, code in codes.items():
+            if code >= table.shape[record]:
+                raise ArgumentError("known", f"state {code} of record {record}", f"below {table.shape[record]}")
+        part = table[tuple(codes.get(record, slice(None)) for record in range(table.ndim))]
+        if not part.sum() > 0:
+            raise ArgumentError("known", "states that cannot occur together", "states of positive probability")
+        law: FloatArray = part / part.sum()
+        return law
+
+    def _record_labels(self) -> tuple[Hashable, ...] | None:
+        labels = self._model._record_labels()
+        return None if labels is None else tuple(labels[k] for k in self._left.tolist())
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        return f"{self.n} records left of a {self._model.describe()}, {self.condition}"
+
+    def _codes(self) -> dict[int, int]:
+        """Return numbers of states for the known records."""
+        if len(self._known) and not self._values:
+            raise ArgumentError("known", "records without their states", "a mapping from records to states")
+        names: Any = getattr(self._model, "states", None)
+        names = getattr(getattr(self._model, "emission", None), "symbols", names)
+        if names is None:
+            return {record: check_count("known", value, 0) for record, value in self._values.items()}
+        number = {name: k for k, name in enumerate(names)}
+        for record, value in self._values.items():
+            if value not in number:
+                raise ArgumentError("known", f"record {record} in state {value!r}", f"a state among {tuple(names)}")
+        return {record: number[value] for record, value in self._values.items()}
+
+    def _content(self) -> Mapping[str, Any]:
+        states = [f"{type(value).__name__} {value!r}" for _, value in sorted(self._values.items())]
+        return {"model": self._model.fingerprint(), "known": self._known, "values": states}
+
+
+def _places(known: Any, model: DependenceModel) -> list[int]:
+    """Return the positions of the known records."""
+    expected = "names of records" if model._record_labels() else "numbers of records"
+    if isinstance(known, str | bytes):
+        raise ArgumentError("known", f"the text {known!r}", expected)
+    if hasattr(known, "columns"):
+        refuse_unordered("known", known, expected)
+    names = known.index.tolist() if has_labels(known) and not isinstance(known, Mapping) else known
+    try:
+        names = names.tolist() if hasattr(names, "tolist") else list(names)
+    except TypeError:
+        raise ArgumentError("known", repr(known), expected) from None
+    places = places_of("known", names, model._record_labels(), model.n)
+    if len(set(places)) != len(places):
+        raise ArgumentError("known", "a record that is named twice", "each known record once")
+    return places
+
+
+def _states(known: Any) -> list[Any]:
+    return list(known.values()) if isinstance(known, Mapping) else known.tolist()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.estimation.baum_welch import baum_welch
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
 from graphs.model import DependenceModel
+from graphs.models.baum_welch import baum_welch
 from graphs.models.hidden_markov import HiddenMarkov
 from graphs.models.law_free import Groups
 from graphs.models.markov_chain import MarkovChain

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.model import DependenceModel
 from graphs.numerics.arguments import SUM_TOLERANCE, FloatArray, check_epsilon, real_array
 from graphs.structure.labelled_values import places_of
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+    from graphs.model import DependenceModel
 
 __all__ = ["exact_leakage"]
 
@@ -66,7 +67,7 @@ def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: Any
     """
     table = _joint_table(model)
     n = table.ndim
-    if isinstance(model, DependenceModel):
+    if _is_model(model):
         labels, given = model._record_labels(), model._budgets(epsilon)
     else:
         labels, given = None, check_epsilon(epsilon, n)
@@ -91,8 +92,13 @@ def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: Any
     return max([0.0, *_solve(pairs, shape, constraints)])
 
 
+def _is_model(model: DependenceModel | FloatArray) -> TypeGuard[DependenceModel]:
+    """Whether this is a model, which has more to say than its table."""
+    return hasattr(model, "joint")
+
+
 def _joint_table(model: DependenceModel | FloatArray) -> FloatArray:
-    if isinstance(model, DependenceModel):
+    if _is_model(model):
         return model.joint()
     expected = "a model, or a table of joint probabilities with one axis per record"
     table = real_array("model", model, expected)

@@ -15,60 +15,12 @@ from graphs.leakage.forest_messages import Sweeps
 from graphs.leakage.loopy_messages import ROUNDS, Rounds
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
+from graphs.structure.incidence import Incidence
 from graphs.structure.spanning_forest import grouped
 
-__all__ = ["Incidence", "Propagation", "propagate"]
+__all__ = ["Propagation", "propagate"]
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Incidence:
-    """Which node is in which factor, and how strongly.
-
-    Parameters
-    ----------
-    nodes : ndarray of shape (E,)
-        Node of each row, 0 to n_nodes - 1; one row for each pair of a factor and one of its members.
-    factors : ndarray of shape (E,)
-        Factor of each row, 0 to n_factors - 1.
-    diameters : ndarray of shape (E,)
-        Diameter Delta of the factor seen from that node: the largest range, over joint states z of the other members,
-        of ln f(u, z) / f(v, z), u and v states of the node. Not negative, possibly infinite.
-    n_nodes, n_factors : int
-        How many there are; nodes without a factor are independent of all others.
-
-    Examples
-    --------
-    >>> Incidence.pairwise(np.array([[0, 1], [1, 2]]), np.array([1.0, 2.0]), 3).nodes
-    array([0, 1, 1, 2])
-    """
-
-    nodes: IntArray
-    factors: IntArray
-    diameters: FloatArray
-    n_nodes: int
-    n_factors: int
-
-    @classmethod
-    def pairwise(cls, edges: IntArray, diameters: FloatArray, n_nodes: int) -> Incidence:
-        """Return the incidence of a network whose factors are its edges.
-
-        Parameters
-        ----------
-        edges : ndarray of shape (E, 2)
-            The two nodes of each edge.
-        diameters : ndarray of shape (E,)
-            Projective diameter of each edge; it is the same from both ends.
-        n_nodes : int
-            Number of nodes.
-
-        Returns
-        -------
-        Incidence
-        """
-        count = len(edges)
-        return cls(edges.ravel(), np.repeat(np.arange(count), 2), np.repeat(diameters, 2), n_nodes, count)
 
 
 def propagate(incidence: Incidence, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.model import DependenceModel
+from graphs.model import BoolArray, DependenceModel
 from graphs.models.emission import CategoricalEmission, as_emission
 from graphs.models.latent_states import LatentModel
 from graphs.models.law_free import Groups, Independent
@@ -199,6 +199,9 @@ class Communities(LatentModel):
         except RouteUnavailable as error:
             raise RouteUnavailable(method, error.reason, ("best", "components")) from None
         return up(1 + spread**2 * count * largest**2 * of_states / self.n, 8)
+
+    def _parts_given(self, known: BoolArray) -> IntArray | None:
+        return self._assignment if isinstance(self._of_states, Independent) else None
 
     def _content(self) -> dict[str, Any]:
         prior = np.zeros(0) if self._prior is None else self._prior

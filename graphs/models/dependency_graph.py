@@ -10,11 +10,12 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, greedy_colouring
-from graphs.leakage.network_messages import Incidence, Propagation
+from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
+from graphs.structure.incidence import Incidence
 from graphs.structure.layout import GraphLike, read_graph
 
 __all__ = ["DependencyGraph"]

@@ -11,10 +11,12 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.inflation.interdependence import interdependence, interdependence_inflation
+from graphs.leakage.network_messages import Propagation
 from graphs.leakage.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factor_sampling import Sampler
+from graphs.models.known_records import Network
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.numerics.rounding import up
 from graphs.structure.elimination import LARGEST, Table, eliminate
@@ -311,7 +313,7 @@ class FactorGraph(DependenceModel):
         if method == "group":
             return Profile.of(p.component_sums(budgets)[p.records])
         if method == "messages":
-            return Profile.of(p.propagation.leakages(budgets)[p.records])
+            return Profile.of(self._propagation.leakages(budgets)[p.records])
         quilts = self._quilts(method)
         informed = adversary == "informed"
         if method == "quilt":
@@ -320,7 +322,7 @@ class FactorGraph(DependenceModel):
             if not p.positive_components[p.component[p.records]].any():
                 reason = "zeros in the factors: the possible values of a quilt need not be a product set"
                 raise RouteUnavailable(method, reason, ("best", "messages", "quilt"))
-            ends = p.propagation.leakages(budgets)
+            ends = self._propagation.leakages(budgets)
             ends[p.records] = np.minimum(ends[p.records], quilts.leakages(budgets, quilts.ranges("any")))
             return Profile.of(quilts.leakages(budgets, quilts.contracted("any" if informed else "none", ends)))
         if not all(quilts.has_influences(v) for v in p.records.tolist()):
@@ -329,6 +331,17 @@ class FactorGraph(DependenceModel):
         if method == "quilt-published":
             return Profile.of(quilts.leakages(budgets, 4 * quilts.influences("any")))
         return Profile.of(up(budgets[p.records] + 4 * quilts.blankets(), 2))
+
+    @cached_property
+    def _propagation(self) -> Propagation:
+        return Propagation(self._potentials.incidence)
+
+    def _network(self) -> Network:
+        p = self._potentials
+        if not p.positive_components.all():
+            edges = p.pairs[0]
+            return Network(p.incidence, edges, np.full(len(edges), np.inf), p.records)
+        return Network(p.incidence, *p.pairs, p.records)
 
     def _penalties(self, quilts: NetworkQuilts, informed: bool) -> FloatArray:
         """Return what every quilt adds: the range of its log-ratios, or the influence where that is enough."""

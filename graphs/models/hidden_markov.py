@@ -116,7 +116,7 @@ class HiddenMarkov(LatentModel):
         Notes
         -----
         A fitted model is an estimate: leakages computed from it hold for the fitted law, not for the unknown one.
-        `graphs.estimation.baum_welch` tells more about the fit.
+        `graphs.models.baum_welch` tells more about the fit.
 
         Examples
         --------
@@ -126,7 +126,7 @@ class HiddenMarkov(LatentModel):
         >>> model.emission.means.round(1)
         array([0. , 3.9])
         """
-        from graphs.estimation.baum_welch import baum_welch
+        from graphs.models.baum_welch import baum_welch
 
         found = baum_welch(*sequences, states=states, emission=emission, restarts=restarts, seed=seed)
         if n is None:
@@ -207,7 +207,7 @@ class HiddenMarkov(LatentModel):
         >>> model.posterior([0, 0, 1])[:, 0].round(6)
         array([0.839917, 0.8     , 0.559252])
         """
-        from graphs.estimation.baum_welch import state_probabilities
+        from graphs.models.baum_welch import state_probabilities
 
         return state_probabilities(self.transition, self.initial, self._emission.log_likelihood(records))
 

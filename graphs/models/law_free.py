@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.leakage.profile import Profile
-from graphs.model import Adversary, DependenceModel
+from graphs.model import Adversary, BoolArray, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import charges, up
 from graphs.structure.labelled_values import in_order
@@ -75,6 +75,12 @@ class Independent(DependenceModel):
     def describe(self) -> str:
         """Return one line of words about the model."""
         return f"{self.n} independent records"
+
+    def _parts_given(self, known: BoolArray) -> IntArray:
+        return np.arange(self.n)
+
+    def _sample_given(self, known: Callable[[], Mapping[int, int]], rng: np.random.Generator) -> IntArray:
+        return self.sample(rng)
 
 
 class Groups(DependenceModel):
@@ -171,6 +177,9 @@ class Groups(DependenceModel):
         sizes = f"{low}" if low == high else f"{low} to {high}"
         groups = "group" if len(self._sizes) == 1 else "groups"
         return f"{self.n} records in {len(self._sizes)} independent {groups} of {sizes}"
+
+    def _parts_given(self, known: BoolArray) -> IntArray:
+        return self._index
 
 
 class MovingWindow(DependenceModel):

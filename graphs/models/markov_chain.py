@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -24,10 +24,12 @@ from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, phi
 from graphs.leakage.profile import Profile, smallest
 from graphs.leakage.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
-from graphs.model import Adversary, DependenceModel
+from graphs.model import Adversary, BoolArray, DependenceModel
+from graphs.models.known_records import CutNetwork, Network
 from graphs.models.transition_counts import transition_counts
-from graphs.numerics.arguments import FloatArray, check_count, check_probabilities
+from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_probabilities
 from graphs.numerics.rounding import UNIT, up
+from graphs.structure.incidence import Incidence
 from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = ["MarkovChain"]
@@ -421,6 +423,45 @@ class MarkovChain(DependenceModel):
             expected = "one without such rare states" if self._period else "an irreducible one, for a stationary law"
             raise ArgumentError("transition", seen, expected)
         return self._stationary
+
+    # Variance inflation ------------------------------------------------------------------------------------
+
+    # Known records -----------------------------------------------------------------------------------------
+
+    def _network(self) -> Network:
+        starts = np.arange(self.n - 1)
+        edges = np.stack([starts, starts + 1], axis=1)
+        diameters = self._edges(1).of(0, self.n - 1)
+        return Network(Incidence.pairwise(edges, diameters, self.n), edges, diameters, np.arange(self.n))
+
+    def _parts_given(self, known: BoolArray) -> IntArray:
+        return np.cumsum(known)
+
+    def _profile_given(
+        self, method: str, epsilon: float | FloatArray, known: BoolArray, cut: CutNetwork | None
+    ) -> Profile:
+        if method in ("messages", "long-edges") and not isinstance(epsilon, float):
+            edges = self._edges(1) if method == "messages" else self._reach(epsilon)
+            return along_chain(self.n, epsilon, edges, known)
+        return self._profile(method, epsilon, "informed")
+
+    def _sample_given(self, known: Callable[[], Mapping[int, int]], rng: np.random.Generator) -> npt.NDArray[Any]:
+        weights = np.ones((self.n, len(self._initial)))
+        for record, code in known().items():
+            weights[record] = np.arange(len(self._initial)) == code
+        for record in range(self.n - 2, -1, -1):
+            weights[record] *= self._transition @ weights[record + 1]
+            total = weights[record].sum()
+            weights[record] /= total if total > 0 else 1.0
+        law, path = self._initial, []
+        for record, draw in enumerate(rng.random(self.n).tolist()):
+            bounds = np.cumsum(law * weights[record])
+            if not bounds[-1] > 0:
+                raise ArgumentError("known", "states that cannot occur together", "states of positive probability")
+            state = int(np.searchsorted(bounds, draw * bounds[-1], side="right"))
+            path.append(min(state, int(np.flatnonzero(law * weights[record])[-1])))
+            law = self._transition[path[-1]]
+        return self._names[path]
 
     # Variance inflation ------------------------------------------------------------------------------------
 

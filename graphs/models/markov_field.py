@@ -11,12 +11,14 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.interdependence import interdependence, interdependence_inflation
-from graphs.leakage.network_messages import Incidence, Propagation
+from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factor_graph import Factor, FactorGraph
+from graphs.models.known_records import Network
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
+from graphs.structure.incidence import Incidence
 from graphs.structure.interactions import Interactions, ising, potts, stacked
 from graphs.structure.layout import GraphLike, Layout, Parallel, read_graph
 from graphs.structure.potentials import Potentials
@@ -322,6 +324,13 @@ class MarkovField(DependenceModel):
         mask = np.zeros(self._layout.size, dtype=np.bool_)
         mask[self._layout.records] = True
         return mask
+
+    def _network(self) -> Network:
+        if self._reduced:
+            return self._factor_graph._network()
+        edges, diameters = self._links
+        size = self._layout.size
+        return Network(Incidence.pairwise(edges, diameters, size), edges, diameters, self._layout.records)
 
     # Variance inflation ------------------------------------------------------------------------------------
 

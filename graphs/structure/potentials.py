@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError
-from graphs.leakage.network_messages import Incidence, Propagation
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.elimination import Table
+from graphs.structure.incidence import Incidence
 
 __all__ = ["Potentials", "factor_diameters", "log_ratio_ranges"]
 
@@ -181,11 +181,6 @@ class Potentials:
                     edges.append(members[:, [a, b]])
                     diameters.append(ranges.max(axis=(1, 2), initial=0.0))
         return np.concatenate(edges), np.concatenate(diameters)
-
-    @cached_property
-    def propagation(self) -> Propagation:
-        """Messages on this network."""
-        return Propagation(self.incidence)
 
     def spread(self, epsilon: float | FloatArray) -> FloatArray:
         """Return the budgets of all nodes, 0 for latent ones, from those of the records."""

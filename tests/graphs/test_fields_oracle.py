@@ -9,7 +9,8 @@ import pytest
 
 from graphs import MarkovField, exact_leakage
 from graphs.errors import RouteUnavailable
-from graphs.leakage.network_messages import Incidence, propagate
+from graphs.leakage.network_messages import propagate
+from graphs.structure.incidence import Incidence
 
 #: The linear programs are solved to about 1e-8.
 SOLVED = 1e-7

@@ -10,9 +10,10 @@ from mpmath import mp, mpf
 
 from graphs.leakage.forest_messages import Sweeps
 from graphs.leakage.loopy_messages import Rounds
-from graphs.leakage.network_messages import Incidence, Propagation, propagate
+from graphs.leakage.network_messages import Propagation, propagate
 from graphs.leakage.segment_sums import Contraction, Segments
 from graphs.structure.branch_weights import Branches
+from graphs.structure.incidence import Incidence
 from graphs.structure.spanning_forest import Rooted
 
 

@@ -1,0 +1,274 @@
+"""The choice of the best route to a leakage, a budget and a variance inflation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.leakage.largest_budget import largest_below
+from graphs.leakage.profile import Profile, smallest
+from graphs.numerics.arguments import FloatArray, check_count, check_epsilon, check_target
+from graphs.routes import INFLATIONS, ROUTES
+from graphs.structure.labelled_values import by_label, has_labels, refuse_unordered
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Adversary", "RoutedModel"]
+
+Adversary: TypeAlias = Literal["informed", "uninformed"]
+
+
+class RoutedModel(ABC):
+    """Records whose leakage and variance inflation are bounded by several routes, of which the best counts.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, at least one.
+    """
+
+    #: Routes to a leakage that this class knows, see `graphs.routes.ROUTES`.
+    methods: ClassVar[tuple[str, ...]] = ("group",)
+
+    #: Routes to a variance inflation that this class knows, see `graphs.routes.INFLATIONS`.
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components",)
+
+    def __init__(self, n: int) -> None:
+        self._n = check_count("n", n)
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self._n
+
+    @abstractmethod
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        """Return the leakages by one of `methods`, rounded up; RouteUnavailable when it does not apply.
+
+        `epsilon` is checked: a float when it is the same for all records, else an array of shape (n,).
+        """
+
+    @abstractmethod
+    def _inflation(self, method: str) -> float:
+        """Return the variance inflation by one of `inflation_methods`, rounded up, possibly above n."""
+
+    def leakage(self, epsilon: Any, method: str = "best", adversary: Adversary = "informed") -> FloatArray:
+        """Return what a mechanism tells about each record.
+
+        Parameters
+        ----------
+        epsilon : float or array of shape (n,)
+            Differential privacy of the mechanism with respect to each single record, nats; a mapping or a Series is
+            aligned with the names of the records, where they have names.
+        method : str
+            "best" (the smallest of all sound routes, record by record) or one of `methods`. Routes that end in
+            "-published" reproduce the literature, for comparison.
+        adversary : {"informed", "uninformed"}
+            Whether the adversary may know any other records, or the model only.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Upper bounds alpha_i on the leakage in nats, rounding included; infinite where a route has no bound.
+
+        Raises
+        ------
+        ArgumentError
+            An argument that cannot be used.
+        RouteUnavailable
+            The route does not apply to this model; the error names those that do.
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> Groups(["ann", "ann", "bob"]).leakage(0.1).round(6)
+        array([0.2, 0.2, 0.1])
+        """
+        return self._leakages(self._budgets(epsilon), method, adversary).expand()
+
+    def budget(
+        self,
+        epsilon: float,
+        method: str = "best",
+        adversary: Adversary = "informed",
+        reduce: Literal["max", "mean"] = "max",
+    ) -> float:
+        """Return the largest privacy budget whose leakage stays within a target.
+
+        Parameters
+        ----------
+        epsilon : float
+            Target for the leakage, nats, positive.
+        method, adversary
+            As in `leakage`.
+        reduce : {"max", "mean"}
+            Whether the largest or the mean leakage over the records has to stay within the target.
+
+        Returns
+        -------
+        float
+            eps', rounded down: `leakage` at it is within the target, rounding included.
+
+        Raises
+        ------
+        ArgumentError
+            An argument that cannot be used.
+        RouteUnavailable
+            The route does not apply, or leaves no positive budget.
+
+        Notes
+        -----
+        Leakage does not decrease with the budget, so the budget is found by a bracketing search that only ever
+        returns a point at which the leakage was evaluated and found small enough. It is never above the target,
+        since every bound on the leakage is at least eps'.
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> round(Groups([0, 0, 1]).budget(0.5), 6)
+        0.25
+        """
+        target = check_target(epsilon)
+        if reduce not in ("max", "mean"):
+            raise ArgumentError("reduce", repr(reduce), "'max' or 'mean'")
+
+        def leaked(candidate: float) -> float:
+            profile = self._leakages(candidate, method, adversary)
+            return profile.largest() if reduce == "max" else profile.mean()
+
+        found = largest_below(leaked, target, target, most=target)
+        if found is None:
+            worst = self._leakages(target * 2**-60, method, adversary)
+            reason = (
+                f"record {worst.worst()} leaks {worst.largest():.6g} nats however small the budget, "
+                f"the target is {target:.6g}"
+            )
+            raise RouteUnavailable(method, reason, self._others(method))
+        return found
+
+    def variance_inflation(self, method: str = "best", bounded_differences: bool = False) -> float:
+        """Return how much wider a mean fluctuates than it would with independent records.
+
+        Parameters
+        ----------
+        method : str
+            "best" (the smallest that applies) or one of `inflation_methods`.
+        bounded_differences : bool
+            Ask for a number that holds for every statistic with bounded differences, not for means only.
+
+        Returns
+        -------
+        float
+            Lambda, at least 1 and at most n, rounded up. For every fixed mean q of per-record values in [0, 1],
+            ``P(|q(X) - E q(X)| >= t) <= 2 exp(-2 n t^2 / Lambda)``.
+
+        Raises
+        ------
+        ArgumentError
+            No such method.
+        RouteUnavailable
+            The route does not apply to this model, or not to all statistics with bounded differences.
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> round(Groups([0, 0, 1]).variance_inflation(), 6)
+        1.666667
+        """
+        if method == "best":
+            found = [self._inflation_or_none(name, bounded_differences) for name in self.inflation_methods]
+            return min([float(self.n), *(value for value in found if value is not None)])
+        if method not in INFLATIONS:
+            raise ArgumentError("method", repr(method), f"'best' or one of {self.inflation_methods}")
+        if method not in self.inflation_methods:
+            raise RouteUnavailable(method, f"{type(self).__name__} has no such route", self.inflation_methods)
+        if bounded_differences and not INFLATIONS[method].bounded_differences:
+            others = [name for name in self.inflation_methods if INFLATIONS[name].bounded_differences]
+            raise RouteUnavailable(method, "it holds for means of per-record values only", others)
+        return min(max(self._inflation(method), 1.0), float(self.n))
+
+    def explain(self, epsilon: float, adversary: Adversary = "informed") -> pd.DataFrame:
+        """Compare all routes for one target.
+
+        Parameters
+        ----------
+        epsilon : float
+            Target for the largest leakage, nats, positive.
+        adversary : {"informed", "uninformed"}
+            As in `leakage`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per method: `budget` (largest eps' of that route alone; missing when it does not apply),
+            `published` (as printed in the literature, not used by "best"), `won` (the sound route with the
+            largest budget), `source`, and `reason` (why it does not apply, else empty).
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> Groups([0, 0, 1]).explain(0.5)[["budget", "won"]].round(3)
+                budget   won
+        method
+        group     0.25  True
+        """
+        import pandas as pd
+
+        rows = []
+        for name in self.methods:
+            reason, budget = "", float("nan")
+            try:
+                budget = self.budget(epsilon, name, adversary)
+            except RouteUnavailable as error:
+                reason = error.reason
+            rows.append((name, budget, ROUTES[name].published, ROUTES[name].source, reason))
+        table = pd.DataFrame(rows, columns=["method", "budget", "published", "source", "reason"]).set_index("method")
+        sound = table["budget"].where(~table["published"])
+        table.insert(2, "won", table.index == sound.idxmax())
+        return table
+
+    def _record_labels(self) -> tuple[Hashable, ...] | None:
+        """Return the names of the records, where a graph names them."""
+        return None
+
+    def _budgets(self, epsilon: Any) -> float | FloatArray:
+        """Return budgets in the order of the records."""
+        expected = f"a number, or an array of {self.n} numbers, finite and not negative"
+        labels = self._record_labels()
+        if labels is not None and has_labels(epsilon):
+            epsilon = by_label("epsilon", epsilon, labels, expected)
+        refuse_unordered("epsilon", epsilon, expected)
+        return check_epsilon(epsilon, self.n)
+
+    def _leakages(self, epsilon: float | FloatArray, method: str, adversary: Adversary) -> Profile:
+        if adversary not in ("informed", "uninformed"):
+            raise ArgumentError("adversary", repr(adversary), "'informed' or 'uninformed'")
+        if method == "best":
+            return self._best(epsilon, adversary)
+        if method not in ROUTES:
+            raise ArgumentError("method", repr(method), f"'best' or one of {self.methods}")
+        if method not in self.methods:
+            raise RouteUnavailable(method, f"{type(self).__name__} has no such route", self._others(method))
+        return self._profile(method, epsilon, adversary)
+
+    def _best(self, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        found = []
+        for name in self.methods:
+            if not ROUTES[name].published:
+                try:
+                    found.append(self._profile(name, epsilon, adversary))
+                except RouteUnavailable:
+                    continue
+        return smallest(found)
+
+    def _inflation_or_none(self, name: str, bounded_differences: bool) -> float | None:
+        try:
+            return self.variance_inflation(name, bounded_differences)
+        except RouteUnavailable:
+            return None
+
+    def _others(self, method: str) -> tuple[str, ...]:
+        return ("best", *(name for name in self.methods if name != method and not ROUTES[name].published))
