@@ -96,23 +96,30 @@ class TestLevelsAndCycles:
         assert found["shortest"][0] == found["shortest"][-1]
         assert imports.cycles(imports.import_graph(read, loaded_only=True)) == []
 
-    def test_folders_may_form_a_cycle_where_modules_do_not(self, tmp_path: Path) -> None:
+    def test_packages_may_form_a_cycle_where_modules_do_not(self, tmp_path: Path) -> None:
         sources = {
             "one/a.py": "import pack.two.a\n",
             "one/b.py": "",
             "two/a.py": "",
             "two/b.py": "import pack.one.b\n",
         }
-        modules = tree(tmp_path, sources)
-        read = imports.read_imports(modules, tmp_path)
+        read = imports.read_imports(tree(tmp_path, sources), tmp_path)
         assert imports.cycles(imports.import_graph(read)) == []
-        (found,) = imports.cycles(imports.folder_graph(read, modules))
-        assert found["group"] == ["pack/one", "pack/two"]
+        (found,) = imports.cycles(imports.sibling_graphs(read)["pack"])
+        assert found["group"] == ["pack.one", "pack.two"]
 
-    def test_a_package_may_export_what_is_in_its_folders(self, tmp_path: Path) -> None:
+    def test_a_package_may_export_what_is_in_it(self, tmp_path: Path) -> None:
         sources = {"__init__.py": "from pack.one.a import x\n", "one/a.py": "import pack.errors\n", "errors.py": ""}
-        modules = tree(tmp_path, sources)
-        assert imports.cycles(imports.folder_graph(imports.read_imports(modules, tmp_path), modules)) == []
+        read = imports.read_imports(tree(tmp_path, sources), tmp_path)
+        graphs = imports.sibling_graphs(read)
+        assert list(graphs) == ["pack"]
+        assert list(graphs["pack"].edges) == [("pack.one", "pack.errors")]
+
+    def test_siblings_inside_of_a_package(self, tmp_path: Path) -> None:
+        sources = {"one/a.py": "import pack.one.b\n", "one/b.py": "def f():\n    import pack.one.a\n"}
+        read = imports.read_imports(tree(tmp_path, sources), tmp_path)
+        (found,) = imports.cycles(imports.sibling_graphs(read)["pack.one"])
+        assert found["group"] == ["pack.one.a", "pack.one.b"]
 
 
 class TestDuplicates:

@@ -23,11 +23,11 @@ from benchmarks.structure.counts import (
 from benchmarks.structure.imports import (
     PACKAGES,
     cycles,
-    folder_graph,
     import_graph,
     levels,
     read_imports,
     read_modules,
+    sibling_graphs,
 )
 from benchmarks.structure.paths import TRACED, run
 
@@ -55,7 +55,10 @@ def measure(root: Path) -> dict[str, Any]:
             }
             for package in PACKAGES
         },
-        "cycles": {"modules": cycles(whole), "folders": cycles(folder_graph(imports, modules))},
+        "cycles": {
+            "modules": cycles(whole),
+            "packages": [one for graph in sibling_graphs(imports).values() for one in cycles(graph)],
+        },
         "public_names": public_names(root, modules),
         "repeated_file_names": repeated_file_names(modules),
         "type_tests": {"parameters": type_tests(modules, parameters), "mechanisms": type_tests(modules, classes)},

@@ -202,15 +202,17 @@ def cycles(graph: nx.DiGraph[str]) -> list[dict[str, list[str]]]:
     return sorted(found, key=lambda one: one["group"])
 
 
-def folder_graph(imports: Iterable[Import], modules: Mapping[str, Module]) -> nx.DiGraph[str]:
-    """Return the graph of imports between folders.
+def sibling_graphs(imports: Iterable[Import]) -> dict[str, nx.DiGraph[str]]:
+    """Return for each package the graph of imports between its children, each with all that is in it.
 
-    A package that re-exports names of its own subfolders does not depend on them.
+    An import of the package itself, as a module, does not count: it is nobody's sibling.
     """
-    graph: nx.DiGraph[str] = nx.DiGraph()
+    graphs: dict[str, nx.DiGraph[str]] = {}
     for one in imports:
-        importer, imported = modules[one.importer], modules[one.imported]
-        re_export = importer.is_package and imported.folder.startswith(importer.folder + "/")
-        if importer.folder != imported.folder and not re_export:
-            graph.add_edge(importer.folder, imported.folder)
-    return graph
+        importer, imported = one.importer.split("."), one.imported.split(".")
+        pairs = enumerate(zip(importer, imported, strict=False))
+        depth = next((k for k, (a, b) in pairs if a != b), 0)
+        if depth:
+            graph = graphs.setdefault(".".join(importer[:depth]), nx.DiGraph())
+            graph.add_edge(".".join(importer[: depth + 1]), ".".join(imported[: depth + 1]))
+    return graphs
