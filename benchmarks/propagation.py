@@ -17,7 +17,8 @@ import networkx as nx
 import numpy as np
 
 from graphs import MarkovField
-from graphs.leakage.network_messages import Incidence, Propagation
+from graphs.leakage.network_messages import Propagation
+from graphs.structure.incidence import Incidence
 from graphs.structure.layout import read_graph
 
 #: Coupling and privacy budget of every record. On the sparse networks this coupling is close to where leakages stop

@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Thresholdout
-from thresholdout.model_selection import GuardedSearchCV
+from thresholdout.model_selection import GuardedSearchCV, count_queries
 
 GRID = {"max_depth": [2, 3, 12, None]}
 
@@ -34,7 +34,7 @@ def main() -> None:
     print(f"1. The guard as the scorer of a search, {len(X_holdout)} records held out")
     guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
     search = GridSearchCV(tree, GRID, scoring=guard.scorer("accuracy"), cv=guard.split())
-    print(f"it will ask {guard.count_queries(search)} questions")
+    print(f"it will ask {count_queries(guard, search)} questions")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         search.fit(X_train, y_train)
@@ -45,7 +45,7 @@ def main() -> None:
     print("\n2. A search by cross-validation that asks the guard at the end")
     guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
     guarded = GuardedSearchCV(GridSearchCV(tree, GRID, cv=5, n_jobs=2), guard)
-    print(f"it will ask {guard.count_queries(guarded)} questions")
+    print(f"it will ask {count_queries(guard, guarded)} questions")
     guarded.fit(X_train, y_train)
     report(guard, guarded.best_params_)
     print(

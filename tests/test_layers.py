@@ -44,7 +44,7 @@ LAYERS = {
     "thresholdout.mechanisms": 3,
     "thresholdout.ledger": 3,
     "thresholdout.certificates": 4,
-    "thresholdout.guard.history": 4,
+    "thresholdout.ledger.entry_table": 4,
     "thresholdout.plotting": 2,
     "thresholdout.guard.external_releases": 5,
     "thresholdout.guard.exhaustion": 5,

@@ -11,8 +11,8 @@ import click
 
 from thresholdout.cli.options import FILE, GUARD, LEDGER, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
-from thresholdout.guard.answer import Source
 from thresholdout.guard.given_features import Given
+from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.planning.declared_parameters import MechanismName
 
 if TYPE_CHECKING:
@@ -268,8 +268,8 @@ def _show_guard(ledger: Ledger, guard: str, labelled: bool, alone: bool) -> None
 @GUARD
 def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: str | None) -> None:
     """Show every question and answer so far."""
-    from thresholdout.guard.history import history_frame
     from thresholdout.ledger import open_ledger
+    from thresholdout.ledger.entry_table import history_frame
     from thresholdout.plotting import plot_history
 
     with open_ledger(ledger, must_exist=True) as opened:
@@ -294,7 +294,7 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
 def _shown(entry: Entry) -> tuple[object, ...]:
     """Return a row of the history; only answers have a value from the guard, and a half-width."""
     name = f"{entry.name}: {entry.candidate}" if entry.candidate else entry.name
-    told = (entry.value, entry.half_width) if entry.source in get_args(Source) else (None, None)
+    told = (entry.value, entry.half_width) if entry.source in get_args(AnswerSource) else (None, None)
     return entry.query, name, entry.train, *told, entry.source, entry.remaining
 
 

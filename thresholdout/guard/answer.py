@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, SupportsFloat
 
 from thresholdout.limits.rounded_intervals import larger_side
+from thresholdout.mechanisms.base import AnswerSource
 
-__all__ = ["Answer", "Source"]
-
-Source = Literal["train", "holdout"]
+__all__ = ["Answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class Answer:
 
     value: float
     interval: tuple[float, float]
-    source: Source
+    source: AnswerSource
     query: int
     remaining: int | None
     lower: float = 0.0

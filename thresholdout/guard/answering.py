@@ -16,12 +16,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
-from thresholdout.guard.answer import Answer, Source
+from thresholdout.guard.answer import Answer
 from thresholdout.guard.question import Question
 from thresholdout.guard.state_check import joined_state, parted_state, past_of
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import check_questions, check_repeat, check_short_texts
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
+from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Move, advanced, remembered_by
 from thresholdout.silence import silence
@@ -554,7 +555,7 @@ class Steps:
         """Return what an answer is worth by a certificate, and what it keeps for the answers that follow."""
         if certificate is None:
             return (0.0, 1.0), ""
-        source: Source = "train" if outcome.source == "train" else "holdout"
+        source: AnswerSource = "train" if outcome.source == "train" else "holdout"
         try:
             return certificate.recalled(outcome.asked, outcome.hits, source, outcome.value, past, binary=known.binary)
         except InputError:

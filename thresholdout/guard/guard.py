@@ -38,8 +38,10 @@ from thresholdout.guard.registration import (
     optional_numbers,
     stored_parameters,
 )
+from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing.shared_objects import Handle, Shared
 from thresholdout.guard.state_check import check_standing
+from thresholdout.guard.train_split import TrainSplit
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
@@ -62,8 +64,6 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.guard.exhaustion import Exhausted
-    from thresholdout.guard.scorer import GuardScorer
-    from thresholdout.guard.train_split import TrainSplit
     from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]
@@ -439,8 +439,6 @@ class Thresholdout(
         >>> len(guard.history)
         3
         """
-        from thresholdout.guard.scorer import GuardScorer
-
         return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted)
 
     def split(self) -> TrainSplit:
@@ -448,19 +446,7 @@ class Thresholdout(
 
         The holdout never passes through the search; `scorer` asks the guard for it.
         """
-        from thresholdout.guard.train_split import TrainSplit
-
         return TrainSplit(self, len(self._records.labelled()[0][1]))
-
-    def count_queries(self, search: Any, X: Any = None, y: Any = None) -> int:
-        """Return how many questions fitting a search asks this guard at most; nothing is asked or fitted.
-
-        ``X, y`` is what it would be fitted to, by default the training part. See
-        `thresholdout.model_selection.count_queries`.
-        """
-        from thresholdout.model_selection.counting import count_queries
-
-        return count_queries(self, search, X, y)
 
     def origin(self, X: Any, y: Any = None) -> Origin:
         """Say where records come from, by their content and in any order.
@@ -531,7 +517,7 @@ class Thresholdout(
     @property
     def history(self) -> pd.DataFrame:
         """Every question and answer so far, one row each; nothing in it is secret."""
-        from thresholdout.guard.history import history_frame
+        from thresholdout.ledger.entry_table import history_frame
 
         return history_frame(self._ledger.entries(self._id))
 

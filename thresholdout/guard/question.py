@@ -6,9 +6,10 @@ import math
 from typing import Any, Final, Literal, cast, get_args
 
 from thresholdout.errors import InputError
-from thresholdout.guard.answer import Answer, Source
+from thresholdout.guard.answer import Answer
 from thresholdout.ledger import Entry
 from thresholdout.mechanisms import UNKNOWN, Known, Outcome
+from thresholdout.mechanisms.base import AnswerSource
 
 __all__ = ["Question"]
 
@@ -156,13 +157,13 @@ class Question:
             When the key belongs to another question, or the question could not be computed on the holdout.
         """
         self.check(entry, repeated)
-        if entry.source not in get_args(Source):
+        if entry.source not in get_args(AnswerSource):
             seen = f"{entry.key!r}, which was used for a candidate: {entry.name!r}"
             raise InputError("key", seen, "a key names one question; use another key, or None")
         return Answer(
             value=entry.value,
             interval=(entry.low, entry.high),
-            source=cast(Source, entry.source),
+            source=cast(AnswerSource, entry.source),
             query=entry.query,
             remaining=entry.remaining,
             lower=entry.lower,

@@ -25,13 +25,13 @@ from thresholdout.errors import (
 )
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.holdout import content_hashes
-from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.train_split import placeholder_size, rows_of
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.ledger.entry_checks import fresh_key
 from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.scoring.statistics import Statistic, get_score
+from thresholdout.scoring.statistics.known_values import known
 from thresholdout.scoring.statistics.scorers import is_scorer
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.paired_models import Duel
     from thresholdout.mechanisms.claims.statistic_claims import Layout
 
-__all__ = ["UNKNOWN", "Known", "Mechanism", "MechanismState", "Outcome", "Part", "Past", "Source"]
+__all__ = ["UNKNOWN", "AnswerSource", "Known", "Mechanism", "MechanismState", "Outcome", "Part", "Past", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,9 @@ class Known:
 
 UNKNOWN: Final = Known()
 """Nothing."""
+
+AnswerSource = Literal["train", "holdout"]
+"""Where the value of an answer comes from."""
 
 Source = Literal["train", "holdout", "failed", "look"]
 """Where an answer comes from; "failed" for a question that could not be computed on the holdout, "look" for another

@@ -16,7 +16,6 @@ from thresholdout.guard.asking import checked_keep
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.kfold import KFoldGuard
-from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.guard.train_split import check_training
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.model_selection.held_out import HeldOut
@@ -38,6 +37,7 @@ from thresholdout.model_selection.refits import (
 from thresholdout.model_selection.search_candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.training_value import Scoring
 from thresholdout.scoring.statistics import Statistic
+from thresholdout.scoring.statistics.known_values import known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,12 +13,12 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
-from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
+from thresholdout.scoring.statistics.known_values import known
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

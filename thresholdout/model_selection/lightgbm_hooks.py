@@ -12,13 +12,13 @@ from thresholdout.data.identity import handed_out
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
-from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.guard.sharing.shared_objects import Elsewhere
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.predicting_functions import Kind, as_it_is, check_objective, classifies, predictor
 from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.scoring.statistics.known_values import known
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.answer import Source
-from thresholdout.guard.history import history_frame
 from thresholdout.guard.registration import read_declaration
+from thresholdout.ledger.entry_table import history_frame
+from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
+from thresholdout.report.page import embedded, render
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,7 @@ class GuardReport:
     @property
     def answers(self) -> pd.DataFrame:
         """The rows of the history that are answers: not failures, other looks, and decisions about candidates."""
-        return self.history[self.history["source"].isin(get_args(Source))]
+        return self.history[self.history["source"].isin(get_args(AnswerSource))]
 
     @property
     def questions(self) -> int:
@@ -142,8 +143,6 @@ class GuardReport:
         ThresholdoutError
             When matplotlib is not installed.
         """
-        from thresholdout.report.page import render
-
         return render(self)
 
     def save(self, path: str | Path) -> Path:
@@ -185,8 +184,6 @@ class GuardReport:
         return file
 
     def _repr_html_(self) -> str:
-        from thresholdout.report.page import embedded
-
         return embedded(self)
 
 

@@ -7,14 +7,15 @@ from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, get_args
 
-from thresholdout.guard.answer import Source
+from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.plotting import drawable, plot_history
 from thresholdout.report import sentences as words
-from thresholdout.report.contents import GuardReport
 from thresholdout.report.report_pictures import MOST_DRAWN, plot_against_train, plot_budget, svg_image, thinned
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from thresholdout.report.contents import GuardReport
 
 __all__ = ["embedded", "render"]
 
@@ -208,7 +209,7 @@ def _last(history: pd.DataFrame, most: int = MOST_ROWS) -> pd.DataFrame:
 def _row(row: Any, kinds: list[str]) -> str:
     import pandas as pd
 
-    answered = row.source in get_args(Source)
+    answered = row.source in get_args(AnswerSource)
     values = (
         f"{row.query:,}",
         escape(f"{row.name}: {row.candidate}" if row.candidate else str(row.name)),

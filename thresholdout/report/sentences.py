@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thresholdout.mechanisms.gaussian import NoiseSchedule
-from thresholdout.report.contents import GuardReport
+
+if TYPE_CHECKING:
+    from thresholdout.report.contents import GuardReport
 
 __all__ = ["limits", "mechanism", "parameters", "summary"]
 

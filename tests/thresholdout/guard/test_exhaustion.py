@@ -25,6 +25,7 @@ from thresholdout.model_selection import (
     GuardedStopping,
     GuardScorer,
     LightGBMEval,
+    count_queries,
 )
 
 BY_BACKEND = pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS, ids=[f"{b}-{n}" for b, n in BACKENDS])
@@ -240,7 +241,7 @@ def test_a_halving_search_never_chooses_from_a_round_without_answers(resource: s
         return HalvingGridSearchCV(model, {"max_depth": [2, 3, 5, 9]}, **settings, **how)
 
     first = make()
-    asked = first.count_queries(search(first, scoring=first.scorer(), cv=first.split()))
+    asked = count_queries(first, search(first, scoring=first.scorer(), cv=first.split()))
     assert asked == 4 + 2
     guard = make(queries=4)
     with pytest.raises(SearchExhausted, match=r"GuardedSearchCV\(search, guard, candidates=...\)") as caught:

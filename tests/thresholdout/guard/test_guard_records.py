@@ -24,8 +24,8 @@ from thresholdout.errors import (
     LedgerRetired,
 )
 from thresholdout.guard.answering import FAILURES, failure_share
-from thresholdout.guard.history import history_frame
 from thresholdout.ledger import MemoryLedger, export_history, import_history
+from thresholdout.ledger.entry_table import history_frame
 
 
 def test_the_same_records_in_another_order_and_another_container_share_the_budget(tmp_path: Path) -> None:

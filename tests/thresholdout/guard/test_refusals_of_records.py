@@ -12,7 +12,7 @@ from tests.thresholdout.guards import N, data, make
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
 from thresholdout.guard.sharing.shared_objects import share
-from thresholdout.model_selection import GuardedSearchCV
+from thresholdout.model_selection import GuardedSearchCV, count_queries
 
 (X, Y), (X_TRAIN, Y_TRAIN) = data(0), data(1)
 MODEL = DecisionTreeClassifier(max_depth=1).fit(X_TRAIN, Y_TRAIN)
@@ -44,8 +44,8 @@ WAYS: dict[str, Callable[[Thresholdout, Any, Any], Any]] = {
     ).fit(X, y),
     "guarded search": lambda guard, X, y: GuardedSearchCV(SEARCH, guard).fit(X, y),
     "guarded search elsewhere": lambda guard, X, y: GuardedSearchCV(SEARCH, elsewhere(guard)).fit(X, y),
-    "count": lambda guard, X, y: guard.count_queries(
-        GridSearchCV(MODEL, {"max_depth": [1]}, scoring=guard.scorer(), cv=guard.split()), X, y
+    "count": lambda guard, X, y: count_queries(
+        guard, GridSearchCV(MODEL, {"max_depth": [1]}, scoring=guard.scorer(), cv=guard.split()), X, y
     ),
 }
 

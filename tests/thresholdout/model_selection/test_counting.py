@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from tests.thresholdout.model_selection.digits import DEPTHS, TRAIN, X, Y, make, tree
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.model_selection import GuardedSearchCV
+from thresholdout.model_selection import GuardedSearchCV, count_queries
 
 GRID = {"max_depth": [1, 2, 3], "min_samples_leaf": [1, 2]}
 
@@ -115,7 +115,7 @@ SEARCHES: dict[str, Any] = {
 def test_as_many_as_fitting_asks(name: str) -> None:
     guard = make(queries=200, budget=100)
     search = SEARCHES[name](guard)
-    counted = guard.count_queries(search)
+    counted = count_queries(guard, search)
     assert guard.history.empty
     assert not hasattr(search, "best_index_")
     search.fit(*TRAIN)
@@ -124,7 +124,7 @@ def test_as_many_as_fitting_asks(name: str) -> None:
 
 def test_expected_numbers() -> None:
     guard = make()
-    numbers = {name: guard.count_queries(build(guard)) for name, build in SEARCHES.items()}
+    numbers = {name: count_queries(guard, build(guard)) for name, build in SEARCHES.items()}
     assert numbers == {
         "grid": 6,
         "random": 4,
@@ -160,33 +160,33 @@ def test_expected_numbers() -> None:
 def test_records_that_are_given() -> None:
     guard = make()
     predefined = guarded(guard, cv=PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)]))
-    assert guard.count_queries(predefined, X, Y) == 3
+    assert count_queries(guard, predefined, X, Y) == 3
     with pytest.raises(InputError, match="not all in the guard's training part"):
-        guard.count_queries(guarded(guard), X, Y)
-    assert guard.count_queries(guarded(guard), X[:50], Y[:50]) == 3
+        count_queries(guard, guarded(guard), X, Y)
+    assert count_queries(guard, guarded(guard), X[:50], Y[:50]) == 3
 
 
 def test_questions_to_another_guard_do_not_count() -> None:
     guard, other = make(), make()
     search = GridSearchCV(tree(), DEPTHS, scoring={"a": guard.scorer(), "b": other.scorer()}, cv=guard.split())
-    assert (guard.count_queries(search), other.count_queries(search)) == (3, 3)
+    assert (count_queries(guard, search), count_queries(other, search)) == (3, 3)
     mixed = guarded(other, estimator=inner(guard), grid={"refit": [True]})
-    assert (guard.count_queries(mixed), other.count_queries(mixed)) == (6, 1)
-    assert other.count_queries(GuardedSearchCV(GridSearchCV(tree(), DEPTHS), guard)) == 0
+    assert (count_queries(guard, mixed), count_queries(other, mixed)) == (6, 1)
+    assert count_queries(other, GuardedSearchCV(GridSearchCV(tree(), DEPTHS), guard)) == 0
 
 
 def test_what_cannot_be_counted_says_so() -> None:
     guard = make()
     with pytest.raises(InputError, match="BaggingClassifier with a guard inside"):
-        guard.count_queries(BaggingClassifier(inner(guard)))
+        count_queries(guard, BaggingClassifier(inner(guard)))
     with pytest.raises(InputTypeError, match="search: a str"):
-        guard.count_queries("search")
+        count_queries(guard, "search")
 
 
 def test_a_search_after_a_scaler_would_be_refused_and_is_counted_as_a_part() -> None:
     guard = make()
     search = Pipeline([("scale", StandardScaler()), ("search", inner(guard))])
-    assert guard.count_queries(search) == 3
+    assert count_queries(guard, search) == 3
     with pytest.raises(InputError, match="not all in the guard's training part"):
         search.fit(*TRAIN)
 
@@ -202,7 +202,7 @@ def test_sampled_candidates_are_those_of_the_seed() -> None:
         )  # fmt: skip
         drawn = list(ParameterSampler(search.param_distributions, 3, random_state=seed))
         expected = 2 * 3 * sum(candidate["model"] is choices["model"][0] for candidate in drawn)
-        assert guard.count_queries(search) == expected
+        assert count_queries(guard, search) == expected
 
 
 class Twice(GridSearchCV):  # type: ignore[misc]
@@ -234,9 +234,9 @@ def test_what_asks_in_its_own_way_is_refused() -> None:
     ]
     for search, message in refused:
         with pytest.raises(InputError, match=message):
-            guard.count_queries(search)
-    assert guard.count_queries(guarded(guard, scoring=lambda estimator, X, y: 0.0)) == 0
-    assert guard.count_queries(guarded(guard, scoring=around(make().scorer()))) == 0
+            count_queries(guard, search)
+    assert count_queries(guard, guarded(guard, scoring=lambda estimator, X, y: 0.0)) == 0
+    assert count_queries(guard, guarded(guard, scoring=around(make().scorer()))) == 0
 
 
 def test_a_guard_among_the_globals_of_a_function_is_found() -> None:
@@ -244,7 +244,7 @@ def test_a_guard_among_the_globals_of_a_function_is_found() -> None:
     names: dict[str, Any] = {"__name__": "__main__", "scorer": guard.scorer()}
     exec("def score(estimator, X, y):\n    return scorer(estimator, X, y)", names)
     with pytest.raises(InputError, match="'score', a function with a guard inside"):
-        guard.count_queries(guarded(guard, scoring=names["score"]))
+        count_queries(guard, guarded(guard, scoring=names["score"]))
 
 
 def test_candidates_that_chance_chooses_count_as_those_that_ask_most() -> None:
@@ -253,7 +253,7 @@ def test_candidates_that_chance_chooses_count_as_those_that_ask_most() -> None:
         inner(guard), {"param_grid": [{"max_depth": [1]}, {"max_depth": [1, 2, 3]}, {"max_depth": [1, 2]}]}, n_iter=2,
         cv=KFold(2), scoring="accuracy", refit=False,
     )  # fmt: skip
-    assert guard.count_queries(search) == 2 * (3 + 2)
+    assert count_queries(guard, search) == 2 * (3 + 2)
     search.fit(*TRAIN)
     assert len(guard.history) <= 10
 
@@ -263,10 +263,10 @@ def test_training_records_that_are_all_equal_cannot_be_told_from_the_placeholder
     rows, labels = np.ones((100, 2)), np.zeros(100)
     guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=50, budget=5, mechanism="thresholdout")
     search = guarded(guard, grid={"max_depth": [1, 2]}, return_train_score=True)
-    assert guard.count_queries(search) == 4
+    assert count_queries(guard, search) == 4
     search.fit(rows, labels)
     assert len(guard.history) == 4
     other = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=KFold(2))
-    assert guard.count_queries(other) == 6
+    assert count_queries(guard, other) == 6
     other.fit(rows, labels)
     assert len(guard.history) == 10

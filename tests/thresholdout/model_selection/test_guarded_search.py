@@ -38,10 +38,10 @@ from tests.estimator_checks import each_check
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.kfold import KFoldGuard
-from thresholdout.guard.sharing.remote_guard import known
 from thresholdout.ledger import open_ledger
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.scoring.metrics import Metric, accuracy, squared_error, zero_one_loss
+from thresholdout.scoring.statistics.known_values import known
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, HOLDOUT = (X[:600], Y[:600]), (X[600:], Y[600:])

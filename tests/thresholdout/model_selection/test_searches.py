@@ -35,6 +35,7 @@ from tests.thresholdout.model_selection.digits import (
     tree,
 )
 from thresholdout.errors import InputError
+from thresholdout.model_selection import count_queries
 from thresholdout.noise.sources import SeededNoise
 
 BY_BACKEND = pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS, ids=[f"{b}-{n}" for b, n in BACKENDS])
@@ -103,7 +104,7 @@ def test_halving_searches_score_every_candidate_on_the_whole_holdout(backend: st
         search = HalvingGridSearchCV(tree(), {"max_depth": [1, 2, 3, 4, 5, 6]}, **shared)
     else:
         search = HalvingRandomSearchCV(tree(), {"max_depth": randint(1, 20)}, n_candidates=6, **shared)
-    counted = guard.count_queries(search)
+    counted = count_queries(guard, search)
     with joblib.parallel_config(backend):
         search.fit(*TRAIN)
     assert search.n_candidates_ == [6, 2]
@@ -158,7 +159,7 @@ def test_nested_with_the_guard_on_both_sides(backend: str, n_jobs: int) -> None:
     guard = make()
     inner = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split())
     outer = GridSearchCV(inner, {"refit": [True]}, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs)
-    counted = guard.count_queries(outer)
+    counted = count_queries(guard, outer)
     with joblib.parallel_config(backend):
         outer.fit(*TRAIN)
     assert counted == len(guard.history) == 3 + 1 + 3  # the candidate's search, its score, and the refit

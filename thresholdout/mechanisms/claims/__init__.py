@@ -1,6 +1,6 @@
 """Thresholdout with one number, the risk that is left: `Claims`."""
 
-from thresholdout.mechanisms.claims.final import FinalCheck
+from thresholdout.mechanisms.claims.final_check import FinalCheck
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
 from thresholdout.mechanisms.claims.mechanism import Claims
 from thresholdout.mechanisms.claims.parameters import ClaimsParameters

@@ -16,16 +16,14 @@ edges are so far out that few of them fail. PROOFS.md, B10.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.claims.interval import MeanTest, TwoEnds
-from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.score import RAISED, Window, lowered
 
-__all__ = ["FinalCheck", "check_expected", "final_interval", "reserving_window", "share_of"]
+__all__ = ["check_expected", "final_interval", "reserving_window", "share_of"]
 
 TOTAL: Final = 0.3
 """Sum of the shares of all claims before a final check."""
@@ -33,7 +31,6 @@ TOTAL: Final = 0.3
 _FAILING: Final = 0.1  # foreseen probability of a letter, in shares
 _SLOW: Final = 20  # questions after which half of the shares are used, where their number is not declared
 _INNER: Final = 0.9
-_MANY: Final = 1000
 
 
 def final_interval(claim: MeanTest | TwoEnds, log_risk: float, guess: float) -> tuple[float, float]:
@@ -100,42 +97,6 @@ def share_of(asked: int, queries: int | None) -> float:
     (0.15, True)
     """
     return TOTAL / queries if queries is not None else TOTAL * _SLOW / ((asked + _SLOW) * (asked + _SLOW + 1.0))
-
-
-@dataclass(frozen=True, slots=True)
-class FinalCheck:
-    """What a final check will be worth if every claim before it is confirmed.
-
-    Parameters
-    ----------
-    parameters : ClaimsParameters
-        Of the guard.
-    n : int
-        Records in the holdout.
-
-    Examples
-    --------
-    >>> check = FinalCheck(ClaimsParameters(queries=20, final_check=True), 1000)
-    >>> round(check.share, 3), round(check.half_width(0.95), 4)
-    (0.739, 0.0144)
-    """
-
-    parameters: ClaimsParameters
-    n: int
-
-    @property
-    def share(self) -> float:
-        """Share of the risk that is left for it then; after 1,000 questions where their number is not declared."""
-        queries = self.parameters.queries
-        shares = (share_of(asked, queries) for asked in range(queries or _MANY))
-        return math.exp(lowered(math.fsum(math.log1p(-share - 2.0 * RAISED) for share in shares)))
-
-    def half_width(self, expected: float) -> float:
-        """Return its half-width for a share of right predictions near a likely score, in (0, 1)."""
-        from thresholdout.mechanisms.claims.mechanism import Claims
-
-        risk = math.log1p(-self.parameters.confidence) + math.log(self.share)
-        return Claims(self.parameters, self.n).final_half_width(risk, expected)
 
 
 def check_expected(expected: object) -> float:

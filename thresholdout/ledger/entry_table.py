@@ -1,4 +1,4 @@
-"""A guard's history as a table."""
+"""Entries of a ledger as a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from thresholdout.ledger import Entry
+from thresholdout.ledger.entry import Entry
 
 if TYPE_CHECKING:
     import pandas as pd
