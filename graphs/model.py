@@ -8,24 +8,20 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.profile import Profile
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
 from graphs.route_choice import Adversary, RoutedModel
 from graphs.structure.labelled_values import has_labels, places_of, refuse_unordered
 
-if TYPE_CHECKING:
-    from graphs.models.known_records import CutNetwork, Network
-
-__all__ = ["Adversary", "BoolArray", "DependenceModel", "Given"]
-
-BoolArray = npt.NDArray[np.bool_]
+__all__ = ["Adversary", "DependenceModel", "Given"]
 
 
 class DependenceModel(RoutedModel):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeGuard
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,16 +16,26 @@ from graphs.structure.labelled_values import places_of
 if TYPE_CHECKING:
     from scipy import sparse
 
-    from graphs.model import DependenceModel
-
-__all__ = ["exact_leakage"]
+__all__ = ["ModelWithLaw", "exact_leakage"]
 
 #: Largest number of joint states, and of unknowns of one linear program.
 MOST_STATES = 100_000
 MOST_UNKNOWNS = 20_000
 
 
-def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: Any, known: Iterable[Any] = ()) -> float:
+@runtime_checkable
+class ModelWithLaw(Protocol):
+    """The part of a dependence model that states its law."""
+
+    def joint(self) -> FloatArray:
+        """Return the table of joint probabilities, one axis per record."""
+
+    def _record_labels(self) -> tuple[Hashable, ...] | None: ...
+
+    def _budgets(self, epsilon: Any) -> float | FloatArray: ...
+
+
+def exact_leakage(model: ModelWithLaw | FloatArray, epsilon: Any, record: Any, known: Iterable[Any] = ()) -> float:
     """Return what the worst mechanism of a given budget leaks about one record.
 
     Parameters
@@ -67,7 +77,7 @@ def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: Any
     """
     table = _joint_table(model)
     n = table.ndim
-    if _is_model(model):
+    if isinstance(model, ModelWithLaw):
         labels, given = model._record_labels(), model._budgets(epsilon)
     else:
         labels, given = None, check_epsilon(epsilon, n)
@@ -92,13 +102,8 @@ def exact_leakage(model: DependenceModel | FloatArray, epsilon: Any, record: Any
     return max([0.0, *_solve(pairs, shape, constraints)])
 
 
-def _is_model(model: DependenceModel | FloatArray) -> TypeGuard[DependenceModel]:
-    """Whether this is a model, which has more to say than its table."""
-    return hasattr(model, "joint")
-
-
-def _joint_table(model: DependenceModel | FloatArray) -> FloatArray:
-    if _is_model(model):
+def _joint_table(model: ModelWithLaw | FloatArray) -> FloatArray:
+    if isinstance(model, ModelWithLaw):
         return model.joint()
     expected = "a model, or a table of joint probabilities with one axis per record"
     table = real_array("model", model, expected)

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.model import BoolArray, DependenceModel
+from graphs.known_records import BoolArray
+from graphs.model import DependenceModel
 from graphs.models.emission import CategoricalEmission, as_emission
 from graphs.models.latent_states import LatentModel
 from graphs.models.law_free import Groups, Independent

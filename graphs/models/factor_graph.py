@@ -11,12 +11,12 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
 from graphs.inflation.interdependence import interdependence, interdependence_inflation
+from graphs.known_records import Network
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factor_sampling import Sampler
-from graphs.models.known_records import Network
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.numerics.rounding import up
 from graphs.structure.elimination import LARGEST, Table, eliminate

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.known_records import BoolArray
 from graphs.leakage.profile import Profile
-from graphs.model import Adversary, BoolArray, DependenceModel
+from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import charges, up
 from graphs.structure.labelled_values import in_order

@@ -17,6 +17,7 @@ from graphs.inflation.concentration import (
     dobrushin_inflation,
     spectral_inflation,
 )
+from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.chain_quilts import ChainQuilts
 from graphs.leakage.chain_supports import LEAST, Supports, distances_from, supports_of
 from graphs.leakage.influence import Kernels
@@ -24,8 +25,7 @@ from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, phi
 from graphs.leakage.profile import Profile, smallest
 from graphs.leakage.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
-from graphs.model import Adversary, BoolArray, DependenceModel
-from graphs.models.known_records import CutNetwork, Network
+from graphs.model import Adversary, DependenceModel
 from graphs.models.transition_counts import transition_counts
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_probabilities
 from graphs.numerics.rounding import UNIT, up

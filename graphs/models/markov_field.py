@@ -11,11 +11,11 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.interdependence import interdependence, interdependence_inflation
+from graphs.known_records import Network
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.factor_graph import Factor, FactorGraph
-from graphs.models.known_records import Network
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
 from graphs.structure.incidence import Incidence

@@ -16,7 +16,7 @@ from graphs.leakage.network_messages import Propagation
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.incidence import Incidence
 
-__all__ = ["CutNetwork", "Network"]
+__all__ = ["BoolArray", "CutNetwork", "Network"]
 
 BoolArray = npt.NDArray[np.bool_]
 
