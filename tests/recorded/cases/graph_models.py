@@ -28,9 +28,9 @@ from graphs import (
     pedigree,
 )
 from graphs.estimation import diagnose
-from graphs.estimation.baum_welch import baum_welch
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
 from graphs.model import Adversary
+from graphs.models.baum_welch import baum_welch
 from graphs.models.out_of_fold import OutOfFold
 from tests.recorded.cases.registry import Cases
 

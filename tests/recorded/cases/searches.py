@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 from tests.recorded.cases.guards import MODELS, Column, N, X, Y, _answer, _guard, _history, _standing
 from tests.recorded.cases.registry import Cases
-from thresholdout.model_selection import GuardedSearchCV, GuardedStopping
+from thresholdout.model_selection import GuardedSearchCV, GuardedStopping, count_queries
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound
 from thresholdout.scoring import metrics
 from thresholdout.scoring.statistics import (
@@ -54,7 +54,7 @@ def guarded_grid() -> Any:
 @CASES.case("searches: numbers of questions")
 def questions() -> Any:
     search = GridSearchCV(Column(), {"column": list(range(6))}, cv=4)
-    return [_guard().count_queries(search), GuardedSearchCV(search, candidates=2).count_queries()]
+    return [count_queries(_guard(), search), GuardedSearchCV(search, candidates=2).count_queries()]
 
 
 @CASES.case("searches: early stopping with a guard")
