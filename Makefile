@@ -15,7 +15,7 @@ OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
 OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/guard/test_scorer.py \
 	tests/thresholdout/guard/test_guard.py tests/thresholdout/guard/test_guard_arguments.py tests/thresholdout/ledger/test_memory.py
 
-.PHONY: help demo docs test test-slow test-oldest postgres browser lint bench experiments clean
+.PHONY: help demo docs test test-slow test-oldest postgres browser lint mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make postgres     PostgreSQL from the system's packages, for its tests"
 	@echo "make browser      Chromium from the system's packages, for the tests of reports"
 	@echo "make experiments  every figure and table of benchmarks/experiments, in their quick sizes"
+	@echo "make mutation     small changes to the code, each of which some test has to notice (hours)"
 	@echo "make bench        the measurements of benchmarks/README.md"
 
 $(VENV)/.made:
@@ -78,6 +79,11 @@ else
 test-oldest: $(OLDEST)/.made
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -W 'ignore:X does not have valid feature names:UserWarning' $(OLDEST_TESTS)
 endif
+
+mutation: $(VENV)/.test
+	$(BIN)/python -m tests.mutation run sample
+	$(BIN)/python -m tests.mutation run critical
+	$(BIN)/python -m tests.mutation tables
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

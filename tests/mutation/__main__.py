@@ -1,0 +1,116 @@
+"""Mutation testing from the command line: see ``python -m tests.mutation --help``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from functools import cache
+
+import click
+from tqdm import tqdm
+
+from tests.mutation.critical import CRITICAL
+from tests.mutation.mutants import Mutant, mutants, sample
+from tests.mutation.results import (
+    NOT_RUN,
+    SURVIVED,
+    Verdict,
+    add_to_log,
+    commit,
+    read_log,
+    read_sample,
+    write_critical,
+    write_sample,
+    write_survivors,
+)
+from tests.mutation.selection import judges_of
+from tests.mutation.trial import SLOWER, SPARE, Result, prepare, run
+
+SEED = 20261122
+SIZE = 300
+#: Seconds that a file of another module's tests may take to be tried.
+LONGEST = 30.0
+
+
+@click.group()
+def main() -> None:
+    """Change the code a little, and see whether a test notices."""
+
+
+@main.command("list")
+@click.option("--size", default=SIZE, show_default=True)
+@click.option("--seed", default=SEED, show_default=True)
+def list_sample(size: int, seed: int) -> None:
+    """Draw the sample from the code as it is, and write its table without results."""
+    chosen = sample(size, seed)
+    write_sample(chosen, {}, f"{size} mutants of commit {commit()}, drawn with seed {seed}")
+
+
+@main.command("run")
+@click.argument("which", type=click.Choice(["sample", "critical"]))
+@click.option("--minutes", default=600.0, show_default=True, help="Start no mutant after this time.")
+@click.option("--only", default="", help="Modules whose paths begin like this.")
+@click.option("--survivors", is_flag=True, help="Try survivors again, against the nearest tests of other modules too.")
+def run_mutants(which: str, minutes: float, only: str, survivors: bool) -> None:
+    """Try the mutants that have no verdict yet; verdicts go to a log at once, so this may be stopped."""
+    until = time.monotonic() + 60.0 * minutes
+    log = read_log()
+    wanted = SURVIVED if survivors else NOT_RUN
+    chosen = [each for each in _set(which, only) if log.get(each, Verdict()).outcome == wanted]
+    prepare()
+    for mutant in tqdm(chosen, mininterval=10.0):
+        if time.monotonic() > until:
+            break
+        add_to_log(mutant, _verdict(mutant, survivors))
+
+
+@main.command("tables")
+def write_tables() -> None:
+    """Write the tables from the log of the runs."""
+    log, chosen, critical = read_log(), read_sample(), _set("critical")
+    write_sample(chosen, log, f"{len(chosen)} mutants of commit {commit()}, drawn with seed {SEED}")
+    write_critical(critical, log, f"all mutants of the definitions of critical.py, of commit {commit()}")
+    write_survivors([*chosen, *critical], log, "survivors of both tables, and why they may")
+    for name, each in (("sample", chosen), ("critical", critical)):
+        click.echo(f"{name}: {len(each)} mutants, {dict(Counter(log.get(one, Verdict()).outcome for one in each))}")
+
+
+def _set(which: str, only: str = "") -> list[Mutant]:
+    """Return the mutants of the sample, or those of the critical definitions."""
+    if which == "sample":
+        return [each for each in read_sample() if each.module.startswith(only)]
+    wanted = {module: names for module, names in CRITICAL.items() if module.startswith(only)}
+    return [each for module, names in wanted.items() for each in mutants(module, names)]
+
+
+def _verdict(mutant: Mutant, widely: bool) -> Verdict:
+    """Try a mutant against one file of tests after another, until one notices it."""
+    try:
+        source = mutant.source()
+    except LookupError:
+        return Verdict(by="what it mutates has changed: list the mutants again")
+    own, others = judges_of(mutant.module)
+    tried = 0
+    for file in (*own, *(others if widely else ())):
+        usual = _usual(file)
+        if usual.outcome != "passed":
+            raise click.ClickException(f"{file}: {usual.first or usual.outcome} with the code as it is")
+        if file in others and usual.seconds > LONGEST:
+            continue
+        result = run([file], mutant.module, source, SPARE + SLOWER * usual.seconds)
+        tried += 1
+        if result.outcome != "passed":
+            return Verdict("killed" if result.outcome == "failed" else result.outcome, result.first or file, tried)
+    return Verdict(SURVIVED, "", tried)
+
+
+@cache
+def _usual(file: str) -> Result:
+    """Return what comes of a file's tests with the code as it is."""
+    return run([file])
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    main()

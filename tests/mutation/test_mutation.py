@@ -1,0 +1,119 @@
+"""The harness itself: what counts as a mutant, what becomes of one, and that its tables are about this code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutation import mutants as mutating
+from tests.mutation.critical import CRITICAL
+from tests.mutation.mutants import ROOT, modules, mutants, places, sample
+from tests.mutation.selection import ALSO, judges_of
+
+_TEXT = '''"""A module."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@overload
+def half(x: int | None = ...) -> float: ...
+@cache
+def half(x: int | None = None) -> float:
+    return 0.5 * x if x else 0
+
+
+class Box:
+    def full(self) -> bool:
+        return not self.size <= 3
+'''
+
+_TRIAL = """
+import sys
+from tests.mutation.mutants import mutants
+from tests.mutation.trial import run
+module = "graphs/structures.py"
+text = open(module, encoding="utf-8").read()
+print(run([module]).outcome)
+print(run([module], module, "raise OSError").outcome)
+print(run([module], module, "while True:\\n    pass", 1.0).outcome)
+print(run([module], "graphs/model.py", text).outcome)
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module outside of the packages."""
+    (tmp_path / "mutated_for_a_test.py").write_text(_TEXT, encoding="utf-8")
+    monkeypatch.setattr(mutating, "ROOT", tmp_path)
+    return "mutated_for_a_test.py"
+
+
+class TestMutants:
+    def test_what_makes_a_difference_is_changed_and_nothing_else(self, module: str) -> None:
+        assert [(each.definition, each.after) for each in mutants(module)] == [
+            ("half", "return 0.5 * x if not x else 0"),
+            ("half", "return 1.5 * x if x else 0"),
+            ("half", "return -0.5 * x if x else 0"),
+            ("half", "return 0.5 * x if x else 1"),
+            ("half", "return 0.5 * x if x else -1"),
+            ("half", "return 0.5 + x if x else 0"),
+            ("half", "return 0.5 / x if x else 0"),
+            ("Box.full", "return not self.size <= 4"),
+            ("Box.full", "return not self.size <= 2"),
+            ("Box.full", "return not self.size > 3"),
+            ("Box.full", "return not self.size < 3"),
+            ("Box.full", "return  self.size <= 3"),
+        ]
+
+    def test_those_of_a_definition(self, module: str) -> None:
+        assert {each.definition for each in mutants(module, ["Box"])} == {"Box.full"}
+        assert mutants(module, ["Bo"]) == []
+
+    def test_a_mutant_of_other_code_is_refused(self, module: str, tmp_path: Path) -> None:
+        mutant = mutants(module, ["half"])[0]
+        assert "return 0.5 * x if not x else 0" in mutant.source()
+        other = tmp_path / "mutated_for_another_test.py"
+        other.write_text(_TEXT.replace("0.5 * x if x", "0.5 * x if x + 1"), encoding="utf-8")
+        moved = mutating.Mutant(other.name, *(getattr(mutant, name) for name in list(mutant.__slots__)[1:]))
+        with pytest.raises(LookupError, match="not there any more"):
+            moved.source()
+
+    def test_a_sample_is_a_function_of_its_seed(self, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(mutating, "modules", lambda: (module,))
+        assert sample(6, 1) == sample(6, 1) != sample(6, 2)
+        assert set(sample(99, 3)) == set(mutants(module))
+
+
+@pytest.mark.slow
+def test_a_mutant_is_seen_by_tests_in_a_process_of_its_own() -> None:
+    done = subprocess.run([sys.executable, "-c", _TRIAL], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:-1] == ["passed", "failed", "too long", "failed"]
+
+
+class TestTables:
+    def test_what_is_critical_is_there(self) -> None:
+        for module, definitions in CRITICAL.items():
+            assert module in modules()
+            inside = {place.definition for place in places(module)}
+            for name in definitions:
+                assert any(not name or f"{each}.".startswith(f"{name}.") for each in inside), f"{module}: {name}"
+
+    def test_files_of_tests_that_are_named_are_there(self) -> None:
+        for module, files in ALSO.items():
+            assert module in modules()
+            assert all((ROOT / file).is_file() for file in files), module
+
+    @pytest.mark.slow
+    def test_a_module_is_judged_by_its_own_tests_first(self) -> None:
+        own, others = judges_of("graphs/messages.py")
+        assert own[:2] == ("graphs/messages.py", "tests/graphs/test_messages.py")
+        assert not set(own) & set(others)
