@@ -120,4 +120,5 @@ def charges(epsilon: FloatArray) -> tuple[IntArray, float]:
     total = float(epsilon.max()) * len(epsilon)
     exponent = max(math.frexp(total)[1] - 60, -1000)
     unit = math.ldexp(1.0, exponent)
-    return np.ceil(epsilon / unit).astype(np.int64), unit
+    # a quotient below the smallest float is 0, and counts as one unit all the same
+    return np.maximum(np.ceil(epsilon / unit), epsilon > 0.0).astype(np.int64), unit

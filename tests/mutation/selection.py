@@ -24,21 +24,16 @@ MOST: Final = 4
 
 #: Test files whose names do not follow from the module's.
 ALSO: Final[dict[str, tuple[str, ...]]] = {
-    "thresholdout/mechanisms/thresholdout.py": ("tests/thresholdout/test_mechanism_thresholdout.py",),
-    "thresholdout/mechanisms/ladder.py": ("tests/thresholdout/test_mechanism_ladder.py",),
-    "thresholdout/mechanisms/gaussian.py": ("tests/thresholdout/test_mechanism_gaussian.py",),
-    "thresholdout/mechanisms/splitting.py": ("tests/thresholdout/test_mechanism_splitting.py",),
-    "thresholdout/mechanisms/precision.py": ("tests/thresholdout/test_mechanism_precision.py",),
-    "thresholdout/mechanisms/claims/edges.py": ("tests/thresholdout/test_private_guard.py",),
-    "thresholdout/mechanisms/claims/final.py": ("tests/thresholdout/test_final_check.py",),
-    "thresholdout/mechanisms/claims/score.py": ("tests/thresholdout/mechanisms/test_claims_search.py",),
-    "thresholdout/certificates/certificate.py": ("tests/thresholdout/certificates/test_certificate.py",),
+    "thresholdout/mechanisms/claims/edges.py": ("tests/thresholdout/guard/test_private_guard.py",),
+    "thresholdout/mechanisms/claims/final_check.py": ("tests/thresholdout/mechanisms/claims/test_final.py",),
     "thresholdout/certificates/route.py": ("tests/thresholdout/certificates/test_certificate.py",),
-    "thresholdout/certificates/gaussian_route.py": ("tests/thresholdout/certificates/test_gaussian.py",),
-    "thresholdout/certificates/mutual_information.py": (
+    "thresholdout/certificates/gaussian/certify_gaussian.py": (
+        "tests/thresholdout/certificates/gaussian/test_deviations.py",
+    ),
+    "thresholdout/certificates/routes/mutual_information.py": (
         "tests/thresholdout/certificates/test_information_and_walk.py",
     ),
-    "thresholdout/steps.py": ("tests/thresholdout/test_guard_records.py",),
+    "thresholdout/planning/algorithm_1.py": ("tests/thresholdout/guard/test_algorithm_1.py",),
 }
 
 #: Folders of tests that are not for one module.

@@ -40,7 +40,7 @@ _TRIAL = """
 import sys
 from tests.mutation.mutants import mutants
 from tests.mutation.trial import run
-module = "graphs/structures.py"
+module = "graphs/models/law_free.py"
 text = open(module, encoding="utf-8").read()
 print(run([module]).outcome)
 print(run([module], module, "raise OSError").outcome)
@@ -114,6 +114,6 @@ class TestTables:
 
     @pytest.mark.slow
     def test_a_module_is_judged_by_its_own_tests_first(self) -> None:
-        own, others = judges_of("graphs/messages.py")
-        assert own[:2] == ("graphs/messages.py", "tests/graphs/test_messages.py")
+        own, others = judges_of("graphs/leakage/messages.py")
+        assert own[:2] == ("graphs/leakage/messages.py", "tests/graphs/leakage/test_messages.py")
         assert not set(own) & set(others)

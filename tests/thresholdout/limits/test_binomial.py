@@ -142,3 +142,53 @@ def test_limits_above_a_quarter_are_no_worse_than_at_a_quarter(level: float) -> 
         limit = binomial_lower(k, n, math.log(level))
         assert limit >= binomial_lower(k, n, math.log(0.25)) * (1 - 1e-9)
         assert limit >= entropy_lower(k / n, n, math.log(level)) * (1 - 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "p", "value"),
+    [
+        (0, 10, 0.0, 0.0),
+        (0, 10, 0.5, 0.0),
+        (11, 10, 0.5, -math.inf),
+        (1, 10, 0.0, -math.inf),
+        (3, 10, 0.0, -math.inf),
+        (10, 10, 0.5, -10.0 * math.log(2.0)),
+        (10, 10, 1.0, 0.0),
+        (1, 10, 0.5, 0.0),  # the union bound is above 1
+        (2, 10, 0.5, 0.0),  # below the mean and one
+        (3, 10, 0.2, 0.0),  # at the mean and one
+        (4, 10, 0.2, math.log(0.1208738816)),  # 1 - (0.8^10 + 10 0.2 0.8^9 + 45 0.04 0.8^8 + 120 0.008 0.8^7)
+        (
+            2,
+            2,
+            0.5 - 2.5e-10,
+            0.0,
+        ),  # (2p, 0): no law has two ones for sure, but nothing is proved below the mean and one
+        (1000, 1000, 1e-10, 1000.0 * math.log(1e-10)),  # below the smallest float
+    ],
+)
+def test_tails_at_the_ends_of_what_is_proved(k: int, n: int, p: float, value: float) -> None:
+    found = log_binomial_tail(k, n, p)
+    assert found == pytest.approx(value, rel=2e-9, abs=1e-9)
+    assert value <= found <= 0.0
+    assert found == value or value not in (0.0, -math.inf)
+
+
+def test_one_record_of_ten_is_one_with_at_most_the_sum_of_the_probabilities() -> None:
+    with mp.workdps(40):
+        exact = mp.log(mp.mpf(10) * mp.mpf(0.02))
+        assert exact < log_binomial_tail(1, 10, 0.02) < exact + 1e-9
+
+
+@pytest.mark.parametrize(("n", "k"), [(1000, 2), (10, 2), (10**7, 2)])
+def test_two_records_have_the_limit_of_the_binomial_law(n: int, k: int) -> None:
+    limit = binomial_lower(k, n, math.log(0.025))
+    with mp.workdps(60):
+        assert binomial_tail(k, n, limit) <= mp.mpf(0.025) < binomial_tail(k, n, limit * (1 + 1e-7))
+
+
+@pytest.mark.parametrize(("n", "k"), [(1000, 950), (100, 60), (10**6, 3)])
+def test_limits_at_great_levels_are_as_far_as_the_theorem_reaches(n: int, k: int) -> None:
+    """One record below the count, less the tolerance of the comparison."""
+    for level in (0.6, 0.7):
+        assert binomial_lower(k, n, math.log(level)) >= (k - 1 - 2e-5) / n * (1 - 2e-9)

@@ -64,3 +64,40 @@ def test_half_the_divergence_would_break_the_level() -> None:
     level, n = 0.02, 50  # a limit at N twice as large
     broken = entropy_lower(0.9, 2 * n, math.log(level))
     assert float(tail(count_law([broken] * n), 45)) > level
+
+
+@pytest.mark.parametrize(
+    ("x", "p", "value"), [(0.5, 0.0, math.inf), (0.5, 1.0, math.inf), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)]
+)
+def test_divergences_from_certain_coins(x: float, p: float, value: float) -> None:
+    assert coin_divergence(x, p) == value
+
+
+@pytest.mark.parametrize("effective", [0.7, 1000.0, 1e8])
+@pytest.mark.parametrize("log_level", [-1e-9, math.log(0.05), -5000.0])
+def test_limits_of_means_at_the_ends_are_closed_forms(effective: float, log_level: float) -> None:
+    """The divergence of 0 from p is ``-ln(1 - p)``."""
+    with mp.workdps(50):
+        exact = 1 - mp.exp(mp.mpf(log_level) / effective)
+        assert exact <= entropy_upper(0.0, effective, log_level) <= min(mp.mpf(1), exact * (1 + mp.mpf(3e-9)))
+        assert 0.0 <= entropy_lower(1.0, effective, log_level) <= 1 - exact
+        assert entropy_lower(1.0, effective, log_level) >= (1 - exact) * mp.exp(log_level * 2e-9 / effective) * (
+            1 - 1e-12
+        )
+    assert entropy_lower(0.0, effective, log_level) == 0.0
+    assert entropy_upper(1.0, effective, log_level) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("distance", "effective", "log_level"), [(1e-9, 1e10, -1.0), (1e-6, 1e8, -30.0), (1e-4, 1e5, -1e-3)]
+)
+def test_limits_near_the_ends_are_sharp_in_proportion_to_what_is_left(
+    distance: float, effective: float, log_level: float
+) -> None:
+    low = entropy_lower(distance, effective, log_level)
+    high = entropy_upper(1 - distance, effective, log_level)
+    with mp.workdps(50):
+        assert effective * _divergence(distance, low) >= -log_level
+        assert effective * _divergence(distance, low * (1 + 1e-7)) <= -log_level
+        assert effective * _divergence(1 - distance, high) >= -log_level
+        assert effective * _divergence(1 - distance, 1 - (1 - high) * (1 + 1e-6)) <= -log_level

@@ -1,0 +1,32 @@
+"""Shares of the risk for claims before a final check, and what is left for it: in fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from thresholdout.mechanisms import ClaimsParameters, FinalCheck
+from thresholdout.mechanisms.claims.final import share_of
+
+
+@pytest.mark.parametrize("queries", [1, 20, 1000])
+def test_shares_of_declared_claims_are_equal(queries: int) -> None:
+    assert share_of(0, queries) == share_of(7, queries) == pytest.approx(0.3 / queries, rel=1e-15)
+
+
+def test_shares_of_other_claims_sum_to_three_tenths() -> None:
+    """Half of it for the first twenty: after a claims, 0.3 a/(a + 20)."""
+    shares = [Fraction(share_of(asked, None)) for asked in range(2000)]
+    for number in (1, 2, 20, 100, 2000):
+        assert float(sum(shares[:number])) == pytest.approx(0.3 * number / (number + 20), rel=1e-13)
+
+
+@pytest.mark.parametrize("queries", [5, 20, None])
+def test_what_is_left_for_the_final_check(queries: int | None) -> None:
+    """What no claim's share takes, nor the letters' rounding, 2**-19 of each."""
+    found = FinalCheck(ClaimsParameters(queries=queries, final_check=True), 1000).share
+    left = Fraction(1)
+    for asked in range(queries or 1000):
+        left *= 1 - Fraction(share_of(asked, queries)) - Fraction(1, 2**19)
+    assert float(left) * (1 - 1e-11) <= found < left
