@@ -16,7 +16,7 @@ import numpy as np
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout.certificates.capacity import Reach, best, fewest_records, questions_within, tolerances_for
 from thresholdout.certificates.gaussian.noise_schedule import tightest_schedule
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.plotting import axes
 
 CONFIDENCE = 0.95

@@ -13,8 +13,8 @@ from thresholdout.certificates import certify_gaussian
 from thresholdout.certificates.gaussian.comparisons import comparison_blocks, tightest_comparisons
 from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
 from thresholdout.certificates.gaussian.noise_schedule import most_answers
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
 from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.planning.all_from_holdout import gaussian_parameters

@@ -18,8 +18,8 @@ from scipy.stats import binom
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout import BudgetExhausted, SeededNoise
 from thresholdout.certificates.certify_parameters import certify_parameters
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.route import HalfWidths
-from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
 from thresholdout.planning import algorithm_1
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import is_possible
+from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.problem import check_confidence, check_model
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.routes.latent_groups import gaussian_within, tightest_gaussian
 from thresholdout.certificates.routes.mutual_information import (
     divergence_width,

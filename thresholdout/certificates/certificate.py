@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from thresholdout.certificates.baselines.published_tolerances import published
+from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.route import Counts, Earlier, Intervals, Recalls, Route
 from thresholdout.certificates.routes.belief_walk import walk
-from thresholdout.certificates.routes.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.routes.max_information import max_information_route
 from thresholdout.certificates.routes.mutual_information import mutual_information, second_moment
 from thresholdout.certificates.routes.posterior import posterior

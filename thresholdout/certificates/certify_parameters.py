@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
 from thresholdout.certificates.expected_session import guard_width
-from thresholdout.certificates.gaussian.certify_gaussian import certify_gaussian
+from thresholdout.certificates.gaussian_certificate import certify_gaussian
 from thresholdout.certificates.problem import check_confidence
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
 from thresholdout.certificates.split_records import splitting_intervals, splitting_routes

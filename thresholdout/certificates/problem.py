@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.routes.largest_error import LargestError
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters, interaction_epsilon, noise_slack
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
 from thresholdout.certificates.gaussian.expected_width import alike, tightest_for
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
+from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.routes.latent_groups import tightest_gaussian
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.gaussian.certify_gaussian import with_shares
+from thresholdout.certificates.gaussian_certificate import with_shares
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import (
     ClaimsParameters,

@@ -30,13 +30,13 @@ from thresholdout.certificates.baselines.published_tolerances import (
 from thresholdout.certificates.capacity import Reach, fewest_records, questions_within, tolerances_for
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.expected_session import guard_width, list_width
-from thresholdout.certificates.gaussian.certify_gaussian import certify_gaussian
 from thresholdout.certificates.gaussian.comparisons import tightest_comparisons
+from thresholdout.certificates.gaussian_certificate import certify_gaussian
+from thresholdout.certificates.independent_blocks import blocks_of
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.certificates.normal_extremes import largest_normal_quantile, largest_normal_superquantile
 from thresholdout.certificates.routes.belief_walk import walk_drift
-from thresholdout.certificates.routes.independent_blocks import blocks_of
-from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.certificates.routes.mutual_information import (
     divergence_width,
     monitor_width,

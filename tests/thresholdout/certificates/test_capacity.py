@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from thresholdout.certificates.capacity import best, fewest_records, questions_within, tolerances_for
-from thresholdout.certificates.gaussian.certify_gaussian import certify_gaussian, gaussian_route
+from thresholdout.certificates.gaussian_certificate import certify_gaussian, gaussian_route
 from thresholdout.errors import InputError
 from thresholdout.mechanisms import GaussianParameters
 

@@ -13,9 +13,9 @@ from graphs import Groups, Independent, MarkovChain
 from thresholdout import Certificate, InputError, InputTypeError, certify
 from thresholdout.certificates import certificate
 from thresholdout.certificates import certify_parameters as any_mechanism
+from thresholdout.certificates import gaussian_certificate as gaussian_route
 from thresholdout.certificates.after_releases import with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.gaussian import certify_gaussian as gaussian_route
 from thresholdout.certificates.route import ConstantWidth, Route
 from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import BlackBox

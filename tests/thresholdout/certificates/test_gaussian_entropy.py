@@ -20,7 +20,7 @@ from thresholdout.certificates.gaussian.plausible_truths import (
     lowest_truth,
     spread,
 )
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from tests.oracles.gaussian_posterior import SmallModel, random_model, random_values
 from thresholdout.certificates.gaussian.deviations import Drift
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 
 Floats = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.belief_walk import walk, walk_drift
-from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.certificates.routes.mutual_information import (
     divergence_width,
     monitor_width,

@@ -10,9 +10,9 @@ from thresholdout import Thresholdout
 from thresholdout.certificates import Certificate, certify_gaussian
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.expected_width import scheduled_for, tightest_for
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import largest_normal_superquantile
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior, posterior_widths
 from thresholdout.certificates.truth import truth_of
 from thresholdout.errors import InputError, InputTypeError

@@ -84,7 +84,7 @@ def test_the_events_are_kept_with_the_guard(tmp_path: Path, monkeypatch: pytest.
     found = certify_gaussian(Independent(N), DECLARED)
     assert found.chosen is not None
     assert kept.shares == found.chosen.widths.shares  # type: ignore[union-attr]
-    monkeypatch.setattr("thresholdout.certificates.gaussian.certify_gaussian.scheduled_widths", None)
+    monkeypatch.setattr("thresholdout.certificates.gaussian_certificate.scheduled_widths", None)
     again = guard_of(ledger=ledger)
     assert again.parameters == kept
     assert again.certificate.tolerance == pytest.approx(found.tolerance, rel=1e-6)

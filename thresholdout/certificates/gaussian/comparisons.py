@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import tightest_schedule
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.route import up
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 
 __all__ = ["ComparisonDrift", "comparison_blocks", "tightest_comparisons"]
 

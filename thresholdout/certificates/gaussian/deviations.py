@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.gaussian.intervals import Given, GivenAway, given_text, read_given, truths
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
 from thresholdout.certificates.route import Earlier, larger_side, up
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 
 __all__ = [
     "AnytimeDrift",

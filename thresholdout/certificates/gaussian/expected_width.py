@@ -13,7 +13,7 @@ import dataclasses
 from thresholdout.certificates.gaussian.deviations import Drift, GaussianWidths, NoiseRuns, one_scale, scheduled_widths
 from thresholdout.certificates.gaussian.noise_schedule import tightest_schedule
 from thresholdout.certificates.gaussian.plausible_truths import spread
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 
 __all__ = ["alike", "scheduled_for", "tightest_for"]
 

@@ -24,8 +24,8 @@ from thresholdout.certificates.gaussian.deviations import (
     NoiseRuns,
     one_scale,
 )
+from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import largest_normal_superquantile
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks
 
 __all__ = ["is_possible", "most_answers", "schedule_within", "tightest_schedule"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.certificates.best_parameters import best_parameters
+from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.route import Route, up
-from thresholdout.certificates.routes.independent_blocks import blocks_of
 from thresholdout.mechanisms import interaction_epsilon
 
 __all__ = ["walk", "walk_drift"]

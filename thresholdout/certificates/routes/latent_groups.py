@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
 from thresholdout.certificates.gaussian.noise_schedule import most_answers, tightest_schedule
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
+from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

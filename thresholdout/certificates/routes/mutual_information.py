@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.certificates.best_parameters import best_parameters
+from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.normal_extremes import largest_normal_quantiles
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.route import Route, up
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.mechanisms import interaction_epsilon
 
 __all__ = [

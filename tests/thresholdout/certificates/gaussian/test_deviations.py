@@ -24,8 +24,8 @@ from thresholdout.certificates.gaussian.noise_schedule import (
     schedule_within,
     tightest_schedule,
 )
+from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.normal_extremes import largest_normal_superquantile
-from thresholdout.certificates.routes.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.routes.latent_groups import (
     best_blocks,
     gaussian_within,

@@ -9,8 +9,8 @@ import pytest
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
 from thresholdout.certificates.baselines.published_tolerances import theorem_3_bits
+from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.routes.largest_error import LargestError
 from thresholdout.certificates.routes.max_information import max_information, max_information_route
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior
 from thresholdout.mechanisms import ThresholdoutParameters
