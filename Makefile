@@ -22,7 +22,7 @@ help:
 	@echo "make demo         the main job, on real data (under two minutes)"
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-slow    the long statistical tests too"
-	@echo "make lint         ruff and mypy --strict"
+	@echo "make lint         ruff, mypy --strict, and who may import whom"
 	@echo "make docs         the documentation's site, in docs/_build; a warning is an error"
 	@echo "make postgres     PostgreSQL from the system's packages, for its tests"
 	@echo "make browser      Chromium from the system's packages, for the tests of reports"
@@ -56,6 +56,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 docs: $(VENV)/.test
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build

@@ -87,17 +87,17 @@ def read_modules(root: Path, packages: Iterable[str] = PACKAGES) -> dict[str, Mo
     return found
 
 
-def _nodes(tree: ast.AST, loaded: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+def nodes(tree: ast.AST, loaded: bool = True) -> Iterator[tuple[ast.AST, bool]]:
     """Yield what a module carries out, and whether that is at load: branches for type checkers are left out."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             for other in node.orelse:
                 yield other, loaded
-                yield from _nodes(other, loaded)
+                yield from nodes(other, loaded)
             continue
         at_load = loaded and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         yield node, loaded
-        yield from _nodes(node, at_load)
+        yield from nodes(node, at_load)
 
 
 def _existing(name: str, modules: Mapping[str, Module]) -> str | None:
@@ -130,9 +130,9 @@ def called(node: ast.AST) -> str:
     return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
 
 
-def _by_string(module: Module, modules: Mapping[str, Module], root: Path) -> Iterator[str]:
+def imports_by_string(module: Module, modules: Mapping[str, Module], root: Path) -> Iterator[str]:
     """Yield modules that a module with lazy imports names in its strings, in full or relative to its package."""
-    calls = {called(node) for node, _ in _nodes(module.tree)}
+    calls = {called(node) for node, _ in nodes(module.tree)}
     if not calls & LAZY:
         return
     exported = {
@@ -141,7 +141,7 @@ def _by_string(module: Module, modules: Mapping[str, Module], root: Path) -> Ite
         if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node).split("=")[0]
         for below in ast.walk(node)
     }
-    for node, _ in _nodes(module.tree):
+    for node, _ in nodes(module.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in exported:
             for name in (node.value, f"{module.package}.{node.value}"):
                 if name in modules:
@@ -157,10 +157,10 @@ def read_imports(modules: Mapping[str, Module], root: Path) -> list[Import]:
     """Return every import of one of the modules by another, once for each statement or string."""
     found = []
     for module in modules.values():
-        for node, loaded in _nodes(module.tree):
+        for node, loaded in nodes(module.tree):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 found += [Import(module.name, name, loaded) for name in _targets(node, module, modules)]
-        found += [Import(module.name, name, False) for name in _by_string(module, modules, root)]
+        found += [Import(module.name, name, False) for name in imports_by_string(module, modules, root)]
     return [one for one in found if one.importer != one.imported]
 
 

@@ -26,7 +26,6 @@ from thresholdout.guard.given_features import Given, check_given, check_served, 
 from thresholdout.guard.holdout import Origin, Records, content_hashes
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
-    check_budget,
     check_dependence,
     check_documents,
     check_noise,
@@ -39,7 +38,7 @@ from thresholdout.guard.registration import (
     stored_parameters,
 )
 from thresholdout.guard.scorer import GuardScorer
-from thresholdout.guard.sharing.shared_objects import Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.state_check import check_standing
 from thresholdout.guard.train_split import TrainSplit
 from thresholdout.ledger import Ledger, open_ledger
@@ -47,6 +46,7 @@ from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.rounding_costs import check_count, shown_above
 from thresholdout.noise.sources import NoiseSource
+from thresholdout.planning.declaration import check_budget
 from thresholdout.planning.declared_parameters import (
     MechanismName,
     check_choice,
@@ -193,6 +193,9 @@ class Thresholdout(
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see
     `thresholdout.guard.sharing.shared_objects`."""
+
+    _stand_in: ClassVar[type[Elsewhere]]
+    """What a guard is in other processes; `thresholdout.guard.remote_guard` sets it."""
 
     def __init__(
         self,
@@ -569,9 +572,7 @@ class Thresholdout(
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
         """Return what a guard is in other processes than its own; see `thresholdout.guard.sharing.shared_objects`."""
-        from thresholdout.guard.sharing.remote_guard import RemoteGuard
-
-        return RemoteGuard(handle)
+        return cls._stand_in(handle)
 
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from thresholdout.certificates.problem import check_confidence
-from thresholdout.errors import InputError, InputTypeError, LedgerDamaged, LedgerMismatch, LedgerUnusable
-from thresholdout.guard.state_check import check_mechanism
+from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import CONTENT, Ledger, fresh_key
-from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json, parameters_to_json
-from thresholdout.mechanisms.rounding_costs import check_count
+from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_to_json
 from thresholdout.noise.sources import NoiseSource, SystemNoise
+from thresholdout.planning.declaration import read_declaration
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ORDER",
     "RULES",
-    "check_budget",
     "check_dependence",
     "check_documents",
     "check_noise",
@@ -32,7 +29,6 @@ __all__ = [
     "is_file",
     "known_as",
     "optional_numbers",
-    "read_declaration",
     "stored_parameters",
 ]
 
@@ -43,14 +39,6 @@ ORDER: Final = "holdout/order"
 RULES: Final = 1
 """How a guard shares the probability of error among its answers. A guard keeps its rules for life: whoever changes them
 adds a number, and goes on serving the old one."""
-
-
-def check_budget(budget: object) -> int | None:
-    """Return an optional budget, a count; who wants "all" answers from the holdout takes a mechanism."""
-    if isinstance(budget, str) and budget == "all":
-        expected = "an integer of at least 1; mechanism='gaussian' answers all questions from the holdout"
-        raise InputTypeError("budget", "'all'", expected)
-    return None if budget is None else check_count("budget", budget)
 
 
 def is_file(ledger: object) -> bool:
@@ -158,30 +146,6 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Mapping[str, Any]
                 "open it with what it was declared with",
             )
     return found
-
-
-def read_declaration(ledger: Ledger, identity: str) -> tuple[Mapping[str, Any], Parameters]:
-    """Return what a guard was declared as, and its mechanism's parameters.
-
-    Raises
-    ------
-    LedgerDamaged
-        When they can't be read: somebody wrote them by hand, or imported them.
-    LedgerUnusable
-        When the guard has a mechanism that this program does not have.
-    """
-    stored: Any = ledger.parameters(identity)
-    check_mechanism(ledger, stored)
-    try:
-        declared = stored["declared"]
-        check_budget(declared["budget"])
-        check_confidence(declared["confidence"])
-        if declared["queries"] is not None:
-            check_count("queries", declared["queries"])
-        return declared, parameters_from_json(stored["chosen"])
-    except (KeyError, TypeError, ValueError):
-        pass
-    raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its parameters can't be read")
 
 
 def check_order(

@@ -6,18 +6,18 @@ the history says what it has to be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from thresholdout.errors import InputError, LedgerDamaged, LedgerUnusable
+from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.mechanisms import Past
-from thresholdout.mechanisms.catalogue import is_mechanism, parameters_from_json, read_state
+from thresholdout.mechanisms.catalogue import parameters_from_json, read_state
+from thresholdout.planning.declaration import check_mechanism
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["check_mechanism", "check_standing", "joined_state", "parted_state", "past_of"]
+__all__ = ["check_standing", "joined_state", "parted_state", "past_of"]
 
 _FAILURES: Final = "failures "
 _PAST: Final = "past "
@@ -60,31 +60,6 @@ def _parts(text: str) -> tuple[int, str, str]:
     if text.startswith(_PAST):
         past, _, text = text[len(_PAST) :].partition("\n")
     return failures, past, text
-
-
-def check_mechanism(ledger: Ledger, stored: Any) -> None:
-    """Refuse a guard whose mechanism this program does not have.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Where the guard is.
-    stored : mapping
-        Its parameters, as the ledger keeps them.
-
-    Raises
-    ------
-    LedgerUnusable
-        When its mechanism has a name, and no mechanism here has this name.
-    """
-    chosen = stored.get("chosen") if isinstance(stored, Mapping) else None
-    name = chosen.get("mechanism") if isinstance(chosen, Mapping) else None
-    if isinstance(name, str) and not is_mechanism(name):
-        raise LedgerUnusable(
-            ledger.location,
-            f"its guard answers by {name[:80]!r}, a mechanism that this program does not have; use the program that "
-            "made it, or a new guard of records that nobody has asked about",
-        )
 
 
 def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | None = None) -> None:

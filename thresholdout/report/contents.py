@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.registration import read_declaration
 from thresholdout.ledger.entry_table import history_frame
 from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
+from thresholdout.planning.declaration import read_declaration
 from thresholdout.report.page import embedded, render
 
 if TYPE_CHECKING:

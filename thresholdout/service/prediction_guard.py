@@ -36,11 +36,11 @@ from thresholdout.guard.comparing import Side
 from thresholdout.guard.comparison import Comparison
 from thresholdout.guard.given_features import Given, said_by
 from thresholdout.guard.guard import Thresholdout
-from thresholdout.guard.registration import read_declaration
 from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
+from thresholdout.planning.declaration import read_declaration
 from thresholdout.planning.declared_parameters import INSTEAD, MechanismName, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
 

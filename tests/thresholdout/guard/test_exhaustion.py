@@ -18,7 +18,7 @@ from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, 
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted
 from thresholdout.guard.exhaustion import POLICIES, Exhausted, check_exhausted, warn_exhausted
-from thresholdout.guard.sharing.remote_guard import RemoteGuard
+from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.model_selection import (
     GuardedObjective,
     GuardedSearchCV,

@@ -18,8 +18,8 @@ from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import failure_share
+from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.sharing.remote_guard import RemoteGuard
 from thresholdout.guard.state_check import past_of
 from thresholdout.ledger import SQLLedger
 from thresholdout.mechanisms import GaussianParameters

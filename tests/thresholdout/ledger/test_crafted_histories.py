@@ -19,11 +19,11 @@ from click.testing import CliRunner
 from thresholdout import Thresholdout
 from thresholdout.cli import main
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerUnusable
-from thresholdout.guard.registration import read_declaration
 from thresholdout.ledger import Entry, MemoryLedger, SQLLedger, export_history, import_history, verify_export
 from thresholdout.ledger.digest_chain import first_digest, next_digest
 from thresholdout.mechanisms import GaussianParameters, gaussian
 from thresholdout.mechanisms.gaussian import NoiseSchedule
+from thresholdout.planning.declaration import read_declaration
 from thresholdout.report import report_of
 
 GUARD = "0123456789abcdef"

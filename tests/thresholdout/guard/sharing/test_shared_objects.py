@@ -26,8 +26,8 @@ from sklearn.tree import DecisionTreeClassifier
 from graphs import Groups
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted, SearchFailed, SharingError
+from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.sharing.remote_guard import RemoteGuard
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, same, share
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring import metrics

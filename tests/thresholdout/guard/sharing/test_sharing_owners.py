@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from thresholdout.errors import SharingError
+from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.sharing.remote_guard import RemoteGuard
 from thresholdout.guard.sharing.shared_objects import same, share
 
 
