@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.federated import print_learners
-from thresholdout.privacy.accounting.bound_pictures import (
+from benchmarks.papers.bound_pictures import (
     plot_composition,
     plot_high_probability,
     plot_kl,

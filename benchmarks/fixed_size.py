@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.papers import fixed_size_figures as figures
 from thresholdout.privacy.accounting import (
     default_orders,
     rdp_fswor,
@@ -28,7 +29,6 @@ from thresholdout.privacy.accounting import (
     refine_epsilon,
 )
 from thresholdout.privacy.accounting.conversion import RenyiEpsilon
-from thresholdout.privacy.accounting.minibatches import paper_figures as figures
 
 SIGMA, BATCH, RECORDS, STEPS, DELTA = 6.0, 120, 50_000, 104_000, 1e-5
 Q = BATCH / RECORDS

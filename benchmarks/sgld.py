@@ -17,16 +17,13 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from benchmarks.papers.sgld_figures import figure1_curves, growth_table, plot_figure1, plot_growth
 from thresholdout.privacy.learning import (
     RegressionDomain,
     SGLDRegressor,
     epoch_law,
     eps_tail,
-    figure1_curves,
-    growth_table,
     pair_epsilon,
-    plot_figure1,
-    plot_growth,
     sgld_sample,
     step_size,
     theorem_parameters,

@@ -1,8 +1,8 @@
-"""Areas under the curve of an evolving classifier on 100 holdout records: the study of ``benchmarks.auc``, summarised.
+"""Areas under the curve of an evolving classifier on 100 holdout records: ``benchmarks.papers.auc``, summarised.
 
-The simulation of Gossmann, Pezeshk and Sahiner (2021), described in ``benchmarks.auc``: 30 rounds, each of which picks
-the best of many classifiers by their areas on the same 100 records. Errors are distances from areas on 5,000 fresh
-records, over all rounds. The quick size has two of the four classifiers.
+The simulation of Gossmann, Pezeshk and Sahiner (2021), described in ``benchmarks.papers.auc``: 30 rounds, each of which
+picks the best of many classifiers by their areas on the same 100 records. Errors are distances from areas on 5,000
+fresh records, over all rounds. The quick size has two of the four classifiers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks import auc as study
 from benchmarks.experiments.outcome import Number, Outcome, Size, mean_number
+from benchmarks.papers import auc as study
 from thresholdout.simulation import run_experiment
 
 NAME = "auc"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from benchmarks.audits import CLIP, audit, step_size, upper_bounds
+from benchmarks.papers.audits import CLIP, audit, step_size, upper_bounds
 from thresholdout.privacy.accounting import GaussianAnswer, best_epsilon
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.papers.fixed_size_figures import figure2
+from benchmarks.papers.regression_standins import make_linear_standin, make_naval_standin, make_wine_standin
+from benchmarks.papers.sgld_figures import figure1_curves, growth_table
 from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting import event_to_dict, events_to_toml, optimal_epsilon_bounds, read_events
 from thresholdout.privacy.accounting.bound_tables import compare_on_average, exponential_mechanism_gap
 from thresholdout.privacy.accounting.events import BlackBox, Composed, GaussianAnswer, SelfComposed
-from thresholdout.privacy.accounting.minibatches.paper_figures import figure2
 from thresholdout.privacy.accounting.response_lattice import chernoff_epsilon, saddle
 from thresholdout.privacy.learning import (
     BernoulliModel,
@@ -31,12 +33,7 @@ from thresholdout.privacy.learning import (
     SGLDRegressor,
     UnknownPrecisionModel,
     epoch_law,
-    figure1_curves,
-    growth_table,
     make_kin8_standin,
-    make_linear_standin,
-    make_naval_standin,
-    make_wine_standin,
     mixture_moments,
     posterior,
     proof_epoch,

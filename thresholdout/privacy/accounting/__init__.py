@@ -14,12 +14,6 @@ if TYPE_CHECKING:
         Stated,
         UnsupportedEvent,
     )
-    from thresholdout.privacy.accounting.bound_pictures import (
-        plot_composition,
-        plot_high_probability,
-        plot_kl,
-        plot_on_average,
-    )
     from thresholdout.privacy.accounting.bound_tables import (
         compare_composition,
         compare_high_probability,
@@ -279,10 +273,6 @@ _HOMES = {
     "pld_fswor": "thresholdout.privacy.accounting.pld.minibatch_steps",
     "pld_fswr": "thresholdout.privacy.accounting.pld.minibatch_steps",
     "pld_poisson": "thresholdout.privacy.accounting.pld.minibatch_steps",
-    "plot_composition": "thresholdout.privacy.accounting.bound_pictures",
-    "plot_high_probability": "thresholdout.privacy.accounting.bound_pictures",
-    "plot_kl": "thresholdout.privacy.accounting.bound_pictures",
-    "plot_on_average": "thresholdout.privacy.accounting.bound_pictures",
     "pure_decomposition": "thresholdout.privacy.accounting.divergences",
     "rdp_fswor": "thresholdout.privacy.accounting.minibatches.without_replacement",
     "rdp_fswor_lower": "thresholdout.privacy.accounting.minibatches.without_replacement",
@@ -399,10 +389,6 @@ __all__ = [
     "pld_fswor",
     "pld_fswr",
     "pld_poisson",
-    "plot_composition",
-    "plot_high_probability",
-    "plot_kl",
-    "plot_on_average",
     "pure_decomposition",
     "rdp_fswor",
     "rdp_fswor_lower",

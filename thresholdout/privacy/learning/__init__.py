@@ -51,18 +51,13 @@ if TYPE_CHECKING:
     from thresholdout.privacy.learning.propagation.mixture import EPGaussianMixture
     from thresholdout.privacy.learning.propagation.natural import NaturalArrays
     from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
-    from thresholdout.privacy.learning.propagation.paper_mixture import (
+    from thresholdout.privacy.learning.propagation.pbp import PBPRegressor
+    from thresholdout.privacy.learning.propagation.simulated_data import (
         aligned_f_norm,
         conditional_mog_posterior,
+        make_kin8_standin,
         make_mog_data,
     )
-    from thresholdout.privacy.learning.propagation.paper_standins import (
-        make_kin8_standin,
-        make_linear_standin,
-        make_naval_standin,
-        make_wine_standin,
-    )
-    from thresholdout.privacy.learning.propagation.pbp import PBPRegressor
     from thresholdout.privacy.learning.propagation.sites import (
         mixture_moments,
         site_linear,
@@ -88,12 +83,6 @@ if TYPE_CHECKING:
         eps_tail,
         eps_threshold,
         worst_epoch,
-    )
-    from thresholdout.privacy.learning.sgld.paper_figures_sgld import (
-        figure1_curves,
-        growth_table,
-        plot_figure1,
-        plot_growth,
     )
     from thresholdout.privacy.learning.sgld.posterior_bound import (
         paper_order,
@@ -160,11 +149,11 @@ _HOMES = {
     "UnknownPrecisionModel": "thresholdout.privacy.learning.propagation.families",
     "UnprovedTargetWarning": "thresholdout.privacy.learning.propagation.fitting",
     "WorstEpoch": "thresholdout.privacy.learning.sgld.lower_bounds",
-    "aligned_f_norm": "thresholdout.privacy.learning.propagation.paper_mixture",
+    "aligned_f_norm": "thresholdout.privacy.learning.propagation.simulated_data",
     "calibrate_sep_sigma": "thresholdout.privacy.learning.propagation.ep_privacy",
     "check_lemma_conditions": "thresholdout.privacy.learning.sgld.lower_bounds",
     "clipped_kl": "thresholdout.privacy.learning.propagation.clipping_theory",
-    "conditional_mog_posterior": "thresholdout.privacy.learning.propagation.paper_mixture",
+    "conditional_mog_posterior": "thresholdout.privacy.learning.propagation.simulated_data",
     "dp_sep_kl_bound": "thresholdout.privacy.learning.propagation.clipping_theory",
     "dp_sep_step": "thresholdout.privacy.learning.propagation.ep_update",
     "epoch_law": "thresholdout.privacy.learning.sgld.iterate_law",
@@ -173,23 +162,16 @@ _HOMES = {
     "eps_tail": "thresholdout.privacy.learning.sgld.lower_bounds",
     "eps_threshold": "thresholdout.privacy.learning.sgld.lower_bounds",
     "epsilon_of": "thresholdout.privacy.learning.propagation.ep_privacy",
-    "figure1_curves": "thresholdout.privacy.learning.sgld.paper_figures_sgld",
     "gaussian_renyi": "thresholdout.privacy.learning.sgld.gaussians",
-    "growth_table": "thresholdout.privacy.learning.sgld.paper_figures_sgld",
     "in_domain": "thresholdout.privacy.learning.sgld.regression_model",
     "information_fraction": "thresholdout.privacy.learning.propagation.ep_runs",
     "kl_gaussian": "thresholdout.privacy.learning.propagation.clipping_theory",
     "kl_leading_order": "thresholdout.privacy.learning.propagation.clipping_theory",
-    "make_kin8_standin": "thresholdout.privacy.learning.propagation.paper_standins",
-    "make_linear_standin": "thresholdout.privacy.learning.propagation.paper_standins",
-    "make_mog_data": "thresholdout.privacy.learning.propagation.paper_mixture",
-    "make_naval_standin": "thresholdout.privacy.learning.propagation.paper_standins",
-    "make_wine_standin": "thresholdout.privacy.learning.propagation.paper_standins",
+    "make_kin8_standin": "thresholdout.privacy.learning.propagation.simulated_data",
+    "make_mog_data": "thresholdout.privacy.learning.propagation.simulated_data",
     "mixture_moments": "thresholdout.privacy.learning.propagation.sites",
     "pair_epsilon": "thresholdout.privacy.learning.sgld.worst_case_pair",
     "paper_order": "thresholdout.privacy.learning.sgld.posterior_bound",
-    "plot_figure1": "thresholdout.privacy.learning.sgld.paper_figures_sgld",
-    "plot_growth": "thresholdout.privacy.learning.sgld.paper_figures_sgld",
     "posterior": "thresholdout.privacy.learning.sgld.regression_model",
     "posterior_dp": "thresholdout.privacy.learning.sgld.posterior_bound",
     "posterior_dp_holds": "thresholdout.privacy.learning.sgld.posterior_bound",
@@ -277,23 +259,16 @@ __all__ = [
     "eps_tail",
     "eps_threshold",
     "epsilon_of",
-    "figure1_curves",
     "gaussian_renyi",
-    "growth_table",
     "in_domain",
     "information_fraction",
     "kl_gaussian",
     "kl_leading_order",
     "make_kin8_standin",
-    "make_linear_standin",
     "make_mog_data",
-    "make_naval_standin",
-    "make_wine_standin",
     "mixture_moments",
     "pair_epsilon",
     "paper_order",
-    "plot_figure1",
-    "plot_growth",
     "posterior",
     "posterior_dp",
     "posterior_dp_holds",

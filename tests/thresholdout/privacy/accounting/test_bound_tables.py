@@ -1,4 +1,4 @@
-"""The comparison tables and their pictures, and what the package exports."""
+"""The comparison tables, and what the package exports."""
 
 import importlib
 import math
@@ -9,12 +9,6 @@ import pytest
 
 import thresholdout.privacy.accounting as accounting
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.bound_pictures import (
-    plot_composition,
-    plot_high_probability,
-    plot_kl,
-    plot_on_average,
-)
 from thresholdout.privacy.accounting.bound_tables import (
     compare_composition,
     compare_high_probability,
@@ -66,19 +60,6 @@ def test_composition_table_shows_where_the_published_delta_is_impossible() -> No
     assert gain[("kov",)]["delta"] - gain[("II",)]["delta"] == pytest.approx(2.096e-6, rel=1e-3)
     pure = compare_composition(0.1, 0.0, [5], 0.5)
     assert (pure["leak_lower_bound"] == 0).all()
-
-
-def test_pictures(tmp_path: object) -> None:
-    drawn = [
-        plot_high_probability(compare_high_probability([0.02, 0.05], 1e-6, 20_000, 0.1)),
-        plot_on_average(compare_on_average([0.1, 1.0], 1e-6, draws=3)),
-        plot_kl(compare_kl([0.1, 1.0])),
-        plot_composition(compare_composition(0.1, 1e-6, [10, 100], 1e-6)),
-    ]
-    for ax in drawn:
-        ax.figure.savefig(f"{tmp_path}/picture.png")
-        assert ax.get_legend() is not None
-        assert plot_kl(compare_kl([0.1]), ax) is ax
 
 
 def test_refusals() -> None:

@@ -81,10 +81,7 @@ RUNS: dict[str, Callable[[Any], PrivacyReport]] = {"run_federated": _federated, 
 
 WITHOUT_REPORT = {
     "make_kin8_standin": "draws data",
-    "make_linear_standin": "draws data",
     "make_mog_data": "draws data",
-    "make_naval_standin": "draws data",
-    "make_wine_standin": "draws data",
     "propose_test_sample": "returns a number; its documentation says what an integer means",
     "propose_test_sample_trace": "is not private",
     "run_sep": "returns a Run, which claims nothing",

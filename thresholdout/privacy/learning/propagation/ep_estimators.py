@@ -134,7 +134,7 @@ class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
     -----
     More passes cost little privacy and reduce the noise, down to some tens of them. Sites of this model do not depend
     on the cavity, so releasing the sum of all clipped sites once would need still less noise
-    (``benchmarks/propagation_learning.py``): "dp-sep" is here for comparison with the models that need it.
+    (``benchmarks/papers/propagation_learning.py``): "dp-sep" is here for comparison with the models that need it.
 
     Examples
     --------

@@ -156,8 +156,8 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     -----
     [PBP] is J. M. Hernandez-Lobato and R. P. Adams, "Probabilistic backpropagation for scalable learning of Bayesian
     neural networks" (2015). A private network needs very many records, as noise is added to each weight: at epsilon 1
-    and some thousands of records it predicts no better than a constant (``benchmarks/pbp.py``); few dimensions and
-    `EPLinearRegression` do. A floor `rho` of the size of the prior's precision, 5/6, keeps what a noisy network
+    and some thousands of records it predicts no better than a constant (``benchmarks/papers/pbp.py``); few dimensions
+    and `EPLinearRegression` do. A floor `rho` of the size of the prior's precision, 5/6, keeps what a noisy network
     predicts within bounds, at no cost of privacy.
 
     Weights start at random means, as symmetric units would stay equal. "sep" puts them into the shared site, which

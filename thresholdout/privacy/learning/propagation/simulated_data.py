@@ -1,7 +1,8 @@
-"""The synthetic mixture of the paper, its exact posterior given the labels, and the error that the paper reports."""
+"""Simulated data to try learners on: a mixture of Gaussians with its exact posterior, and a robot arm."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from thresholdout.privacy.accounting.bound_arguments import count, positive
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 
-__all__ = ["MixtureData", "aligned_f_norm", "conditional_mog_posterior", "make_mog_data"]
+__all__ = ["MixtureData", "aligned_f_norm", "conditional_mog_posterior", "make_kin8_standin", "make_mog_data"]
 
 
 class MixtureData(NamedTuple):
@@ -129,3 +130,30 @@ def _matched(means: Floats, true_means: Floats) -> list[int]:
         free.remove(best)
         found.append(best)
     return found
+
+
+def make_kin8_standin(n: int = 8192, seed: int = 0) -> tuple[Floats, Floats]:
+    """Return joint angles of an arm of eight links and how far its hand is from a point; for Kin8nm.
+
+    Parameters
+    ----------
+    n : int
+    seed : int
+
+    Returns
+    -------
+    X : ndarray, shape (n, 8)
+        Angles, uniform within 45 degrees, in radians.
+    y : ndarray, shape (n,)
+        Distance of ``(sum cos a, sum sin a) / 8`` from (0.5, 0.25), with ``a`` the cumulative angles; no noise.
+
+    Examples
+    --------
+    >>> X, y = make_kin8_standin(3)
+    >>> X.shape, bool((y < 1).all())
+    ((3, 8), True)
+    """
+    rng = np.random.default_rng(count(seed, "seed", least=0))
+    X = rng.uniform(-math.pi / 4, math.pi / 4, (count(n, "n"), 8))
+    angles = X.cumsum(axis=1)
+    return X, np.hypot(np.cos(angles).mean(axis=1) - 0.5, np.sin(angles).mean(axis=1) - 0.25)

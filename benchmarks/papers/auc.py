@@ -1,14 +1,14 @@
 """Areas under the curve of an evolving classifier on one holdout of 100 records: naive reuse beside the guard.
 
-Run with ``python -m benchmarks.auc``. The simulation of Gossmann, Pezeshk and Sahiner (SIAM Journal on Mathematics of
-Data Science, 2021): 300 normal attributes, of which 10 matter (linearly, squared, exponentially and in 10
-interactions). Training starts with 100 records and grows by 10 in each of 30 rounds. In a round the analyst tests every
-attribute on the training part (one-sided level 0.01), fits a classifier to the attributes kept so far together with
-each of some subsets of the new ones, asks for the areas under the curve of all of them, keeps the one with the largest
-answer, and asks for it once more: that answer is what he reports. Its error is the difference from the area on 5,000
-fresh records. The train value is the cross-validated area. Where they try all subsets, here `SUBSETS` random ones are
-tried, and their elastic net is a ridge. Their noise is Gaussian of standard deviation 0.03, here it is Laplace noise
-of the same standard deviation, in the ratios of Dwork et al.
+Run with ``python -m benchmarks.papers.auc``. The simulation of Gossmann, Pezeshk and Sahiner (SIAM Journal on
+Mathematics of Data Science, 2021): 300 normal attributes, of which 10 matter (linearly, squared, exponentially and in
+10 interactions). Training starts with 100 records and grows by 10 in each of 30 rounds. In a round the analyst tests
+every attribute on the training part (one-sided level 0.01), fits a classifier to the attributes kept so far together
+with each of some subsets of the new ones, asks for the areas under the curve of all of them, keeps the one with the
+largest answer, and asks for it once more: that answer is what he reports. Its error is the difference from the area on
+5,000 fresh records. The train value is the cross-validated area. Where they try all subsets, here `SUBSETS` random ones
+are tried, and their elastic net is a ridge. Their noise is Gaussian of standard deviation 0.03, here it is Laplace
+noise of the same standard deviation, in the ratios of Dwork et al.
 
 The parameters "half a standard error" come from an argument about the setting: the standard error s of an area of 3/4
 on 50 records of each class is 0.049 [Hanley and McNeil 1982]. Attributes are chosen on the records that train, so the

@@ -1,8 +1,8 @@
 """Networks by expectation propagation and by variational inference, private and not, on shipped and generated data.
 
-Run with ``python -m benchmarks.pbp``; ``python -m benchmarks.pbp DIRECTORY`` also draws the errors there. Private
-learners are compared at the same epsilon 1 and delta 1e-5 for replaced records, by proved accounting of each release;
-inputs and targets are scaled by constants that do not come from the data. Nothing is tuned to a data set.
+Run with ``python -m benchmarks.papers.pbp``; ``python -m benchmarks.papers.pbp DIRECTORY`` also draws the errors there.
+Private learners are compared at the same epsilon 1 and delta 1e-5 for replaced records, by proved accounting of each
+release; inputs and targets are scaled by constants that do not come from the data. Nothing is tuned to a data set.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.model_selection import train_test_split
 
+from benchmarks.papers.regression_standins import make_linear_standin, make_wine_standin
 from thresholdout.privacy.learning import (
     DPVIRegressor,
     EPLinearRegression,
@@ -27,8 +28,6 @@ from thresholdout.privacy.learning import (
     PBPRegressor,
     kl_leading_order,
     make_kin8_standin,
-    make_linear_standin,
-    make_wine_standin,
 )
 
 Floats = NDArray[np.float64]

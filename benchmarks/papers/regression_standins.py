@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.privacy.accounting.bound_arguments import count, positive
 
-__all__ = ["make_kin8_standin", "make_linear_standin", "make_naval_standin", "make_wine_standin"]
+__all__ = ["make_linear_standin", "make_naval_standin", "make_wine_standin"]
 
 Floats = NDArray[np.float64]
-
-
-def make_kin8_standin(n: int = 8192, seed: int = 0) -> tuple[Floats, Floats]:
-    """Return joint angles of an arm of eight links and how far its hand is from a point; for Kin8nm.
-
-    Parameters
-    ----------
-    n : int
-    seed : int
-
-    Returns
-    -------
-    X : ndarray, shape (n, 8)
-        Angles, uniform within 45 degrees, in radians.
-    y : ndarray, shape (n,)
-        Distance of ``(sum cos a, sum sin a) / 8`` from (0.5, 0.25), with ``a`` the cumulative angles; no noise.
-
-    Examples
-    --------
-    >>> X, y = make_kin8_standin(3)
-    >>> X.shape, bool((y < 1).all())
-    ((3, 8), True)
-    """
-    rng = np.random.default_rng(count(seed, "seed", least=0))
-    X = rng.uniform(-math.pi / 4, math.pi / 4, (count(n, "n"), 8))
-    angles = X.cumsum(axis=1)
-    return X, np.hypot(np.cos(angles).mean(axis=1) - 0.5, np.sin(angles).mean(axis=1) - 0.25)
 
 
 def make_naval_standin(n: int = 11934, seed: int = 0) -> tuple[Floats, Floats]:

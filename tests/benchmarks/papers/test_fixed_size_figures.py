@@ -2,7 +2,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from thresholdout.privacy.accounting.minibatches import paper_figures as figures
+from benchmarks.papers import fixed_size_figures as figures
 
 mpl.use("agg")
 

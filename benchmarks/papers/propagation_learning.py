@@ -1,8 +1,9 @@
 """Expectation propagation, stochastic and private: how fast it is, and what of its paper comes out.
 
-Run with ``python -m benchmarks.propagation_learning``, or some of it: ``python -m benchmarks.propagation_learning speed
-agreement mixture linear probit``; ``linear=FILE.png`` also draws. About fifteen minutes in all on one core. [VP] is
-M. Vinaroz and M. Park, "Differentially private stochastic expectation propagation".
+Run with ``python -m benchmarks.papers.propagation_learning``, or some of it: ``python -m
+benchmarks.papers.propagation_learning speed agreement mixture linear probit``; ``linear=FILE.png`` also draws. About
+fifteen minutes in all on one core. [VP] is M. Vinaroz and M. Park, "Differentially private stochastic expectation
+propagation".
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from thresholdout.privacy.learning.propagation.ep_runs import run_ep, run_sep
 from thresholdout.privacy.learning.propagation.ep_update import dp_sep_step
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, LinearPredictor, MixtureOfGaussians
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
-from thresholdout.privacy.learning.propagation.paper_mixture import (
+from thresholdout.privacy.learning.propagation.simulated_data import (
     MixtureData,
     aligned_f_norm,
     conditional_mog_posterior,

@@ -1,7 +1,7 @@
 import matplotlib as mpl
 import pytest
 
-from thresholdout.privacy.learning import figure1_curves, growth_table, plot_figure1, plot_growth
+from benchmarks.papers.sgld_figures import figure1_curves, growth_table, plot_figure1, plot_growth
 
 mpl.use("Agg")
 

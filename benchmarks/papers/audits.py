@@ -8,7 +8,7 @@ finds almost nothing. Minibatches sweep through a fresh order in every epoch. Th
 that of one Gaussian answer per epoch, which holds for any order that does not depend on the records; the paper's, for
 records drawn afresh in each step, does not cover sweeps.
 
-Run with ``python -m benchmarks.audits``; ``--picture FILE`` draws it.
+Run with ``python -m benchmarks.papers.audits``; ``--picture FILE`` draws it.
 """
 
 from __future__ import annotations
