@@ -87,17 +87,17 @@ def read_modules(root: Path, packages: Iterable[str] = PACKAGES) -> dict[str, Mo
     return found
 
 
-def nodes(tree: ast.AST, loaded: bool = True) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield what a module carries out, and whether that is at load: branches for type checkers are left out."""
-    for node in ast.iter_child_nodes(tree):
+def nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield what a module carries out, and whether that is at load; branches for type checkers are left out."""
+    waiting = [(node, True) for node in ast.iter_child_nodes(tree)]
+    while waiting:
+        node, loaded = waiting.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            for other in node.orelse:
-                yield other, loaded
-                yield from nodes(other, loaded)
+            waiting += [(other, loaded) for other in node.orelse]
             continue
-        at_load = loaded and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         yield node, loaded
-        yield from nodes(node, at_load)
+        inside = loaded and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        waiting += [(below, inside) for below in ast.iter_child_nodes(node)]
 
 
 def _existing(name: str, modules: Mapping[str, Module]) -> str | None:

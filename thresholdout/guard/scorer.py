@@ -293,7 +293,7 @@ class GuardScorer(Shared):
         if os.getpid() != self._process:
             raise SharingError(
                 "this scorer belongs to the process that made it, and was copied by a fork; pickle it (joblib does), "
-                "or call thresholdout.guard.sharing.shared_objects.share(scorer) before the fork"
+                "or call thresholdout.guard.sharing.share(scorer) before the fork"
             )
         with self._lock:
             self._rounds.setdefault(round_, set()).update(keys.values())

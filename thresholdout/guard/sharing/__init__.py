@@ -1,1 +1,5 @@
 """One guard, used from several threads and processes."""
+
+from thresholdout.guard.sharing.shared_objects import share
+
+__all__ = ["share"]
