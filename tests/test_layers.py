@@ -16,7 +16,6 @@ from benchmarks.structure.imports import (
     cycles,
     import_graph,
     imports_by_string,
-    nodes,
     read_imports,
     read_modules,
     sibling_graphs,
@@ -55,7 +54,7 @@ def test_no_package_imports_itself_by_way_of_its_siblings() -> None:
 
 @pytest.mark.parametrize("module", MODULES.values(), ids=MODULES)
 def test_heavy_libraries_are_imported_where_they_are_used(module: Module) -> None:
-    for node, loaded in nodes(module.tree):
+    for node, loaded in module.nodes:
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -77,7 +76,7 @@ def test_only_packages_import_by_string_and_only_what_is_in_them() -> None:
 
 def test_importlib_is_for_packages() -> None:
     for module in MODULES.values():
-        lazy = {called(node) for node, _ in nodes(module.tree)} & {"import_module", "__import__", "attach"}
+        lazy = {called(node) for node, _ in module.nodes} & {"import_module", "__import__", "attach"}
         assert not lazy or module.is_package, f"{module.name} calls {lazy}"
 
 

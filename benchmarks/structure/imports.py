@@ -40,6 +40,11 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
+    @cached_property
+    def nodes(self) -> list[tuple[ast.AST, bool]]:
+        """What the module carries out, and whether that is at load."""
+        return list(nodes(self.tree))
+
     @property
     def lines(self) -> int:
         return len(self.text.splitlines())
@@ -92,7 +97,10 @@ def nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     waiting = [(node, True) for node in ast.iter_child_nodes(tree)]
     while waiting:
         node, loaded = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in (
+            getattr(node.test, "id", ""),
+            getattr(node.test, "attr", ""),
+        ):
             waiting += [(other, loaded) for other in node.orelse]
             continue
         yield node, loaded
@@ -132,7 +140,7 @@ def called(node: ast.AST) -> str:
 
 def imports_by_string(module: Module, modules: Mapping[str, Module], root: Path) -> Iterator[str]:
     """Yield modules that a module with lazy imports names in its strings, in full or relative to its package."""
-    calls = {called(node) for node, _ in nodes(module.tree)}
+    calls = {called(node) for node, _ in module.nodes}
     if not calls & LAZY:
         return
     exported = {
@@ -141,7 +149,7 @@ def imports_by_string(module: Module, modules: Mapping[str, Module], root: Path)
         if isinstance(node, ast.Assign | ast.AnnAssign) and "__all__" in ast.unparse(node).split("=")[0]
         for below in ast.walk(node)
     }
-    for node, _ in nodes(module.tree):
+    for node, _ in module.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in exported:
             for name in (node.value, f"{module.package}.{node.value}"):
                 if name in modules:
@@ -157,7 +165,7 @@ def read_imports(modules: Mapping[str, Module], root: Path) -> list[Import]:
     """Return every import of one of the modules by another, once for each statement or string."""
     found = []
     for module in modules.values():
-        for node, loaded in nodes(module.tree):
+        for node, loaded in module.nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 found += [Import(module.name, name, loaded) for name in _targets(node, module, modules)]
         found += [Import(module.name, name, False) for name in imports_by_string(module, modules, root)]
