@@ -22,7 +22,7 @@ from thresholdout.privacy.accounting.accountant import Accountant
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.calibration import all_accountants, composed_accountants
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.privacy.accounting.events import Event, check_event
+from thresholdout.privacy.accounting.events.events import Event, check_event
 from thresholdout.privacy.accounting.generalization_bounds import best_error, on_average_bound
 from thresholdout.silence import silence
 

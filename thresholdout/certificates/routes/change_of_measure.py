@@ -18,7 +18,7 @@ from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.privacy.accounting.accountant import Accountant
 from thresholdout.privacy.accounting.calibration import all_accountants, composed_accountants
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.privacy.accounting.events import Event
+from thresholdout.privacy.accounting.events.events import Event
 from thresholdout.privacy.accounting.renyi import RenyiAccountant
 from thresholdout.silence import silence
 

@@ -12,7 +12,7 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountant import Accountant
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.privacy.accounting.events import (
+from thresholdout.privacy.accounting.events.events import (
     Adjacency,
     Composed,
     Event,
@@ -135,7 +135,7 @@ def best_epsilon(
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.events import BlackBox
     >>> best_epsilon(SelfComposed(BlackBox(0.1), 3), 1e-9)
     <epsilon 0.3 at delta 1e-09, by the optimal accountant>
     """
@@ -171,7 +171,7 @@ def best_delta(
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.events import BlackBox
     >>> best_delta(BlackBox(0.5), 0.5)
     0.0
     """
@@ -252,7 +252,7 @@ def calibrate(
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events import LaplaceAnswer
+    >>> from thresholdout.privacy.accounting.events.events import LaplaceAnswer
     >>> found = calibrate(lambda scale: SelfComposed(LaplaceAnswer(scale), 2), 1.0, 0.0)
     >>> round(found.value, 4), found.epsilon <= 1.0
     (2.0, True)

@@ -14,7 +14,7 @@ from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit
 from thresholdout.privacy.accounting.bound_arguments import count as check_count
 from thresholdout.privacy.accounting.calibration import METHODS, step_of
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning
-from thresholdout.privacy.accounting.events import Adjacency, Event
+from thresholdout.privacy.accounting.events.events import Adjacency, Event
 from thresholdout.privacy.accounting.loss_distributions import DistributionAccountant
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
 from thresholdout.privacy.accounting.renyi import RenyiAccountant

@@ -8,14 +8,14 @@ import numpy as np
 
 from thresholdout.privacy.accounting.accountant import Accountant, Stated
 from thresholdout.privacy.accounting.bound_arguments import Steps
-from thresholdout.privacy.accounting.events import Event
+from thresholdout.privacy.accounting.events.events import Event
+from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of
 from thresholdout.privacy.accounting.optimal import (
     compose_optimal_epsilon,
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
 from thresholdout.privacy.accounting.parameter_sums import any_of
-from thresholdout.privacy.accounting.private_steps import adjacency_refusal, parameters_of
 
 __all__ = ["OptimalAccountant"]
 
@@ -27,7 +27,7 @@ class OptimalAccountant(Accountant):
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.events import BlackBox
     >>> accountant = OptimalAccountant().compose(BlackBox(0.1), 100)
     >>> round(accountant.epsilon(1e-6), 6)
     4.774568

@@ -19,9 +19,15 @@ from thresholdout.privacy.accounting.conversion import (
     rdp_to_delta,
     rdp_to_epsilon,
 )
-from thresholdout.privacy.accounting.events import Adjacency, Event
+from thresholdout.privacy.accounting.events.events import Adjacency, Event
+from thresholdout.privacy.accounting.events.renyi_curves import (
+    LEAST_ORDERS,
+    MOST_ORDERS,
+    curve,
+    curve_bound,
+    curve_refusal,
+)
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import orders as check_orders
-from thresholdout.privacy.accounting.renyi_curves import LEAST_ORDERS, MOST_ORDERS, curve, curve_bound, curve_refusal
 from thresholdout.silence import silence
 
 __all__ = ["RenyiAccountant"]
@@ -49,7 +55,7 @@ class RenyiAccountant(Accountant):
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events import WithoutReplacementGaussianStep
+    >>> from thresholdout.privacy.accounting.events.events import WithoutReplacementGaussianStep
     >>> accountant = RenyiAccountant("add_remove").compose(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000)
     >>> round(accountant.epsilon(1e-5), 3)
     1.083

@@ -12,7 +12,12 @@ from numpy.typing import ArrayLike
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
 from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, RenyiEpsilon, rdp_to_epsilon
-from thresholdout.privacy.accounting.events import Event, GaussianAnswer, SelfComposed, WithoutReplacementGaussianStep
+from thresholdout.privacy.accounting.events.events import (
+    Event,
+    GaussianAnswer,
+    SelfComposed,
+    WithoutReplacementGaussianStep,
+)
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.wang import rdp_wang
 from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.privacy.accounting.events import (
+from thresholdout.privacy.accounting.events.events import (
     Composed,
     Event,
     GaussianAnswer,

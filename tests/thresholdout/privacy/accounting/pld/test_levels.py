@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from thresholdout.privacy.accounting.events import Composed, GaussianAnswer, WithoutReplacementGaussianStep
+from thresholdout.privacy.accounting.events.events import Composed, GaussianAnswer, WithoutReplacementGaussianStep
 from thresholdout.privacy.accounting.loss_distributions import DistributionAccountant
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
 from thresholdout.privacy.accounting.pld.levels import dominated, dominating

@@ -1,0 +1,1 @@
+"""What was done to private records, and what a single such event costs."""
