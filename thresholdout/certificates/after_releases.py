@@ -45,8 +45,8 @@ def uncovered_look(event: Event) -> str:
     >>> uncovered_look(GaussianAnswer(2.0))
     "looks with a delta, or only Renyi divergences, are covered by guards that make claims (mechanism='thr..."
     """
+    from thresholdout.privacy.accounting.accountants.pure import PureAccountant
     from thresholdout.privacy.accounting.events.events import check_event, leaves
-    from thresholdout.privacy.accounting.pure import PureAccountant
 
     accountant = PureAccountant("replace_one")
     found = check_event(event)
@@ -66,8 +66,8 @@ def pure_looks(event: Event) -> float:
     >>> pure_looks(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
     0.75
     """
+    from thresholdout.privacy.accounting.accountants.pure import PureAccountant, total_pure_epsilon
     from thresholdout.privacy.accounting.events.events import check_event
-    from thresholdout.privacy.accounting.pure import PureAccountant, total_pure_epsilon
 
     found = check_event(event)
     return math.inf if uncovered_look(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))

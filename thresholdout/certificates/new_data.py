@@ -18,10 +18,10 @@ from thresholdout.certificates.routes.change_of_measure import (
 from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.certificates.routes.posterior import mean_total_variation
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.accountant import Accountant
+from thresholdout.privacy.accounting.accountants.accountant import Accountant
+from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
+from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import count
-from thresholdout.privacy.accounting.calibration import all_accountants, composed_accountants
-from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.events.events import Event, check_event
 from thresholdout.privacy.accounting.generalization_bounds import best_error, on_average_bound
 from thresholdout.silence import silence

@@ -12,7 +12,7 @@ from thresholdout.cli.options import FILE
 from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:
-    from thresholdout.privacy.accounting.calibration import Method
+    from thresholdout.privacy.accounting.accountants.calibration import Method
     from thresholdout.privacy.accounting.events.events import Adjacency, Composed
 
 __all__ = ["account", "calibrate"]
@@ -77,7 +77,7 @@ def account(
     records = 50000
     count = 104000
     """  # noqa: D301
-    from thresholdout.privacy.accounting.calibration import best_delta, best_epsilon
+    from thresholdout.privacy.accounting.accountants.calibration import best_delta, best_epsilon
 
     given: dict[str, Any] = {}
     if events is not None:
@@ -122,7 +122,7 @@ def _from_file(path: Path) -> tuple[Composed, dict[str, Any]]:
 def _from_options(
     sampling: str, batch_size: int | None, records: int | None, noise: tuple[float, ...], steps: tuple[int, ...]
 ) -> Composed:
-    from thresholdout.privacy.accounting.calibration import step_of
+    from thresholdout.privacy.accounting.accountants.calibration import step_of
     from thresholdout.privacy.accounting.events.events import Composed, SelfComposed
 
     if batch_size is None or records is None or not noise or not steps:
@@ -149,7 +149,7 @@ def calibrate(
     method: str,
 ) -> None:
     """Find the smallest noise with which DP-SGD costs at most an epsilon."""
-    from thresholdout.privacy.accounting.calibration import METHODS, best_epsilon, calibrate_sigma, step_of
+    from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon, calibrate_sigma, step_of
     from thresholdout.privacy.accounting.events.events import SelfComposed
 
     if batch_size is None or records is None:

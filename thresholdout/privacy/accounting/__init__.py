@@ -9,10 +9,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thresholdout.privacy.accounting.accountant import (
+    from thresholdout.privacy.accounting.accountants.accountant import (
         Accountant,
         Stated,
         UnsupportedEvent,
+    )
+    from thresholdout.privacy.accounting.accountants.calibration import (
+        BestEpsilon,
+        Calibration,
+        best_delta,
+        best_epsilon,
+        calibrate,
+        calibrate_sigma,
+    )
+    from thresholdout.privacy.accounting.accountants.conversion import (
+        EdgeOrderWarning,
+        NoFiniteOrderWarning,
+        RenyiDelta,
+        RenyiEpsilon,
+        default_orders,
+        rdp_to_delta,
+        rdp_to_epsilon,
+        refine_epsilon,
+    )
+    from thresholdout.privacy.accounting.accountants.fixed_size_accountant import (
+        FixedSizeAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.loss_distributions import (
+        DistributionAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.optimal_accountant import (
+        OptimalAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.pure import (
+        PureAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.renyi import (
+        RenyiAccountant,
     )
     from thresholdout.privacy.accounting.bound_tables import (
         compare_composition,
@@ -20,14 +53,6 @@ if TYPE_CHECKING:
         compare_kl,
         compare_on_average,
         exponential_mechanism_gap,
-    )
-    from thresholdout.privacy.accounting.calibration import (
-        BestEpsilon,
-        Calibration,
-        best_delta,
-        best_epsilon,
-        calibrate,
-        calibrate_sigma,
     )
     from thresholdout.privacy.accounting.chernoff import (
         chernoff_delta,
@@ -38,16 +63,6 @@ if TYPE_CHECKING:
         compose_dwork_roth,
         compose_kov,
         compose_theorem5,
-    )
-    from thresholdout.privacy.accounting.conversion import (
-        EdgeOrderWarning,
-        NoFiniteOrderWarning,
-        RenyiDelta,
-        RenyiEpsilon,
-        default_orders,
-        rdp_to_delta,
-        rdp_to_epsilon,
-        refine_epsilon,
     )
     from thresholdout.privacy.accounting.divergences import (
         approx_max_divergence,
@@ -82,9 +97,6 @@ if TYPE_CHECKING:
         WithoutReplacementGaussianStep,
         WithReplacementGaussianStep,
     )
-    from thresholdout.privacy.accounting.fixed_size_accountant import (
-        FixedSizeAccountant,
-    )
     from thresholdout.privacy.accounting.generalization_bounds import (
         PacPlan,
         assumed_training_error,
@@ -104,9 +116,6 @@ if TYPE_CHECKING:
         sgld_generalization,
         sgld_privacy,
         sgld_step,
-    )
-    from thresholdout.privacy.accounting.loss_distributions import (
-        DistributionAccountant,
     )
     from thresholdout.privacy.accounting.minibatches.moments import (
         taylor_moment,
@@ -142,9 +151,6 @@ if TYPE_CHECKING:
         optimal_delta_bounds,
         optimal_epsilon_bounds,
     )
-    from thresholdout.privacy.accounting.optimal_accountant import (
-        OptimalAccountant,
-    )
     from thresholdout.privacy.accounting.pld.distribution import (
         Interval,
         PrivacyLossDistribution,
@@ -157,18 +163,12 @@ if TYPE_CHECKING:
     from thresholdout.privacy.accounting.published_composition import (
         compose_he,
     )
-    from thresholdout.privacy.accounting.pure import (
-        PureAccountant,
-    )
     from thresholdout.privacy.accounting.quoted_bounds import (
         dwork2015_bound,
         empirical_variance,
         nissim_stemmer_bound,
         oneto_risk_bound,
         oneto_variance_bound,
-    )
-    from thresholdout.privacy.accounting.renyi import (
-        RenyiAccountant,
     )
     from thresholdout.privacy.accounting.results import (
         Composition,
@@ -184,51 +184,51 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "Accountant": "thresholdout.privacy.accounting.accountant",
-    "BestEpsilon": "thresholdout.privacy.accounting.calibration",
+    "Accountant": "thresholdout.privacy.accounting.accountants.accountant",
+    "BestEpsilon": "thresholdout.privacy.accounting.accountants.calibration",
     "BlackBox": "thresholdout.privacy.accounting.events.events",
-    "Calibration": "thresholdout.privacy.accounting.calibration",
+    "Calibration": "thresholdout.privacy.accounting.accountants.calibration",
     "Composed": "thresholdout.privacy.accounting.events.events",
     "Composition": "thresholdout.privacy.accounting.results",
-    "DistributionAccountant": "thresholdout.privacy.accounting.loss_distributions",
+    "DistributionAccountant": "thresholdout.privacy.accounting.accountants.loss_distributions",
     "E_tilde": "thresholdout.privacy.accounting.minibatches.replace_one",
-    "EdgeOrderWarning": "thresholdout.privacy.accounting.conversion",
+    "EdgeOrderWarning": "thresholdout.privacy.accounting.accountants.conversion",
     "Event": "thresholdout.privacy.accounting.events.events",
     "F_tilde": "thresholdout.privacy.accounting.minibatches.replace_one",
     "FederatedRound": "thresholdout.privacy.accounting.events.events",
-    "FixedSizeAccountant": "thresholdout.privacy.accounting.fixed_size_accountant",
+    "FixedSizeAccountant": "thresholdout.privacy.accounting.accountants.fixed_size_accountant",
     "GaussianAnswer": "thresholdout.privacy.accounting.events.events",
     "GeneralizationBound": "thresholdout.privacy.accounting.results",
     "H_taylor": "thresholdout.privacy.accounting.minibatches.without_replacement",
     "Interval": "thresholdout.privacy.accounting.pld.distribution",
     "LaplaceAnswer": "thresholdout.privacy.accounting.events.events",
-    "NoFiniteOrderWarning": "thresholdout.privacy.accounting.conversion",
-    "OptimalAccountant": "thresholdout.privacy.accounting.optimal_accountant",
+    "NoFiniteOrderWarning": "thresholdout.privacy.accounting.accountants.conversion",
+    "OptimalAccountant": "thresholdout.privacy.accounting.accountants.optimal_accountant",
     "PacPlan": "thresholdout.privacy.accounting.generalization_bounds",
     "PoissonGaussianStep": "thresholdout.privacy.accounting.events.events",
     "PrivacyLossDistribution": "thresholdout.privacy.accounting.pld.distribution",
     "PrivacyParams": "thresholdout.privacy.accounting.results",
-    "PureAccountant": "thresholdout.privacy.accounting.pure",
-    "RenyiAccountant": "thresholdout.privacy.accounting.renyi",
-    "RenyiDelta": "thresholdout.privacy.accounting.conversion",
-    "RenyiEpsilon": "thresholdout.privacy.accounting.conversion",
+    "PureAccountant": "thresholdout.privacy.accounting.accountants.pure",
+    "RenyiAccountant": "thresholdout.privacy.accounting.accountants.renyi",
+    "RenyiDelta": "thresholdout.privacy.accounting.accountants.conversion",
+    "RenyiEpsilon": "thresholdout.privacy.accounting.accountants.conversion",
     "SGLDStep": "thresholdout.privacy.accounting.events.events",
     "SampleSizeError": "thresholdout.privacy.accounting.results",
     "SelfComposed": "thresholdout.privacy.accounting.events.events",
-    "Stated": "thresholdout.privacy.accounting.accountant",
+    "Stated": "thresholdout.privacy.accounting.accountants.accountant",
     "ThresholdoutInteraction": "thresholdout.privacy.accounting.events.events",
     "UnsoundBoundWarning": "thresholdout.privacy.accounting.results",
-    "UnsupportedEvent": "thresholdout.privacy.accounting.accountant",
+    "UnsupportedEvent": "thresholdout.privacy.accounting.accountants.accountant",
     "WithReplacementGaussianStep": "thresholdout.privacy.accounting.events.events",
     "WithoutReplacementGaussianStep": "thresholdout.privacy.accounting.events.events",
     "approx_max_divergence": "thresholdout.privacy.accounting.divergences",
     "assumed_training_error": "thresholdout.privacy.accounting.generalization_bounds",
     "azuma_tail": "thresholdout.privacy.accounting.divergences",
-    "best_delta": "thresholdout.privacy.accounting.calibration",
-    "best_epsilon": "thresholdout.privacy.accounting.calibration",
+    "best_delta": "thresholdout.privacy.accounting.accountants.calibration",
+    "best_epsilon": "thresholdout.privacy.accounting.accountants.calibration",
     "best_error": "thresholdout.privacy.accounting.generalization_bounds",
-    "calibrate": "thresholdout.privacy.accounting.calibration",
-    "calibrate_sigma": "thresholdout.privacy.accounting.calibration",
+    "calibrate": "thresholdout.privacy.accounting.accountants.calibration",
+    "calibrate_sigma": "thresholdout.privacy.accounting.accountants.calibration",
     "chernoff_delta": "thresholdout.privacy.accounting.chernoff",
     "compare_composition": "thresholdout.privacy.accounting.bound_tables",
     "compare_high_probability": "thresholdout.privacy.accounting.bound_tables",
@@ -242,7 +242,7 @@ _HOMES = {
     "compose_optimal_delta": "thresholdout.privacy.accounting.optimal",
     "compose_optimal_epsilon": "thresholdout.privacy.accounting.optimal",
     "compose_theorem5": "thresholdout.privacy.accounting.composition",
-    "default_orders": "thresholdout.privacy.accounting.conversion",
+    "default_orders": "thresholdout.privacy.accounting.accountants.conversion",
     "dwork2015_bound": "thresholdout.privacy.accounting.quoted_bounds",
     "empirical_variance": "thresholdout.privacy.accounting.quoted_bounds",
     "event_from_dict": "thresholdout.privacy.accounting.events.event_files",
@@ -279,11 +279,11 @@ _HOMES = {
     "rdp_fswr": "thresholdout.privacy.accounting.minibatches.with_replacement",
     "rdp_fswr_lower": "thresholdout.privacy.accounting.minibatches.with_replacement",
     "rdp_poisson": "thresholdout.privacy.accounting.minibatches.poisson",
-    "rdp_to_delta": "thresholdout.privacy.accounting.conversion",
-    "rdp_to_epsilon": "thresholdout.privacy.accounting.conversion",
+    "rdp_to_delta": "thresholdout.privacy.accounting.accountants.conversion",
+    "rdp_to_epsilon": "thresholdout.privacy.accounting.accountants.conversion",
     "rdp_wang": "thresholdout.privacy.accounting.minibatches.wang",
     "read_events": "thresholdout.privacy.accounting.events.event_files",
-    "refine_epsilon": "thresholdout.privacy.accounting.conversion",
+    "refine_epsilon": "thresholdout.privacy.accounting.accountants.conversion",
     "remainder_add_remove": "thresholdout.privacy.accounting.minibatches.without_replacement",
     "sample_minibatch": "thresholdout.privacy.accounting.minibatches.sampling",
     "sample_size_required": "thresholdout.privacy.accounting.generalization_bounds",

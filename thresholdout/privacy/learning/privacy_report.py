@@ -152,7 +152,7 @@ def account_for(
     released, noise_multiplier, adjacency, assumptions, leaks, details, unit
         See `PrivacyReport`.
     """
-    from thresholdout.privacy.accounting.calibration import best_epsilon
+    from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
 
     delta, adjacency = open_unit(delta, "delta"), check_adjacency(adjacency)
     epsilon, accountant = math.inf, "none"
@@ -206,7 +206,7 @@ def choose_noise(
     >>> 4.2 < noise < 4.3
     True
     """
-    from thresholdout.privacy.accounting.calibration import calibrate
+    from thresholdout.privacy.accounting.accountants.calibration import calibrate
 
     if (epsilon is None) == (noise_multiplier is None):
         seen = "both" if epsilon is not None else "neither"

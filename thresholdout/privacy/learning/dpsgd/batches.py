@@ -105,7 +105,7 @@ class Batches:
 
     def event(self, noise_multiplier: float) -> Event:
         """Return a step with some noise, relative to the clipping norm; for B = N an answer about all records."""
-        from thresholdout.privacy.accounting.calibration import step_of
+        from thresholdout.privacy.accounting.accountants.calibration import step_of
 
         if self.full:
             return GaussianAnswer(noise_multiplier, 2.0, "replace_one")

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning, RenyiEpsilon, rdp_to_epsilon
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
-from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, RenyiEpsilon, rdp_to_epsilon
 from thresholdout.privacy.accounting.events.events import (
     Event,
     GaussianAnswer,

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from thresholdout.privacy.accounting.calibration import best_delta
+from thresholdout.privacy.accounting.accountants.calibration import best_delta
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network
 from thresholdout.privacy.learning.dpsgd.training import Descent, descend

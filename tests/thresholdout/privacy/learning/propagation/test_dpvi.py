@@ -13,7 +13,7 @@ from sklearn.datasets import make_friedman1
 
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.calibration import METHODS, best_epsilon
+from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon
 from thresholdout.privacy.accounting.events.events import PoissonGaussianStep, SelfComposed
 from thresholdout.privacy.learning.propagation.dpvi import DPVIRegressor
 from thresholdout.privacy.learning.propagation.ep_privacy import epsilon_of

@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import best_epsilon
-from thresholdout.privacy.accounting.calibration import METHODS
+from thresholdout.privacy.accounting.accountants.calibration import METHODS
 from thresholdout.privacy.learning.propagation.ep_estimators import EPClassifier, EPLinearRegression
 from thresholdout.privacy.learning.propagation.fitting import (
     LooseDeltaWarning,

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import best_epsilon
-from thresholdout.privacy.accounting.calibration import METHODS
+from thresholdout.privacy.accounting.accountants.calibration import METHODS
 from thresholdout.privacy.accounting.events.events import GaussianAnswer, SelfComposed, WithoutReplacementGaussianStep
 from thresholdout.privacy.accounting.subsampling import gaussian_delta
 from thresholdout.privacy.learning.propagation.ep_privacy import (

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.privacy.accounting.accountant import Accountant, Stated
-from thresholdout.privacy.accounting.bound_arguments import chosen
-from thresholdout.privacy.accounting.conversion import (
+from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
+from thresholdout.privacy.accounting.accountants.conversion import (
     EdgeOrderWarning,
     NoFiniteOrderWarning,
     default_orders,
     rdp_to_delta,
     rdp_to_epsilon,
 )
+from thresholdout.privacy.accounting.bound_arguments import chosen
 from thresholdout.privacy.accounting.events.events import Adjacency, Event
 from thresholdout.privacy.accounting.events.renyi_curves import (
     LEAST_ORDERS,

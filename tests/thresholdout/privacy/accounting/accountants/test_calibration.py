@@ -25,7 +25,7 @@ from thresholdout.privacy.accounting import (
     calibrate,
     calibrate_sigma,
 )
-from thresholdout.privacy.accounting.calibration import step_of
+from thresholdout.privacy.accounting.accountants.calibration import step_of
 from thresholdout.privacy.accounting.events.events import Adjacency, PoissonGaussianStep
 
 

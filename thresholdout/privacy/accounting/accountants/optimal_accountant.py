@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from thresholdout.privacy.accounting.accountant import Accountant, Stated
+from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
 from thresholdout.privacy.accounting.bound_arguments import Steps
 from thresholdout.privacy.accounting.events.events import Event
 from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeGuard
 
-from thresholdout.privacy.accounting.accountant import Accountant, Stated
+from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
 from thresholdout.privacy.accounting.bound_arguments import open_unit, positive, probability
 from thresholdout.privacy.accounting.events.event_pairs import Both, attained_pairs, pair_refusal, pairs_of
 from thresholdout.privacy.accounting.events.events import Adjacency, Event

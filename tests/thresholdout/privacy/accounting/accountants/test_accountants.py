@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.thresholdout.privacy.accounting.suite import AccountantSuite, noises
+from tests.thresholdout.privacy.accounting.accountants.suite import AccountantSuite, noises
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import (
     BlackBox,

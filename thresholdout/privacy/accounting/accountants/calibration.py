@@ -9,9 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.accountant import Accountant
+from thresholdout.privacy.accounting.accountants.accountant import Accountant
+from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning, NoFiniteOrderWarning
+from thresholdout.privacy.accounting.accountants.loss_distributions import DistributionAccountant
+from thresholdout.privacy.accounting.accountants.optimal_accountant import OptimalAccountant
+from thresholdout.privacy.accounting.accountants.pure import PureAccountant
+from thresholdout.privacy.accounting.accountants.renyi import RenyiAccountant
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability
-from thresholdout.privacy.accounting.conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.events.events import (
     Adjacency,
     Composed,
@@ -23,11 +27,7 @@ from thresholdout.privacy.accounting.events.events import (
     check_adjacency,
     check_event,
 )
-from thresholdout.privacy.accounting.loss_distributions import DistributionAccountant
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
-from thresholdout.privacy.accounting.optimal_accountant import OptimalAccountant
-from thresholdout.privacy.accounting.pure import PureAccountant
-from thresholdout.privacy.accounting.renyi import RenyiAccountant
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
