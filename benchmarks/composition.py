@@ -29,15 +29,15 @@ from thresholdout.privacy.accounting.bound_tables import (
     compare_kl,
     compare_on_average,
 )
-from thresholdout.privacy.accounting.composition import compose_kov
-from thresholdout.privacy.accounting.generalization_bounds import best_error
-from thresholdout.privacy.accounting.iterative import sgld_privacy
-from thresholdout.privacy.accounting.optimal import (
+from thresholdout.privacy.accounting.composition.composition import compose_kov
+from thresholdout.privacy.accounting.composition.optimal import (
     compose_optimal_delta,
     compose_optimal_epsilon,
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
+from thresholdout.privacy.accounting.generalization_bounds import best_error
+from thresholdout.privacy.accounting.iterative import sgld_privacy
 from thresholdout.privacy.accounting.results import UnsoundBoundWarning
 
 Result = TypeVar("Result")

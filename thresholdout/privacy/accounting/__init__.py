@@ -54,15 +54,26 @@ if TYPE_CHECKING:
         compare_on_average,
         exponential_mechanism_gap,
     )
-    from thresholdout.privacy.accounting.chernoff import (
+    from thresholdout.privacy.accounting.composition.chernoff import (
         chernoff_delta,
         compose_chernoff,
     )
-    from thresholdout.privacy.accounting.composition import (
+    from thresholdout.privacy.accounting.composition.composition import (
         compose_basic,
         compose_dwork_roth,
         compose_kov,
         compose_theorem5,
+    )
+    from thresholdout.privacy.accounting.composition.optimal import (
+        compose_optimal_delta,
+        compose_optimal_epsilon,
+        optimal_delta_bounds,
+        optimal_epsilon_bounds,
+    )
+    from thresholdout.privacy.accounting.composition.subsampling import (
+        gaussian_delta,
+        gaussian_step,
+        subsample,
     )
     from thresholdout.privacy.accounting.divergences import (
         approx_max_divergence,
@@ -145,12 +156,6 @@ if TYPE_CHECKING:
         rdp_fswor_lower,
         remainder_add_remove,
     )
-    from thresholdout.privacy.accounting.optimal import (
-        compose_optimal_delta,
-        compose_optimal_epsilon,
-        optimal_delta_bounds,
-        optimal_epsilon_bounds,
-    )
     from thresholdout.privacy.accounting.pld.distribution import (
         Interval,
         PrivacyLossDistribution,
@@ -176,11 +181,6 @@ if TYPE_CHECKING:
         PrivacyParams,
         SampleSizeError,
         UnsoundBoundWarning,
-    )
-    from thresholdout.privacy.accounting.subsampling import (
-        gaussian_delta,
-        gaussian_step,
-        subsample,
     )
 
 _HOMES = {
@@ -229,19 +229,19 @@ _HOMES = {
     "best_error": "thresholdout.privacy.accounting.generalization_bounds",
     "calibrate": "thresholdout.privacy.accounting.accountants.calibration",
     "calibrate_sigma": "thresholdout.privacy.accounting.accountants.calibration",
-    "chernoff_delta": "thresholdout.privacy.accounting.chernoff",
+    "chernoff_delta": "thresholdout.privacy.accounting.composition.chernoff",
     "compare_composition": "thresholdout.privacy.accounting.bound_tables",
     "compare_high_probability": "thresholdout.privacy.accounting.bound_tables",
     "compare_kl": "thresholdout.privacy.accounting.bound_tables",
     "compare_on_average": "thresholdout.privacy.accounting.bound_tables",
-    "compose_basic": "thresholdout.privacy.accounting.composition",
-    "compose_chernoff": "thresholdout.privacy.accounting.chernoff",
-    "compose_dwork_roth": "thresholdout.privacy.accounting.composition",
+    "compose_basic": "thresholdout.privacy.accounting.composition.composition",
+    "compose_chernoff": "thresholdout.privacy.accounting.composition.chernoff",
+    "compose_dwork_roth": "thresholdout.privacy.accounting.composition.composition",
     "compose_he": "thresholdout.privacy.accounting.published_composition",
-    "compose_kov": "thresholdout.privacy.accounting.composition",
-    "compose_optimal_delta": "thresholdout.privacy.accounting.optimal",
-    "compose_optimal_epsilon": "thresholdout.privacy.accounting.optimal",
-    "compose_theorem5": "thresholdout.privacy.accounting.composition",
+    "compose_kov": "thresholdout.privacy.accounting.composition.composition",
+    "compose_optimal_delta": "thresholdout.privacy.accounting.composition.optimal",
+    "compose_optimal_epsilon": "thresholdout.privacy.accounting.composition.optimal",
+    "compose_theorem5": "thresholdout.privacy.accounting.composition.composition",
     "default_orders": "thresholdout.privacy.accounting.accountants.conversion",
     "dwork2015_bound": "thresholdout.privacy.accounting.quoted_bounds",
     "empirical_variance": "thresholdout.privacy.accounting.quoted_bounds",
@@ -252,8 +252,8 @@ _HOMES = {
     "exponential_mechanism_gap": "thresholdout.privacy.accounting.bound_tables",
     "federated_privacy": "thresholdout.privacy.accounting.iterative",
     "federated_step": "thresholdout.privacy.accounting.iterative",
-    "gaussian_delta": "thresholdout.privacy.accounting.subsampling",
-    "gaussian_step": "thresholdout.privacy.accounting.subsampling",
+    "gaussian_delta": "thresholdout.privacy.accounting.composition.subsampling",
+    "gaussian_step": "thresholdout.privacy.accounting.composition.subsampling",
     "high_probability_bound": "thresholdout.privacy.accounting.generalization_bounds",
     "hockey_stick": "thresholdout.privacy.accounting.divergences",
     "is_indistinguishable": "thresholdout.privacy.accounting.divergences",
@@ -266,8 +266,8 @@ _HOMES = {
     "on_average_bound": "thresholdout.privacy.accounting.generalization_bounds",
     "oneto_risk_bound": "thresholdout.privacy.accounting.quoted_bounds",
     "oneto_variance_bound": "thresholdout.privacy.accounting.quoted_bounds",
-    "optimal_delta_bounds": "thresholdout.privacy.accounting.optimal",
-    "optimal_epsilon_bounds": "thresholdout.privacy.accounting.optimal",
+    "optimal_delta_bounds": "thresholdout.privacy.accounting.composition.optimal",
+    "optimal_epsilon_bounds": "thresholdout.privacy.accounting.composition.optimal",
     "pac_guarantee": "thresholdout.privacy.accounting.generalization_bounds",
     "pac_plan": "thresholdout.privacy.accounting.generalization_bounds",
     "pld_fswor": "thresholdout.privacy.accounting.pld.minibatch_steps",
@@ -293,7 +293,7 @@ _HOMES = {
     "smallest_delta": "thresholdout.privacy.accounting.generalization_bounds",
     "smallest_eps": "thresholdout.privacy.accounting.generalization_bounds",
     "statistical_distance": "thresholdout.privacy.accounting.divergences",
-    "subsample": "thresholdout.privacy.accounting.subsampling",
+    "subsample": "thresholdout.privacy.accounting.composition.subsampling",
     "taylor_moment": "thresholdout.privacy.accounting.minibatches.moments",
     "taylor_moment_bound": "thresholdout.privacy.accounting.minibatches.moments",
     "tv_bound": "thresholdout.privacy.accounting.divergences",

@@ -7,14 +7,14 @@ import warnings
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, steps
-from thresholdout.privacy.accounting.chernoff import compose_chernoff
-from thresholdout.privacy.accounting.composition import candidates, compose_kov
+from thresholdout.privacy.accounting.composition.chernoff import compose_chernoff
+from thresholdout.privacy.accounting.composition.composition import candidates, compose_kov
+from thresholdout.privacy.accounting.composition.optimal import compose_optimal_epsilon
+from thresholdout.privacy.accounting.composition.subsampling import FORMULAS, gaussian_step, subsample
 from thresholdout.privacy.accounting.generalization_bounds import best_error, high_probability_bound
-from thresholdout.privacy.accounting.optimal import compose_optimal_epsilon
 from thresholdout.privacy.accounting.parameter_sums import up
 from thresholdout.privacy.accounting.published_composition import full_steps, paper_log_tail, second_delta
 from thresholdout.privacy.accounting.results import Composition, GeneralizationBound, PrivacyParams, UnsoundBoundWarning
-from thresholdout.privacy.accounting.subsampling import FORMULAS, gaussian_step, subsample
 
 __all__ = ["NEIGHBOURS", "federated_privacy", "federated_step", "sgld_generalization", "sgld_privacy", "sgld_step"]
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import Steps, chosen, open_unit, steps
-from thresholdout.privacy.accounting.chernoff import compose_chernoff, log_tail
-from thresholdout.privacy.accounting.composition import candidates, compose_kov, compose_theorem5, is_pure
-from thresholdout.privacy.accounting.optimal import compose_optimal_delta
+from thresholdout.privacy.accounting.composition.chernoff import compose_chernoff, log_tail
+from thresholdout.privacy.accounting.composition.composition import candidates, compose_kov, compose_theorem5, is_pure
+from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
+from thresholdout.privacy.accounting.composition.subsampling import FORMULAS
 from thresholdout.privacy.accounting.results import Composition, UnsoundBoundWarning
-from thresholdout.privacy.accounting.subsampling import FORMULAS
 
 __all__ = ["VARIANTS", "compose_he", "first_order_delta", "full_steps", "paper_log_tail", "second_delta"]
 

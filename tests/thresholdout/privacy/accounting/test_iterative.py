@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.thresholdout.privacy.accounting.oracles import gaussian_delta as exact_delta
 from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.composition.subsampling import amplified, gaussian_delta, gaussian_step, subsample
 from thresholdout.privacy.accounting.generalization_bounds import best_error, high_probability_bound
 from thresholdout.privacy.accounting.iterative import (
     federated_privacy,
@@ -21,7 +22,6 @@ from thresholdout.privacy.accounting.iterative import (
 )
 from thresholdout.privacy.accounting.published_composition import full_steps, paper_log_tail
 from thresholdout.privacy.accounting.results import Composition, PrivacyParams, UnsoundBoundWarning
-from thresholdout.privacy.accounting.subsampling import amplified, gaussian_delta, gaussian_step, subsample
 
 QUICK = settings(max_examples=60, derandomize=True, deadline=None)
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
 from thresholdout.privacy.accounting.bound_arguments import Steps
-from thresholdout.privacy.accounting.events.events import Event
-from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of
-from thresholdout.privacy.accounting.optimal import (
+from thresholdout.privacy.accounting.composition.optimal import (
     compose_optimal_epsilon,
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
+from thresholdout.privacy.accounting.events.events import Event
+from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of
 from thresholdout.privacy.accounting.parameter_sums import any_of
 
 __all__ = ["OptimalAccountant"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
+from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.events.events import Event
 from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of
-from thresholdout.privacy.accounting.optimal import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.parameter_sums import sum_up
 
 __all__ = ["PureAccountant", "total_pure_epsilon"]

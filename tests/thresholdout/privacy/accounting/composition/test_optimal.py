@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from tests.thresholdout.privacy.accounting.oracles import equal_delta, product_hockey_stick, worst_pair
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
-from thresholdout.privacy.accounting.composition import compose_kov
-from thresholdout.privacy.accounting.optimal import (
+from thresholdout.privacy.accounting.composition.composition import compose_kov
+from thresholdout.privacy.accounting.composition.optimal import (
     compose_optimal_delta,
     compose_optimal_epsilon,
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
+from thresholdout.privacy.accounting.composition.response_lattice import Lattice, chernoff_epsilon
+from thresholdout.privacy.accounting.composition.response_sums import EverySum
 from thresholdout.privacy.accounting.parameter_sums import sum_up, tail_slack
-from thresholdout.privacy.accounting.response_lattice import Lattice, chernoff_epsilon
-from thresholdout.privacy.accounting.response_sums import EverySum
 
 QUICK = settings(max_examples=25, derandomize=True, deadline=None)
 

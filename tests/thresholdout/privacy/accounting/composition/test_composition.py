@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.chernoff import chernoff_delta, compose_chernoff, log_tail
-from thresholdout.privacy.accounting.composition import compose_basic, compose_dwork_roth, compose_kov, compose_theorem5
-from thresholdout.privacy.accounting.optimal import compose_optimal_delta
+from thresholdout.privacy.accounting.composition.chernoff import chernoff_delta, compose_chernoff, log_tail
+from thresholdout.privacy.accounting.composition.composition import (
+    compose_basic,
+    compose_dwork_roth,
+    compose_kov,
+    compose_theorem5,
+)
+from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
 from thresholdout.privacy.accounting.published_composition import compose_he
 
 QUICK = settings(max_examples=60, derandomize=True, deadline=None)

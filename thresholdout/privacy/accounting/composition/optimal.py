@@ -10,10 +10,10 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import Steps, open_unit, positive, steps
-from thresholdout.privacy.accounting.equal_steps import EqualSteps
+from thresholdout.privacy.accounting.composition.equal_steps import EqualSteps
+from thresholdout.privacy.accounting.composition.response_lattice import Lattice, chernoff_epsilon
+from thresholdout.privacy.accounting.composition.response_sums import MOST_SUMS, EverySum
 from thresholdout.privacy.accounting.parameter_sums import any_of, down, up
-from thresholdout.privacy.accounting.response_lattice import Lattice, chernoff_epsilon
-from thresholdout.privacy.accounting.response_sums import MOST_SUMS, EverySum
 
 __all__ = ["compose_optimal_delta", "compose_optimal_epsilon", "optimal_delta_bounds", "optimal_epsilon_bounds"]
 

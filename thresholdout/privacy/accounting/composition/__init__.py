@@ -1,0 +1,1 @@
+"""Composition of steps of which an epsilon and a delta are known."""
