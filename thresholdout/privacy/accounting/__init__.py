@@ -165,10 +165,10 @@ if TYPE_CHECKING:
         pld_fswr,
         pld_poisson,
     )
-    from thresholdout.privacy.accounting.published_composition import (
+    from thresholdout.privacy.accounting.published.published_composition import (
         compose_he,
     )
-    from thresholdout.privacy.accounting.quoted_bounds import (
+    from thresholdout.privacy.accounting.published.quoted_bounds import (
         dwork2015_bound,
         empirical_variance,
         nissim_stemmer_bound,
@@ -237,14 +237,14 @@ _HOMES = {
     "compose_basic": "thresholdout.privacy.accounting.composition.composition",
     "compose_chernoff": "thresholdout.privacy.accounting.composition.chernoff",
     "compose_dwork_roth": "thresholdout.privacy.accounting.composition.composition",
-    "compose_he": "thresholdout.privacy.accounting.published_composition",
+    "compose_he": "thresholdout.privacy.accounting.published.published_composition",
     "compose_kov": "thresholdout.privacy.accounting.composition.composition",
     "compose_optimal_delta": "thresholdout.privacy.accounting.composition.optimal",
     "compose_optimal_epsilon": "thresholdout.privacy.accounting.composition.optimal",
     "compose_theorem5": "thresholdout.privacy.accounting.composition.composition",
     "default_orders": "thresholdout.privacy.accounting.accountants.conversion",
-    "dwork2015_bound": "thresholdout.privacy.accounting.quoted_bounds",
-    "empirical_variance": "thresholdout.privacy.accounting.quoted_bounds",
+    "dwork2015_bound": "thresholdout.privacy.accounting.published.quoted_bounds",
+    "empirical_variance": "thresholdout.privacy.accounting.published.quoted_bounds",
     "event_from_dict": "thresholdout.privacy.accounting.events.event_files",
     "event_to_dict": "thresholdout.privacy.accounting.events.event_files",
     "event_to_json": "thresholdout.privacy.accounting.events.event_files",
@@ -262,10 +262,10 @@ _HOMES = {
     "max_divergence": "thresholdout.privacy.accounting.divergences",
     "minibatch_variance": "thresholdout.privacy.accounting.minibatches.sampling",
     "multidatabase_bound": "thresholdout.privacy.accounting.generalization_bounds",
-    "nissim_stemmer_bound": "thresholdout.privacy.accounting.quoted_bounds",
+    "nissim_stemmer_bound": "thresholdout.privacy.accounting.published.quoted_bounds",
     "on_average_bound": "thresholdout.privacy.accounting.generalization_bounds",
-    "oneto_risk_bound": "thresholdout.privacy.accounting.quoted_bounds",
-    "oneto_variance_bound": "thresholdout.privacy.accounting.quoted_bounds",
+    "oneto_risk_bound": "thresholdout.privacy.accounting.published.quoted_bounds",
+    "oneto_variance_bound": "thresholdout.privacy.accounting.published.quoted_bounds",
     "optimal_delta_bounds": "thresholdout.privacy.accounting.composition.optimal",
     "optimal_epsilon_bounds": "thresholdout.privacy.accounting.composition.optimal",
     "pac_guarantee": "thresholdout.privacy.accounting.generalization_bounds",

@@ -15,8 +15,8 @@ from thresholdout.privacy.accounting.composition.composition import compose_basi
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
 from thresholdout.privacy.accounting.divergences import kl_bound
 from thresholdout.privacy.accounting.generalization_bounds import high_probability_bound, on_average_bound
-from thresholdout.privacy.accounting.published_composition import compose_he
-from thresholdout.privacy.accounting.quoted_bounds import (
+from thresholdout.privacy.accounting.published.published_composition import compose_he
+from thresholdout.privacy.accounting.published.quoted_bounds import (
     dwork2015_bound,
     nissim_stemmer_bound,
     oneto_risk_bound,

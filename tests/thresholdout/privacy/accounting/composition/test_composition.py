@@ -18,7 +18,7 @@ from thresholdout.privacy.accounting.composition.composition import (
     compose_theorem5,
 )
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
-from thresholdout.privacy.accounting.published_composition import compose_he
+from thresholdout.privacy.accounting.published.published_composition import compose_he
 
 QUICK = settings(max_examples=60, derandomize=True, deadline=None)
 

@@ -12,7 +12,7 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.composition.chernoff import chernoff_delta, compose_chernoff
 from thresholdout.privacy.accounting.composition.composition import compose_kov, compose_theorem5
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
-from thresholdout.privacy.accounting.published_composition import (
+from thresholdout.privacy.accounting.published.published_composition import (
     compose_he,
     first_order_delta,
     full_steps,

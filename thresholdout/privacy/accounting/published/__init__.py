@@ -1,0 +1,1 @@
+"""Bounds as published, for comparison: nothing that is certified rests on them."""
