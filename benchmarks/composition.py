@@ -36,8 +36,8 @@ from thresholdout.privacy.accounting.composition.optimal import (
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
-from thresholdout.privacy.accounting.generalization_bounds import best_error
-from thresholdout.privacy.accounting.iterative import sgld_privacy
+from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
+from thresholdout.privacy.accounting.generalization.iterative import sgld_privacy
 from thresholdout.privacy.accounting.results import UnsoundBoundWarning
 
 Result = TypeVar("Result")

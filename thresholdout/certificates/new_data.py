@@ -23,7 +23,7 @@ from thresholdout.privacy.accounting.accountants.calibration import all_accounta
 from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.events.events import Event, check_event
-from thresholdout.privacy.accounting.generalization_bounds import best_error, on_average_bound
+from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, on_average_bound
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:

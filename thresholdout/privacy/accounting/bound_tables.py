@@ -13,8 +13,11 @@ from thresholdout.privacy.accounting.bound_arguments import count, open_unit, po
 from thresholdout.privacy.accounting.composition.chernoff import compose_chernoff
 from thresholdout.privacy.accounting.composition.composition import compose_basic, compose_dwork_roth, compose_kov
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
-from thresholdout.privacy.accounting.divergences import kl_bound
-from thresholdout.privacy.accounting.generalization_bounds import high_probability_bound, on_average_bound
+from thresholdout.privacy.accounting.generalization.divergences import kl_bound
+from thresholdout.privacy.accounting.generalization.generalization_bounds import (
+    high_probability_bound,
+    on_average_bound,
+)
 from thresholdout.privacy.accounting.published.published_composition import compose_he
 from thresholdout.privacy.accounting.published.quoted_bounds import (
     dwork2015_bound,

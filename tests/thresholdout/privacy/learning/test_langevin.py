@@ -22,7 +22,7 @@ from thresholdout.privacy.accounting import (
     best_delta,
     sgld_generalization,
 )
-from thresholdout.privacy.accounting.generalization_bounds import best_error
+from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
 from thresholdout.privacy.learning import LangevinRun, run_sgld
 from thresholdout.privacy.learning.bounded_mean import bounded_mean
 

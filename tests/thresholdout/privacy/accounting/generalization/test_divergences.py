@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.divergences import (
+from thresholdout.privacy.accounting.generalization.divergences import (
     approx_max_divergence,
     azuma_tail,
     hockey_stick,

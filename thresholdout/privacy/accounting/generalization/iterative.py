@@ -11,7 +11,7 @@ from thresholdout.privacy.accounting.composition.chernoff import compose_chernof
 from thresholdout.privacy.accounting.composition.composition import candidates, compose_kov
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_epsilon
 from thresholdout.privacy.accounting.composition.subsampling import FORMULAS, gaussian_step, subsample
-from thresholdout.privacy.accounting.generalization_bounds import best_error, high_probability_bound
+from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, high_probability_bound
 from thresholdout.privacy.accounting.parameter_sums import up
 from thresholdout.privacy.accounting.published.published_composition import full_steps, paper_log_tail, second_delta
 from thresholdout.privacy.accounting.results import Composition, GeneralizationBound, PrivacyParams, UnsoundBoundWarning
