@@ -30,7 +30,7 @@ from thresholdout.privacy.accounting import (
     default_orders,
     rdp_fswor,
 )
-from thresholdout.privacy.accounting.events.events import Adjacency
+from thresholdout.privacy.accounting.events.event_types import Adjacency
 
 Result = TypeVar("Result")
 

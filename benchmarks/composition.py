@@ -29,7 +29,7 @@ from thresholdout.privacy.accounting.bound_tables import (
     compare_kl,
     compare_on_average,
 )
-from thresholdout.privacy.accounting.composition.composition import compose_kov
+from thresholdout.privacy.accounting.composition.adaptive_steps import compose_kov
 from thresholdout.privacy.accounting.composition.optimal import (
     compose_optimal_delta,
     compose_optimal_epsilon,
@@ -37,7 +37,7 @@ from thresholdout.privacy.accounting.composition.optimal import (
     optimal_epsilon_bounds,
 )
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
-from thresholdout.privacy.accounting.generalization.iterative import sgld_privacy
+from thresholdout.privacy.accounting.generalization.iterative_learners import sgld_privacy
 from thresholdout.privacy.accounting.results import UnsoundBoundWarning
 
 Result = TypeVar("Result")

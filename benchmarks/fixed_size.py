@@ -28,7 +28,7 @@ from thresholdout.privacy.accounting import (
     rdp_wang,
     refine_epsilon,
 )
-from thresholdout.privacy.accounting.accountants.conversion import RenyiEpsilon
+from thresholdout.privacy.accounting.accountants.renyi_conversion import RenyiEpsilon
 
 SIGMA, BATCH, RECORDS, STEPS, DELTA = 6.0, 120, 50_000, 104_000, 1e-5
 Q = BATCH / RECORDS

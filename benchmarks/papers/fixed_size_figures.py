@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning, rdp_to_epsilon
+from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.replace_one import TaylorSeries

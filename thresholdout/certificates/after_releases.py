@@ -21,7 +21,7 @@ from thresholdout.mechanisms import ThresholdoutParameters
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.privacy.accounting.events.events import Event
+    from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["pure_looks", "uncovered_look", "with_looks"]
 
@@ -45,8 +45,8 @@ def uncovered_look(event: Event) -> str:
     >>> uncovered_look(GaussianAnswer(2.0))
     "looks with a delta, or only Renyi divergences, are covered by guards that make claims (mechanism='thr..."
     """
-    from thresholdout.privacy.accounting.accountants.pure import PureAccountant
-    from thresholdout.privacy.accounting.events.events import check_event, leaves
+    from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant
+    from thresholdout.privacy.accounting.events.event_types import check_event, leaves
 
     accountant = PureAccountant("replace_one")
     found = check_event(event)
@@ -66,8 +66,8 @@ def pure_looks(event: Event) -> float:
     >>> pure_looks(Composed([BlackBox(0.25), BlackBox(0.25, adjacency="add_remove")]))
     0.75
     """
-    from thresholdout.privacy.accounting.accountants.pure import PureAccountant, total_pure_epsilon
-    from thresholdout.privacy.accounting.events.events import check_event
+    from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant, total_pure_epsilon
+    from thresholdout.privacy.accounting.events.event_types import check_event
 
     found = check_event(event)
     return math.inf if uncovered_look(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.answering import Steps
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.privacy.accounting.events.events import Composed, Event
+    from thresholdout.privacy.accounting.events.event_types import Composed, Event
 
 __all__ = ["LooksRecorded"]
 
@@ -95,7 +95,7 @@ class LooksRecorded:
         >>> guard.certificate.tolerance < guard.certificate_with(BlackBox(0.01)).tolerance < 0.11
         True
         """
-        from thresholdout.privacy.accounting.events.events import Composed, check_event
+        from thresholdout.privacy.accounting.events.event_types import Composed, check_event
 
         more = check_event(events if not isinstance(events, Iterable) else list(events))
         looks = Composed([self._read_looks(self._look_names()), more])
@@ -148,7 +148,7 @@ class LooksRecorded:
         69
         """
         from thresholdout.privacy.accounting.events.event_files import event_to_dict
-        from thresholdout.privacy.accounting.events.events import check_event
+        from thresholdout.privacy.accounting.events.event_types import check_event
 
         checked = check_event(event)
         after = self.certificate_with(checked)
@@ -191,7 +191,7 @@ class LooksRecorded:
     def _read_looks(self, names: tuple[str, ...]) -> Composed:
         """Return the looks of these names."""
         from thresholdout.privacy.accounting.events.event_files import event_from_dict
-        from thresholdout.privacy.accounting.events.events import Composed
+        from thresholdout.privacy.accounting.events.event_types import Composed
 
         texts = [self._ledger.document(self._id, name) for name in names]
         return Composed([event_from_dict(json.loads(text)["event"]) for text in texts if text is not None])

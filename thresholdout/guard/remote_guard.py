@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.scorer import GuardScorer
     from thresholdout.guard.train_split import TrainSplit
     from thresholdout.mechanisms.catalogue import Parameters
-    from thresholdout.privacy.accounting.events.events import Composed, Event
+    from thresholdout.privacy.accounting.events.event_types import Composed, Event
     from thresholdout.report import GuardReport
 
 __all__ = ["RemoteGuard"]

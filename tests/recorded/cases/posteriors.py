@@ -15,7 +15,7 @@ from tests.recorded.cases.registry import Cases
 from thresholdout.privacy.accounting import event_to_dict, events_to_toml, optimal_epsilon_bounds, read_events
 from thresholdout.privacy.accounting.bound_tables import compare_on_average, exponential_mechanism_gap
 from thresholdout.privacy.accounting.composition.response_lattice import chernoff_epsilon, saddle
-from thresholdout.privacy.accounting.events.events import BlackBox, Composed, GaussianAnswer, SelfComposed
+from thresholdout.privacy.accounting.events.event_types import BlackBox, Composed, GaussianAnswer, SelfComposed
 from thresholdout.privacy.learning import (
     BernoulliModel,
     DPSGDClassifier,

@@ -17,9 +17,9 @@ from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
 from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
-from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.privacy.accounting.accountants.renyi import RenyiAccountant
-from thresholdout.privacy.accounting.events.events import Event
+from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
+from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
+from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:

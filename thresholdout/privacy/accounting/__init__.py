@@ -22,7 +22,22 @@ if TYPE_CHECKING:
         calibrate,
         calibrate_sigma,
     )
-    from thresholdout.privacy.accounting.accountants.conversion import (
+    from thresholdout.privacy.accounting.accountants.distribution_accountant import (
+        DistributionAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.fixed_size_accountant import (
+        FixedSizeAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.optimal_accountant import (
+        OptimalAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.pure_accountant import (
+        PureAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.renyi_accountant import (
+        RenyiAccountant,
+    )
+    from thresholdout.privacy.accounting.accountants.renyi_conversion import (
         EdgeOrderWarning,
         NoFiniteOrderWarning,
         RenyiDelta,
@@ -32,21 +47,6 @@ if TYPE_CHECKING:
         rdp_to_epsilon,
         refine_epsilon,
     )
-    from thresholdout.privacy.accounting.accountants.fixed_size_accountant import (
-        FixedSizeAccountant,
-    )
-    from thresholdout.privacy.accounting.accountants.loss_distributions import (
-        DistributionAccountant,
-    )
-    from thresholdout.privacy.accounting.accountants.optimal_accountant import (
-        OptimalAccountant,
-    )
-    from thresholdout.privacy.accounting.accountants.pure import (
-        PureAccountant,
-    )
-    from thresholdout.privacy.accounting.accountants.renyi import (
-        RenyiAccountant,
-    )
     from thresholdout.privacy.accounting.bound_tables import (
         compare_composition,
         compare_high_probability,
@@ -54,15 +54,15 @@ if TYPE_CHECKING:
         compare_on_average,
         exponential_mechanism_gap,
     )
-    from thresholdout.privacy.accounting.composition.chernoff import (
-        chernoff_delta,
-        compose_chernoff,
-    )
-    from thresholdout.privacy.accounting.composition.composition import (
+    from thresholdout.privacy.accounting.composition.adaptive_steps import (
         compose_basic,
         compose_dwork_roth,
         compose_kov,
         compose_theorem5,
+    )
+    from thresholdout.privacy.accounting.composition.chernoff import (
+        chernoff_delta,
+        compose_chernoff,
     )
     from thresholdout.privacy.accounting.composition.optimal import (
         compose_optimal_delta,
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
         events_to_toml,
         read_events,
     )
-    from thresholdout.privacy.accounting.events.events import (
+    from thresholdout.privacy.accounting.events.event_types import (
         BlackBox,
         Composed,
         Event,
@@ -121,7 +121,7 @@ if TYPE_CHECKING:
         smallest_delta,
         smallest_eps,
     )
-    from thresholdout.privacy.accounting.generalization.iterative import (
+    from thresholdout.privacy.accounting.generalization.iterative_learners import (
         federated_privacy,
         federated_step,
         sgld_generalization,
@@ -186,41 +186,41 @@ if TYPE_CHECKING:
 _HOMES = {
     "Accountant": "thresholdout.privacy.accounting.accountants.accountant",
     "BestEpsilon": "thresholdout.privacy.accounting.accountants.calibration",
-    "BlackBox": "thresholdout.privacy.accounting.events.events",
+    "BlackBox": "thresholdout.privacy.accounting.events.event_types",
     "Calibration": "thresholdout.privacy.accounting.accountants.calibration",
-    "Composed": "thresholdout.privacy.accounting.events.events",
+    "Composed": "thresholdout.privacy.accounting.events.event_types",
     "Composition": "thresholdout.privacy.accounting.results",
-    "DistributionAccountant": "thresholdout.privacy.accounting.accountants.loss_distributions",
+    "DistributionAccountant": "thresholdout.privacy.accounting.accountants.distribution_accountant",
     "E_tilde": "thresholdout.privacy.accounting.minibatches.replace_one",
-    "EdgeOrderWarning": "thresholdout.privacy.accounting.accountants.conversion",
-    "Event": "thresholdout.privacy.accounting.events.events",
+    "EdgeOrderWarning": "thresholdout.privacy.accounting.accountants.renyi_conversion",
+    "Event": "thresholdout.privacy.accounting.events.event_types",
     "F_tilde": "thresholdout.privacy.accounting.minibatches.replace_one",
-    "FederatedRound": "thresholdout.privacy.accounting.events.events",
+    "FederatedRound": "thresholdout.privacy.accounting.events.event_types",
     "FixedSizeAccountant": "thresholdout.privacy.accounting.accountants.fixed_size_accountant",
-    "GaussianAnswer": "thresholdout.privacy.accounting.events.events",
+    "GaussianAnswer": "thresholdout.privacy.accounting.events.event_types",
     "GeneralizationBound": "thresholdout.privacy.accounting.results",
     "H_taylor": "thresholdout.privacy.accounting.minibatches.without_replacement",
     "Interval": "thresholdout.privacy.accounting.pld.distribution",
-    "LaplaceAnswer": "thresholdout.privacy.accounting.events.events",
-    "NoFiniteOrderWarning": "thresholdout.privacy.accounting.accountants.conversion",
+    "LaplaceAnswer": "thresholdout.privacy.accounting.events.event_types",
+    "NoFiniteOrderWarning": "thresholdout.privacy.accounting.accountants.renyi_conversion",
     "OptimalAccountant": "thresholdout.privacy.accounting.accountants.optimal_accountant",
     "PacPlan": "thresholdout.privacy.accounting.generalization.generalization_bounds",
-    "PoissonGaussianStep": "thresholdout.privacy.accounting.events.events",
+    "PoissonGaussianStep": "thresholdout.privacy.accounting.events.event_types",
     "PrivacyLossDistribution": "thresholdout.privacy.accounting.pld.distribution",
     "PrivacyParams": "thresholdout.privacy.accounting.results",
-    "PureAccountant": "thresholdout.privacy.accounting.accountants.pure",
-    "RenyiAccountant": "thresholdout.privacy.accounting.accountants.renyi",
-    "RenyiDelta": "thresholdout.privacy.accounting.accountants.conversion",
-    "RenyiEpsilon": "thresholdout.privacy.accounting.accountants.conversion",
-    "SGLDStep": "thresholdout.privacy.accounting.events.events",
+    "PureAccountant": "thresholdout.privacy.accounting.accountants.pure_accountant",
+    "RenyiAccountant": "thresholdout.privacy.accounting.accountants.renyi_accountant",
+    "RenyiDelta": "thresholdout.privacy.accounting.accountants.renyi_conversion",
+    "RenyiEpsilon": "thresholdout.privacy.accounting.accountants.renyi_conversion",
+    "SGLDStep": "thresholdout.privacy.accounting.events.event_types",
     "SampleSizeError": "thresholdout.privacy.accounting.results",
-    "SelfComposed": "thresholdout.privacy.accounting.events.events",
+    "SelfComposed": "thresholdout.privacy.accounting.events.event_types",
     "Stated": "thresholdout.privacy.accounting.accountants.accountant",
-    "ThresholdoutInteraction": "thresholdout.privacy.accounting.events.events",
+    "ThresholdoutInteraction": "thresholdout.privacy.accounting.events.event_types",
     "UnsoundBoundWarning": "thresholdout.privacy.accounting.results",
     "UnsupportedEvent": "thresholdout.privacy.accounting.accountants.accountant",
-    "WithReplacementGaussianStep": "thresholdout.privacy.accounting.events.events",
-    "WithoutReplacementGaussianStep": "thresholdout.privacy.accounting.events.events",
+    "WithReplacementGaussianStep": "thresholdout.privacy.accounting.events.event_types",
+    "WithoutReplacementGaussianStep": "thresholdout.privacy.accounting.events.event_types",
     "approx_max_divergence": "thresholdout.privacy.accounting.generalization.divergences",
     "assumed_training_error": "thresholdout.privacy.accounting.generalization.generalization_bounds",
     "azuma_tail": "thresholdout.privacy.accounting.generalization.divergences",
@@ -234,15 +234,15 @@ _HOMES = {
     "compare_high_probability": "thresholdout.privacy.accounting.bound_tables",
     "compare_kl": "thresholdout.privacy.accounting.bound_tables",
     "compare_on_average": "thresholdout.privacy.accounting.bound_tables",
-    "compose_basic": "thresholdout.privacy.accounting.composition.composition",
+    "compose_basic": "thresholdout.privacy.accounting.composition.adaptive_steps",
     "compose_chernoff": "thresholdout.privacy.accounting.composition.chernoff",
-    "compose_dwork_roth": "thresholdout.privacy.accounting.composition.composition",
+    "compose_dwork_roth": "thresholdout.privacy.accounting.composition.adaptive_steps",
     "compose_he": "thresholdout.privacy.accounting.published.published_composition",
-    "compose_kov": "thresholdout.privacy.accounting.composition.composition",
+    "compose_kov": "thresholdout.privacy.accounting.composition.adaptive_steps",
     "compose_optimal_delta": "thresholdout.privacy.accounting.composition.optimal",
     "compose_optimal_epsilon": "thresholdout.privacy.accounting.composition.optimal",
-    "compose_theorem5": "thresholdout.privacy.accounting.composition.composition",
-    "default_orders": "thresholdout.privacy.accounting.accountants.conversion",
+    "compose_theorem5": "thresholdout.privacy.accounting.composition.adaptive_steps",
+    "default_orders": "thresholdout.privacy.accounting.accountants.renyi_conversion",
     "dwork2015_bound": "thresholdout.privacy.accounting.published.quoted_bounds",
     "empirical_variance": "thresholdout.privacy.accounting.published.quoted_bounds",
     "event_from_dict": "thresholdout.privacy.accounting.events.event_files",
@@ -250,8 +250,8 @@ _HOMES = {
     "event_to_json": "thresholdout.privacy.accounting.events.event_files",
     "events_to_toml": "thresholdout.privacy.accounting.events.event_files",
     "exponential_mechanism_gap": "thresholdout.privacy.accounting.bound_tables",
-    "federated_privacy": "thresholdout.privacy.accounting.generalization.iterative",
-    "federated_step": "thresholdout.privacy.accounting.generalization.iterative",
+    "federated_privacy": "thresholdout.privacy.accounting.generalization.iterative_learners",
+    "federated_step": "thresholdout.privacy.accounting.generalization.iterative_learners",
     "gaussian_delta": "thresholdout.privacy.accounting.composition.subsampling",
     "gaussian_step": "thresholdout.privacy.accounting.composition.subsampling",
     "high_probability_bound": "thresholdout.privacy.accounting.generalization.generalization_bounds",
@@ -279,17 +279,17 @@ _HOMES = {
     "rdp_fswr": "thresholdout.privacy.accounting.minibatches.with_replacement",
     "rdp_fswr_lower": "thresholdout.privacy.accounting.minibatches.with_replacement",
     "rdp_poisson": "thresholdout.privacy.accounting.minibatches.poisson",
-    "rdp_to_delta": "thresholdout.privacy.accounting.accountants.conversion",
-    "rdp_to_epsilon": "thresholdout.privacy.accounting.accountants.conversion",
+    "rdp_to_delta": "thresholdout.privacy.accounting.accountants.renyi_conversion",
+    "rdp_to_epsilon": "thresholdout.privacy.accounting.accountants.renyi_conversion",
     "rdp_wang": "thresholdout.privacy.accounting.minibatches.wang",
     "read_events": "thresholdout.privacy.accounting.events.event_files",
-    "refine_epsilon": "thresholdout.privacy.accounting.accountants.conversion",
+    "refine_epsilon": "thresholdout.privacy.accounting.accountants.renyi_conversion",
     "remainder_add_remove": "thresholdout.privacy.accounting.minibatches.without_replacement",
     "sample_minibatch": "thresholdout.privacy.accounting.minibatches.sampling",
     "sample_size_required": "thresholdout.privacy.accounting.generalization.generalization_bounds",
-    "sgld_generalization": "thresholdout.privacy.accounting.generalization.iterative",
-    "sgld_privacy": "thresholdout.privacy.accounting.generalization.iterative",
-    "sgld_step": "thresholdout.privacy.accounting.generalization.iterative",
+    "sgld_generalization": "thresholdout.privacy.accounting.generalization.iterative_learners",
+    "sgld_privacy": "thresholdout.privacy.accounting.generalization.iterative_learners",
+    "sgld_step": "thresholdout.privacy.accounting.generalization.iterative_learners",
     "smallest_delta": "thresholdout.privacy.accounting.generalization.generalization_bounds",
     "smallest_eps": "thresholdout.privacy.accounting.generalization.generalization_bounds",
     "statistical_distance": "thresholdout.privacy.accounting.generalization.divergences",

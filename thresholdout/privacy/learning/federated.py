@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
-from thresholdout.privacy.accounting.events.events import FederatedRound
-from thresholdout.privacy.accounting.generalization.iterative import federated_privacy
+from thresholdout.privacy.accounting.events.event_types import FederatedRound
+from thresholdout.privacy.accounting.generalization.iterative_learners import federated_privacy
 from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.iterates import PrivateIterates, check_noise, draw, run_steps, starting_point

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count, positive
-from thresholdout.privacy.accounting.events.events import SGLDStep
-from thresholdout.privacy.accounting.generalization.iterative import sgld_privacy
+from thresholdout.privacy.accounting.events.event_types import SGLDStep
+from thresholdout.privacy.accounting.generalization.iterative_learners import sgld_privacy
 from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.iterates import PrivateIterates, check_noise, draw, run_steps, starting_point

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import open_unit, positive
-from thresholdout.privacy.accounting.events.events import ADJACENCIES, Adjacency, Event, check_adjacency
+from thresholdout.privacy.accounting.events.event_types import ADJACENCIES, Adjacency, Event, check_adjacency
 
 if TYPE_CHECKING:
     import pandas as pd

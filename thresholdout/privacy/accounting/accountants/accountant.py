@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count as check_count
 from thresholdout.privacy.accounting.bound_arguments import positive, probability
-from thresholdout.privacy.accounting.events.events import (
+from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
     Composed,
     Event,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
-from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning, NoFiniteOrderWarning
-from thresholdout.privacy.accounting.accountants.loss_distributions import DistributionAccountant
+from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
 from thresholdout.privacy.accounting.accountants.optimal_accountant import OptimalAccountant
-from thresholdout.privacy.accounting.accountants.pure import PureAccountant
-from thresholdout.privacy.accounting.accountants.renyi import RenyiAccountant
+from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant
+from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
+from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability
-from thresholdout.privacy.accounting.events.events import (
+from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
     Composed,
     Event,
@@ -135,7 +135,7 @@ def best_epsilon(
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
     >>> best_epsilon(SelfComposed(BlackBox(0.1), 3), 1e-9)
     <epsilon 0.3 at delta 1e-09, by the optimal accountant>
     """
@@ -171,7 +171,7 @@ def best_delta(
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
     >>> best_delta(BlackBox(0.5), 0.5)
     0.0
     """
@@ -252,7 +252,7 @@ def calibrate(
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import LaplaceAnswer
+    >>> from thresholdout.privacy.accounting.events.event_types import LaplaceAnswer
     >>> found = calibrate(lambda scale: SelfComposed(LaplaceAnswer(scale), 2), 1.0, 0.0)
     >>> round(found.value, 4), found.epsilon <= 1.0
     (2.0, True)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
 from thresholdout.privacy.accounting.accountants.calibration import METHODS, step_of
-from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning
-from thresholdout.privacy.accounting.accountants.loss_distributions import DistributionAccountant
-from thresholdout.privacy.accounting.accountants.renyi import RenyiAccountant
+from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
+from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
+from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit
 from thresholdout.privacy.accounting.bound_arguments import count as check_count
-from thresholdout.privacy.accounting.events.events import Adjacency, Event
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
 from thresholdout.silence import silence
 

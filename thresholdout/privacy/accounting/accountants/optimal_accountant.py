@@ -13,8 +13,8 @@ from thresholdout.privacy.accounting.composition.optimal import (
     optimal_delta_bounds,
     optimal_epsilon_bounds,
 )
-from thresholdout.privacy.accounting.events.events import Event
-from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of
+from thresholdout.privacy.accounting.events.event_types import Event
+from thresholdout.privacy.accounting.events.stated_parameters import adjacency_refusal, parameters_of
 from thresholdout.privacy.accounting.parameter_sums import any_of
 
 __all__ = ["OptimalAccountant"]
@@ -27,7 +27,7 @@ class OptimalAccountant(Accountant):
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
     >>> accountant = OptimalAccountant().compose(BlackBox(0.1), 100)
     >>> round(accountant.epsilon(1e-6), 6)
     4.774568

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from thresholdout.privacy.accounting.binomial_probabilities import deviance, logistic
 from thresholdout.privacy.accounting.bound_arguments import count, number, open_unit, positive, steps
-from thresholdout.privacy.accounting.composition.composition import candidates
+from thresholdout.privacy.accounting.composition.adaptive_steps import candidates
 from thresholdout.privacy.accounting.parameter_sums import TINY, any_of, tail_slack, up
 from thresholdout.privacy.accounting.results import Composition
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import Steps, open_unit, positive, steps
-from thresholdout.privacy.accounting.composition.equal_steps import EqualSteps
+from thresholdout.privacy.accounting.composition.equal_responses import EqualSteps
 from thresholdout.privacy.accounting.composition.response_lattice import Lattice, chernoff_epsilon
 from thresholdout.privacy.accounting.composition.response_sums import MOST_SUMS, EverySum
 from thresholdout.privacy.accounting.parameter_sums import any_of, down, up

@@ -11,7 +11,7 @@ from typing import Any
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count
-from thresholdout.privacy.accounting.events.events import KINDS, Composed, Event, SelfComposed, check_event
+from thresholdout.privacy.accounting.events.event_types import KINDS, Composed, Event, SelfComposed, check_event
 
 __all__ = ["event_from_dict", "event_to_dict", "event_to_json", "events_to_toml", "read_events"]
 
@@ -24,7 +24,7 @@ def event_to_dict(event: Event) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import GaussianAnswer
+    >>> from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
     >>> event_to_dict(SelfComposed(GaussianAnswer(2.0), 3))
     {'kind': 'self_composed', 'event': {'kind': 'gaussian_answer', 'std': 2.0}, 'count': 3}
     """
@@ -90,7 +90,7 @@ def event_to_json(event: Event) -> str:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
     >>> event_to_json(BlackBox(0.5))
     '{"kind": "black_box", "epsilon": 0.5}'
     """
@@ -102,7 +102,7 @@ def events_to_toml(event: Event) -> str:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import GaussianAnswer
+    >>> from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
     >>> print(events_to_toml(SelfComposed(GaussianAnswer(2.0), 3)))
     [[event]]
     kind = "gaussian_answer"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thresholdout.privacy.accounting.events.events import (
+from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
     BlackBox,
     Event,
@@ -13,7 +13,7 @@ from thresholdout.privacy.accounting.events.events import (
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
 )
-from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of, shift_of
+from thresholdout.privacy.accounting.events.stated_parameters import adjacency_refusal, parameters_of, shift_of
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import rate
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
 from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, fswr_pairs, poisson_pairs
@@ -30,7 +30,7 @@ def pair_refusal(event: Event, adjacency: Adjacency) -> str:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
     >>> pair_refusal(BlackBox(800.0), "replace_one")
     'an epsilon above 700 nats, which protects nothing'
     """

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.privacy.accounting.events.events import (
+from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
     Event,
     GaussianAnswer,
@@ -17,7 +17,7 @@ from thresholdout.privacy.accounting.events.events import (
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
 )
-from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of, shift_of
+from thresholdout.privacy.accounting.events.stated_parameters import adjacency_refusal, parameters_of, shift_of
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.with_replacement import rdp_fswr
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor

@@ -1,1 +1,1 @@
-"""Bounds as published, for comparison: nothing that is certified rests on them."""
+"""Bounds as published and as quoted, for comparison with the proved ones."""

@@ -12,8 +12,13 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import Steps, chosen, open_unit, steps
+from thresholdout.privacy.accounting.composition.adaptive_steps import (
+    candidates,
+    compose_kov,
+    compose_theorem5,
+    is_pure,
+)
 from thresholdout.privacy.accounting.composition.chernoff import compose_chernoff, log_tail
-from thresholdout.privacy.accounting.composition.composition import candidates, compose_kov, compose_theorem5, is_pure
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
 from thresholdout.privacy.accounting.composition.subsampling import FORMULAS
 from thresholdout.privacy.accounting.results import Composition, UnsoundBoundWarning

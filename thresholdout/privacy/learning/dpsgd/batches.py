@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count
-from thresholdout.privacy.accounting.events.events import (
+from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
     Event,
     GaussianAnswer,

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.events.events import Adjacency
+from thresholdout.privacy.accounting.events.event_types import Adjacency
 from thresholdout.privacy.learning.dpsgd.batches import Sampling
 from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation, Output

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.events.events import Adjacency
+from thresholdout.privacy.accounting.events.event_types import Adjacency
 from thresholdout.privacy.learning.dpsgd.batches import Sampling
 from thresholdout.privacy.learning.dpsgd.descent import PrivateDescent
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, open_unit, positive
-from thresholdout.privacy.accounting.events.events import Adjacency, check_adjacency
+from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
 from thresholdout.privacy.learning.dpsgd.batches import Batches, Sampling, check_public_size
 from thresholdout.privacy.learning.dpsgd.clipping import check_clip_norm
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Activation

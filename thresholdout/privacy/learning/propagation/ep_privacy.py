@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning, RenyiEpsilon, rdp_to_epsilon
+from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, RenyiEpsilon, rdp_to_epsilon
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
-from thresholdout.privacy.accounting.events.events import (
+from thresholdout.privacy.accounting.events.event_types import (
     Event,
     GaussianAnswer,
     SelfComposed,

@@ -13,9 +13,9 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon, calibrate
-from thresholdout.privacy.accounting.accountants.conversion import EdgeOrderWarning
+from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
-from thresholdout.privacy.accounting.events.events import Event
+from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions
 from thresholdout.privacy.learning.propagation.ep_privacy import (
     BOUNDS,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import number, open_unit, positive
-from thresholdout.privacy.accounting.events.events import Adjacency, check_adjacency
+from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
 from thresholdout.privacy.accounting.parameter_sums import sum_up, up
 from thresholdout.privacy.accounting.results import PrivacyParams
 from thresholdout.privacy.learning.random_streams import streams

@@ -22,7 +22,7 @@ from thresholdout.privacy.accounting import (
     Stated,
     UnsupportedEvent,
 )
-from thresholdout.privacy.accounting.events.events import Adjacency
+from thresholdout.privacy.accounting.events.event_types import Adjacency
 
 
 class AccountantSuite:

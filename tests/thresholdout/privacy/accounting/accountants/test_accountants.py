@@ -36,7 +36,7 @@ from thresholdout.privacy.accounting import (
     rdp_fswor,
     rdp_to_epsilon,
 )
-from thresholdout.privacy.accounting.events.events import Adjacency
+from thresholdout.privacy.accounting.events.event_types import Adjacency
 from thresholdout.privacy.accounting.events.renyi_curves import laplace_divergence, pure_divergence
 
 WOR = WithoutReplacementGaussianStep(6, 120, 50_000)

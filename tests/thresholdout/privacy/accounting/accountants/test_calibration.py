@@ -26,7 +26,7 @@ from thresholdout.privacy.accounting import (
     calibrate_sigma,
 )
 from thresholdout.privacy.accounting.accountants.calibration import step_of
-from thresholdout.privacy.accounting.events.events import Adjacency, PoissonGaussianStep
+from thresholdout.privacy.accounting.events.event_types import Adjacency, PoissonGaussianStep
 
 
 def test_best_is_the_smallest_guarantee() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.thresholdout.privacy.accounting.oracles import equal_delta, product_hockey_stick, worst_pair
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
-from thresholdout.privacy.accounting.composition.composition import compose_kov
+from thresholdout.privacy.accounting.composition.adaptive_steps import compose_kov
 from thresholdout.privacy.accounting.composition.optimal import (
     compose_optimal_delta,
     compose_optimal_epsilon,

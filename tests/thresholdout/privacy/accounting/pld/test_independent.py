@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from thresholdout.privacy.accounting.accountants.conversion import rdp_to_epsilon
+from thresholdout.privacy.accounting.accountants.renyi_conversion import rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.without_replacement import rdp_fswor
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
 from thresholdout.privacy.accounting.pld.minibatch_steps import draws, fswor_pairs, fswr_pairs, pld_fswor, pld_fswr

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from thresholdout.privacy.accounting.accountants.loss_distributions import DistributionAccountant
-from thresholdout.privacy.accounting.events.events import Composed, GaussianAnswer, WithoutReplacementGaussianStep
+from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
+from thresholdout.privacy.accounting.events.event_types import Composed, GaussianAnswer, WithoutReplacementGaussianStep
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
 from thresholdout.privacy.accounting.pld.levels import dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair

@@ -9,8 +9,8 @@ import pytest
 
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError
+from thresholdout.privacy.accounting.composition.adaptive_steps import compose_kov, compose_theorem5
 from thresholdout.privacy.accounting.composition.chernoff import chernoff_delta, compose_chernoff
-from thresholdout.privacy.accounting.composition.composition import compose_kov, compose_theorem5
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
 from thresholdout.privacy.accounting.published.published_composition import (
     compose_he,

@@ -32,7 +32,7 @@ from thresholdout.privacy.accounting import (
     events_to_toml,
     read_events,
 )
-from thresholdout.privacy.accounting.events.events import leaves
+from thresholdout.privacy.accounting.events.event_types import leaves
 
 ALL: list[Event] = [
     LaplaceAnswer(0.5, 0.01),

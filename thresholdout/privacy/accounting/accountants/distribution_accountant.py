@@ -10,7 +10,7 @@ from typing import TypeGuard
 from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
 from thresholdout.privacy.accounting.bound_arguments import open_unit, positive, probability
 from thresholdout.privacy.accounting.events.event_pairs import Both, attained_pairs, pair_refusal, pairs_of
-from thresholdout.privacy.accounting.events.events import Adjacency, Event
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 from thresholdout.privacy.accounting.pld.distribution import (
     Interval,
     PrivacyLossDistribution,
@@ -52,7 +52,7 @@ class DistributionAccountant(Accountant):
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import WithoutReplacementGaussianStep
+    >>> from thresholdout.privacy.accounting.events.event_types import WithoutReplacementGaussianStep
     >>> accountant = DistributionAccountant("add_remove", accuracy=1e-3)
     >>> round(accountant.compose(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000).epsilon(1e-5), 2)
     0.99

@@ -7,8 +7,8 @@ import warnings
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, steps
+from thresholdout.privacy.accounting.composition.adaptive_steps import candidates, compose_kov
 from thresholdout.privacy.accounting.composition.chernoff import compose_chernoff
-from thresholdout.privacy.accounting.composition.composition import candidates, compose_kov
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_epsilon
 from thresholdout.privacy.accounting.composition.subsampling import FORMULAS, gaussian_step, subsample
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, high_probability_bound

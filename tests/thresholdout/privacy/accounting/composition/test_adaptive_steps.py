@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from tests.thresholdout.privacy.accounting.oracles import bernoulli_tail, equal_delta
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.composition.chernoff import chernoff_delta, compose_chernoff, log_tail
-from thresholdout.privacy.accounting.composition.composition import (
+from thresholdout.privacy.accounting.composition.adaptive_steps import (
     compose_basic,
     compose_dwork_roth,
     compose_kov,
     compose_theorem5,
 )
+from thresholdout.privacy.accounting.composition.chernoff import chernoff_delta, compose_chernoff, log_tail
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta
 from thresholdout.privacy.accounting.published.published_composition import compose_he
 

@@ -13,7 +13,7 @@ from tests.thresholdout.privacy.accounting.oracles import gaussian_delta as exac
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.composition.subsampling import amplified, gaussian_delta, gaussian_step, subsample
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, high_probability_bound
-from thresholdout.privacy.accounting.generalization.iterative import (
+from thresholdout.privacy.accounting.generalization.iterative_learners import (
     federated_privacy,
     federated_step,
     sgld_generalization,

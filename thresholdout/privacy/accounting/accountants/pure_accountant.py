@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_delta, compose_optimal_epsilon
-from thresholdout.privacy.accounting.events.events import Event
-from thresholdout.privacy.accounting.events.private_steps import adjacency_refusal, parameters_of
+from thresholdout.privacy.accounting.events.event_types import Event
+from thresholdout.privacy.accounting.events.stated_parameters import adjacency_refusal, parameters_of
 from thresholdout.privacy.accounting.parameter_sums import sum_up
 
 __all__ = ["PureAccountant", "total_pure_epsilon"]
@@ -19,7 +19,7 @@ class PureAccountant(Accountant):
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import BlackBox, LaplaceAnswer
+    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox, LaplaceAnswer
     >>> accountant = PureAccountant().compose(BlackBox(0.25), 2).compose(LaplaceAnswer(1.0, 0.5))
     >>> round(accountant.epsilon(0.0), 12)
     1.0
@@ -51,7 +51,7 @@ def total_pure_epsilon(accountant: Accountant) -> float:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import BlackBox
+    >>> from thresholdout.privacy.accounting.events.event_types import BlackBox
     >>> total_pure_epsilon(PureAccountant().compose(BlackBox(0.25), 4))
     1.0
     """

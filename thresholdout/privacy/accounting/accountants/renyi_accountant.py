@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.privacy.accounting.accountants.accountant import Accountant, Stated
-from thresholdout.privacy.accounting.accountants.conversion import (
+from thresholdout.privacy.accounting.accountants.renyi_conversion import (
     EdgeOrderWarning,
     NoFiniteOrderWarning,
     default_orders,
@@ -19,7 +19,7 @@ from thresholdout.privacy.accounting.accountants.conversion import (
     rdp_to_epsilon,
 )
 from thresholdout.privacy.accounting.bound_arguments import chosen
-from thresholdout.privacy.accounting.events.events import Adjacency, Event
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 from thresholdout.privacy.accounting.events.renyi_curves import (
     LEAST_ORDERS,
     MOST_ORDERS,
@@ -55,7 +55,7 @@ class RenyiAccountant(Accountant):
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.events import WithoutReplacementGaussianStep
+    >>> from thresholdout.privacy.accounting.events.event_types import WithoutReplacementGaussianStep
     >>> accountant = RenyiAccountant("add_remove").compose(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000)
     >>> round(accountant.epsilon(1e-5), 3)
     1.083

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from thresholdout.privacy.accounting.events.events import (
+from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
     BlackBox,
     Event,
