@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 OLDEST := .venv-oldest
 # The oldest libraries that the project runs with, on the oldest Python; see pyproject.toml.
-OLDEST_LIBRARIES := numpy==1.26.0 scipy==1.12.0 pandas==2.1.0 networkx==3.2 scikit-learn==1.6.0 joblib==1.3.0 \
+OLDEST_LIBRARIES := numpy==1.26.0 scipy==1.12.0 pandas==2.1.0 networkx==3.2 scikit-learn==1.6.0 joblib==1.3.0 cloudpickle==3.0.0 lazy_loader==0.4 \
 	SQLAlchemy==2.0.30 click==8.1.0 tqdm==4.66.0 matplotlib==3.8.0 pyparsing==3.1.0 psycopg[binary]==3.1.18 cryptography==42.0.0 \
 	optuna==4.0.0 lightgbm==4.6.0 xgboost-cpu==3.0.0
 # Their wheels are for this Python.

@@ -4,59 +4,6 @@
 is one; the package `graphs`, beside this one, has the models of how records depend on each other.
 """
 
-from thresholdout.certificates import Certificate, certify
-from thresholdout.errors import (
-    BudgetExhausted,
-    GuardExhaustedWarning,
-    InputError,
-    InputTypeError,
-    LedgerDamaged,
-    LedgerError,
-    LedgerMismatch,
-    LedgerPlaceWarning,
-    LedgerRetired,
-    LedgerSealed,
-    LedgerUnusable,
-    OverlapError,
-    PlanError,
-    SearchExhausted,
-    SearchFailed,
-    SharingError,
-    ThresholdoutError,
-    UnsealedLedgerWarning,
-)
-from thresholdout.guard.answer import Answer
-from thresholdout.guard.guard import Thresholdout
-from thresholdout.guard.kfold import KFoldGuard
-from thresholdout.noise.sources import SeededNoise, SystemNoise
-from thresholdout.planning import Plan, plan
+import lazy_loader
 
-__all__ = [
-    "Answer",
-    "BudgetExhausted",
-    "Certificate",
-    "GuardExhaustedWarning",
-    "InputError",
-    "InputTypeError",
-    "KFoldGuard",
-    "LedgerDamaged",
-    "LedgerError",
-    "LedgerMismatch",
-    "LedgerPlaceWarning",
-    "LedgerRetired",
-    "LedgerSealed",
-    "LedgerUnusable",
-    "OverlapError",
-    "Plan",
-    "PlanError",
-    "SearchExhausted",
-    "SearchFailed",
-    "SeededNoise",
-    "SharingError",
-    "SystemNoise",
-    "Thresholdout",
-    "ThresholdoutError",
-    "UnsealedLedgerWarning",
-    "certify",
-    "plan",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -216,7 +216,7 @@ def content_hashes(X: Any, y: Any = None) -> tuple[NDArray[np.uint64], NDArray[n
 def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:
     """Whether keys are in a sorted array, each at most as often as there; copies of one key as often as one likes.
 
-    Copies of one training record stand for the holdout in searches, see `thresholdout.model_selection.TrainSplit`.
+    Copies of one training record stand for the holdout in searches, see `thresholdout.guard.train_split.TrainSplit`.
     """
     different, counts = np.unique(keys, return_counts=True)
     there = np.searchsorted(known, different, side="right") - np.searchsorted(known, different, side="left")

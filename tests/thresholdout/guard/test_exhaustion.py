@@ -19,11 +19,11 @@ from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted
 from thresholdout.guard.exhaustion import POLICIES, Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.remote_guard import RemoteGuard
+from thresholdout.guard.scorer import GuardScorer
 from thresholdout.model_selection import (
     GuardedObjective,
     GuardedSearchCV,
     GuardedStopping,
-    GuardScorer,
     LightGBMEval,
     count_queries,
 )

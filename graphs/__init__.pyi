@@ -1,0 +1,32 @@
+from .errors import (
+    ArgumentError as ArgumentError,
+    RouteUnavailable as RouteUnavailable,
+    TooWide as TooWide,
+)
+from .leakage.exact import exact_leakage as exact_leakage
+from .model import (
+    DependenceModel as DependenceModel,
+    Given as Given,
+)
+from .models.bayesian_network import (
+    BayesianNetwork as BayesianNetwork,
+    moralise as moralise,
+)
+from .models.communities import Communities as Communities
+from .models.dependency_graph import DependencyGraph as DependencyGraph
+from .models.emission import (
+    CategoricalEmission as CategoricalEmission,
+    GaussianEmission as GaussianEmission,
+)
+from .models.factor_graph import FactorGraph as FactorGraph
+from .models.hidden_markov import HiddenMarkov as HiddenMarkov
+from .models.law_free import (
+    Groups as Groups,
+    Independent as Independent,
+    MovingWindow as MovingWindow,
+)
+from .models.markov_chain import MarkovChain as MarkovChain
+from .models.markov_field import MarkovField as MarkovField
+from .models.pedigree import pedigree as pedigree
+
+__all__: list[str]

@@ -1,0 +1,37 @@
+from .certificates import (
+    Certificate as Certificate,
+    certify as certify,
+)
+from .errors import (
+    BudgetExhausted as BudgetExhausted,
+    GuardExhaustedWarning as GuardExhaustedWarning,
+    InputError as InputError,
+    InputTypeError as InputTypeError,
+    LedgerDamaged as LedgerDamaged,
+    LedgerError as LedgerError,
+    LedgerMismatch as LedgerMismatch,
+    LedgerPlaceWarning as LedgerPlaceWarning,
+    LedgerRetired as LedgerRetired,
+    LedgerSealed as LedgerSealed,
+    LedgerUnusable as LedgerUnusable,
+    OverlapError as OverlapError,
+    PlanError as PlanError,
+    SearchExhausted as SearchExhausted,
+    SearchFailed as SearchFailed,
+    SharingError as SharingError,
+    ThresholdoutError as ThresholdoutError,
+    UnsealedLedgerWarning as UnsealedLedgerWarning,
+)
+from .guard.answer import Answer as Answer
+from .guard.guard import Thresholdout as Thresholdout
+from .guard.kfold import KFoldGuard as KFoldGuard
+from .noise.sources import (
+    SeededNoise as SeededNoise,
+    SystemNoise as SystemNoise,
+)
+from .planning import (
+    Plan as Plan,
+    plan as plan,
+)
+
+__all__: list[str]

@@ -1,0 +1,34 @@
+from .backends import open_ledger as open_ledger
+from .cipher import (
+    make_key_file as make_key_file,
+    new_key as new_key,
+)
+from .contract import (
+    Compute as Compute,
+    ComputeAll as ComputeAll,
+    Ledger as Ledger,
+)
+from .entry import (
+    Asked as Asked,
+    Entry as Entry,
+)
+from .entry_checks import (
+    CONTENT as CONTENT,
+    JSON as JSON,
+    fresh_key as fresh_key,
+)
+from .memory import MemoryLedger as MemoryLedger
+from .sealing import (
+    rekey as rekey,
+    seal as seal,
+)
+from .sql import SQLLedger as SQLLedger
+from .transfer import (
+    ExportedHistory as ExportedHistory,
+    export_history as export_history,
+    import_history as import_history,
+    move as move,
+    verify_export as verify_export,
+)
+
+__all__: list[str]

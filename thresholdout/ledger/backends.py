@@ -1,0 +1,65 @@
+"""Which ledger keeps a guard: one in memory, a file, or a database."""
+
+from __future__ import annotations
+
+import os
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.ledger.contract import Ledger
+from thresholdout.ledger.memory import MemoryLedger
+
+__all__ = ["open_ledger"]
+
+
+def open_ledger(
+    where: str | os.PathLike[str] | Ledger | None,
+    *,
+    must_exist: bool = False,
+    key: str | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+) -> Ledger:
+    """Open a ledger, or make one.
+
+    Parameters
+    ----------
+    where : str, path, Ledger or None
+        A file, or an address such as ``"sqlite:///guard.db"`` or ``"postgresql://user@host/database"``; None for a
+        new ledger in memory; a ledger is returned as it is.
+    must_exist : bool, default False
+        Refuse to make a new file.
+    key, key_file : optional
+        Key of a sealed ledger, or a file that holds it; see `SQLLedger`. The environment's by default.
+
+    Returns
+    -------
+    Ledger
+        `MemoryLedger`, `SQLLedger`, or the one given.
+
+    Raises
+    ------
+    InputError
+        An address of another kind of database.
+    LedgerSealed, LedgerMismatch
+        It is sealed and the key is missing or another one; or a key was given, and it is not sealed.
+    LedgerUnusable
+        The file is not a ledger, can't be read and written, or is missing and must exist.
+
+    Examples
+    --------
+    >>> open_ledger(None)
+    MemoryLedger('memory')
+    """
+    if (key is not None or key_file is not None) and (where is None or isinstance(where, Ledger)):
+        seen = "a key beside " + ("no file" if where is None else "a Ledger that is open")
+        raise InputError("key", seen, "a key for the ledger of a file or an address")
+    if isinstance(where, Ledger):
+        return where
+    if where is None:
+        if must_exist:
+            raise InputError("ledger", None, "the file of a ledger that exists")
+        return MemoryLedger()
+    if not isinstance(where, str | os.PathLike):
+        raise InputTypeError("ledger", f"a {type(where).__name__}", "a path, a Ledger, or None for one in memory")
+    from thresholdout.ledger.sql import SQLLedger
+
+    return SQLLedger(where, must_exist=must_exist, key=key, key_file=key_file)

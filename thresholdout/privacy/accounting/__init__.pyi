@@ -1,0 +1,159 @@
+from .accountants.accountant import (
+    Accountant as Accountant,
+    Stated as Stated,
+    UnsupportedEvent as UnsupportedEvent,
+)
+from .accountants.calibration import (
+    BestEpsilon as BestEpsilon,
+    Calibration as Calibration,
+    best_delta as best_delta,
+    best_epsilon as best_epsilon,
+    calibrate as calibrate,
+    calibrate_sigma as calibrate_sigma,
+)
+from .accountants.distribution_accountant import DistributionAccountant as DistributionAccountant
+from .accountants.fixed_size_accountant import FixedSizeAccountant as FixedSizeAccountant
+from .accountants.optimal_accountant import OptimalAccountant as OptimalAccountant
+from .accountants.pure_accountant import PureAccountant as PureAccountant
+from .accountants.renyi_accountant import RenyiAccountant as RenyiAccountant
+from .accountants.renyi_conversion import (
+    EdgeOrderWarning as EdgeOrderWarning,
+    NoFiniteOrderWarning as NoFiniteOrderWarning,
+    RenyiDelta as RenyiDelta,
+    RenyiEpsilon as RenyiEpsilon,
+    default_orders as default_orders,
+    rdp_to_delta as rdp_to_delta,
+    rdp_to_epsilon as rdp_to_epsilon,
+    refine_epsilon as refine_epsilon,
+)
+from .bound_tables import (
+    compare_composition as compare_composition,
+    compare_high_probability as compare_high_probability,
+    compare_kl as compare_kl,
+    compare_on_average as compare_on_average,
+    exponential_mechanism_gap as exponential_mechanism_gap,
+)
+from .composition.adaptive_steps import (
+    compose_basic as compose_basic,
+    compose_dwork_roth as compose_dwork_roth,
+    compose_kov as compose_kov,
+    compose_theorem5 as compose_theorem5,
+)
+from .composition.chernoff import (
+    chernoff_delta as chernoff_delta,
+    compose_chernoff as compose_chernoff,
+)
+from .composition.optimal import (
+    compose_optimal_delta as compose_optimal_delta,
+    compose_optimal_epsilon as compose_optimal_epsilon,
+    optimal_delta_bounds as optimal_delta_bounds,
+    optimal_epsilon_bounds as optimal_epsilon_bounds,
+)
+from .composition.subsampling import (
+    gaussian_delta as gaussian_delta,
+    gaussian_step as gaussian_step,
+    subsample as subsample,
+)
+from .events.event_files import (
+    event_from_dict as event_from_dict,
+    event_to_dict as event_to_dict,
+    event_to_json as event_to_json,
+    events_to_toml as events_to_toml,
+    read_events as read_events,
+)
+from .events.event_types import (
+    BlackBox as BlackBox,
+    Composed as Composed,
+    Event as Event,
+    FederatedRound as FederatedRound,
+    GaussianAnswer as GaussianAnswer,
+    LaplaceAnswer as LaplaceAnswer,
+    PoissonGaussianStep as PoissonGaussianStep,
+    SGLDStep as SGLDStep,
+    SelfComposed as SelfComposed,
+    ThresholdoutInteraction as ThresholdoutInteraction,
+    WithReplacementGaussianStep as WithReplacementGaussianStep,
+    WithoutReplacementGaussianStep as WithoutReplacementGaussianStep,
+)
+from .generalization.divergences import (
+    approx_max_divergence as approx_max_divergence,
+    azuma_tail as azuma_tail,
+    hockey_stick as hockey_stick,
+    is_indistinguishable as is_indistinguishable,
+    kl_bound as kl_bound,
+    kl_divergence as kl_divergence,
+    max_divergence as max_divergence,
+    pure_decomposition as pure_decomposition,
+    statistical_distance as statistical_distance,
+    tv_bound as tv_bound,
+)
+from .generalization.generalization_bounds import (
+    PacPlan as PacPlan,
+    assumed_training_error as assumed_training_error,
+    best_error as best_error,
+    high_probability_bound as high_probability_bound,
+    multidatabase_bound as multidatabase_bound,
+    on_average_bound as on_average_bound,
+    pac_guarantee as pac_guarantee,
+    pac_plan as pac_plan,
+    sample_size_required as sample_size_required,
+    smallest_delta as smallest_delta,
+    smallest_eps as smallest_eps,
+)
+from .generalization.iterative_learners import (
+    federated_privacy as federated_privacy,
+    federated_step as federated_step,
+    sgld_generalization as sgld_generalization,
+    sgld_privacy as sgld_privacy,
+    sgld_step as sgld_step,
+)
+from .minibatches.moments import (
+    taylor_moment as taylor_moment,
+    taylor_moment_bound as taylor_moment_bound,
+)
+from .minibatches.poisson import rdp_poisson as rdp_poisson
+from .minibatches.replace_one import (
+    E_tilde as E_tilde,
+    F_tilde as F_tilde,
+)
+from .minibatches.sampling import (
+    minibatch_variance as minibatch_variance,
+    sample_minibatch as sample_minibatch,
+)
+from .minibatches.wang import rdp_wang as rdp_wang
+from .minibatches.with_replacement import (
+    rdp_fswr as rdp_fswr,
+    rdp_fswr_lower as rdp_fswr_lower,
+)
+from .minibatches.without_replacement import (
+    H_taylor as H_taylor,
+    rdp_fswor as rdp_fswor,
+    rdp_fswor_lower as rdp_fswor_lower,
+    remainder_add_remove as remainder_add_remove,
+)
+from .pld.distribution import (
+    Interval as Interval,
+    PrivacyLossDistribution as PrivacyLossDistribution,
+)
+from .pld.minibatch_steps import (
+    pld_fswor as pld_fswor,
+    pld_fswr as pld_fswr,
+    pld_poisson as pld_poisson,
+)
+from .published.published_composition import compose_he as compose_he
+from .published.quoted_bounds import (
+    dwork2015_bound as dwork2015_bound,
+    empirical_variance as empirical_variance,
+    nissim_stemmer_bound as nissim_stemmer_bound,
+    oneto_risk_bound as oneto_risk_bound,
+    oneto_variance_bound as oneto_variance_bound,
+)
+from .results import (
+    Composition as Composition,
+    GeneralizationBound as GeneralizationBound,
+    PrivacyParams as PrivacyParams,
+    SampleSizeError as SampleSizeError,
+    UnsoundBoundWarning as UnsoundBoundWarning,
+)
+
+__all__: list[str]
