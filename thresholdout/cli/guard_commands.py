@@ -11,9 +11,8 @@ import click
 
 from thresholdout.cli.options import FILE, GUARD, LEDGER, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
-from thresholdout.guard.given_features import Given
 from thresholdout.mechanisms.base import AnswerSource
-from thresholdout.planning.declared_parameters import MechanismName
+from thresholdout.planning.declaration import Given, MechanismName
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer

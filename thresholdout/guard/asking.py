@@ -13,10 +13,10 @@ from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import Steps, Worth
-from thresholdout.guard.given_features import Given
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
 from thresholdout.mechanisms import Known
+from thresholdout.planning.declaration import Given
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 

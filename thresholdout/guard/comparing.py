@@ -15,12 +15,13 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answering import Steps, Worth
 from thresholdout.guard.asking import check_lists, checked_keep
 from thresholdout.guard.comparison import About, Comparison
-from thresholdout.guard.given_features import Given, Said, described, said_by
+from thresholdout.guard.given_features import Said, described, said_by
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score
 from thresholdout.mechanisms import Claims, Known
 from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.planning.declaration import Given
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ClaimsParameters, Part
+from thresholdout.planning.declaration import Given
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["Given", "Said", "check_given", "check_served", "described", "said_by", "truth_given"]
-
-Given: TypeAlias = Literal["features"] | None
+__all__ = ["Said", "check_given", "check_served", "described", "said_by", "truth_given"]
 
 _LEFT_OUT = "or given left out"
 

@@ -22,7 +22,7 @@ from thresholdout.guard.asking import AsksAboutEstimators
 from thresholdout.guard.comparing import ComparesModels
 from thresholdout.guard.external_releases import LooksRecorded
 from thresholdout.guard.gates import MakesGates
-from thresholdout.guard.given_features import Given, check_given, check_served, truth_given
+from thresholdout.guard.given_features import check_given, check_served, truth_given
 from thresholdout.guard.holdout import Origin, Records, content_hashes
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
@@ -34,7 +34,7 @@ from thresholdout.guard.registration import (
     enter,
     is_file,
     known_as,
-    optional_numbers,
+    optional_number,
     stored_parameters,
 )
 from thresholdout.guard.scorer import GuardScorer
@@ -46,9 +46,8 @@ from thresholdout.mechanisms import ThresholdoutParameters
 from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
 from thresholdout.mechanisms.rounding_costs import check_count, shown_above
 from thresholdout.noise.sources import NoiseSource
-from thresholdout.planning.declaration import check_budget
+from thresholdout.planning.declaration import Declaration, Given, MechanismName, check_budget
 from thresholdout.planning.declared_parameters import (
-    MechanismName,
     check_choice,
     check_final,
     choose_parameters,
@@ -228,32 +227,33 @@ class Thresholdout(
         self._records.check_groups(train_groups, self.dependence)
         self._noise: NoiseSource = check_noise(noise)
         kept, owner = check_documents(documents), check_owner(owner)
-        declared = {
-            "queries": None if queries is None else check_count("queries", queries),
-            "budget": check_budget(budget),
-            "confidence": check_confidence(confidence),
-            **optional_numbers(
-                at_most=at_most, private=private, threshold=threshold, noise_scale=noise_scale, grid=grid
-            ),
-            "mechanism": check_choice(mechanism),
-            "identically_distributed": check_declaration(identically_distributed),
-            "given": check_given(given, self.dependence, identically_distributed, len(self._records.holdout)),
-            "final_check": check_final(final_check),
-            "dependence": self.dependence.fingerprint(),
-            "for_release": self._noise.for_release,
-        }
-        self._one_law = bool(declared["identically_distributed"])
+        declared = Declaration(
+            queries=None if queries is None else check_count("queries", queries),
+            budget=check_budget(budget),
+            confidence=check_confidence(confidence),
+            at_most=optional_number("at_most", at_most),
+            private=optional_number("private", private),
+            threshold=optional_number("threshold", threshold),
+            noise_scale=optional_number("noise_scale", noise_scale),
+            grid=optional_number("grid", grid),
+            mechanism=check_choice(mechanism),
+            identically_distributed=check_declaration(identically_distributed),
+            given=check_given(given, self.dependence, identically_distributed, len(self._records.holdout)),
+            final_check=check_final(final_check),
+            dependence=self.dependence.fingerprint(),
+            for_release=self._noise.for_release,
+        )
         parameters = None if isinstance(ledger, Ledger) else self._choose(declared)
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
         self._open(declared, parameters, is_file(ledger), kept, owner)
 
-    def _choose(self, declared: Mapping[str, Any]) -> Parameters:
+    def _choose(self, declared: Declaration) -> Parameters:
         parameters = choose_parameters(self.dependence, declared, self._records.train_independent)
-        check_served(declared["given"], parameters)
+        check_served(declared.given, parameters)
         return parameters
 
     def _open(
-        self, declared: dict[str, Any], parameters: Parameters | None, sole: bool, documents: dict[str, str], owner: str
+        self, declared: Declaration, parameters: Parameters | None, sole: bool, documents: dict[str, str], owner: str
     ) -> None:
         """Find this holdout in the ledger and continue, or enter it."""
         known = known_as(self._ledger, self._records, owner, sole)
@@ -264,9 +264,9 @@ class Thresholdout(
             parameters = self._choose(declared)
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
-        self._confidence: float = declared["confidence"]
-        self._one_law: bool = declared["identically_distributed"]
-        self.given: Given = declared["given"]
+        self._confidence = declared.confidence
+        self._one_law = declared.identically_distributed
+        self.given = declared.given
         certificate = certify_parameters(self.dependence, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
         truth = truth_given(self.given, certificate.truth)
         self._alone = dataclasses.replace(certificate, confidence=self._confidence, truth=truth)

@@ -11,7 +11,7 @@ from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, Ledg
 from thresholdout.ledger import CONTENT, Ledger, fresh_key
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_to_json
 from thresholdout.noise.sources import NoiseSource, SystemNoise
-from thresholdout.planning.declaration import read_declaration
+from thresholdout.planning.declaration import Declaration, read_declaration
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -28,7 +28,7 @@ __all__ = [
     "enter",
     "is_file",
     "known_as",
-    "optional_numbers",
+    "optional_number",
     "stored_parameters",
 ]
 
@@ -83,7 +83,7 @@ def enter(
     ledger: Ledger,
     records: Records,
     owner: str,
-    declared: Mapping[str, Any],
+    declared: Declaration,
     parameters: Parameters,
     state: str,
     documents: Mapping[str, str],
@@ -98,7 +98,7 @@ def enter(
         Its holdout.
     owner : str
         Whose guard it is.
-    declared : mapping
+    declared : Declaration
         What it was declared with.
     parameters : Parameters
         Its mechanism's.
@@ -109,14 +109,14 @@ def enter(
     """
     return ledger.create(
         fresh_key(),
-        {"rules": RULES, "declared": dict(declared), "chosen": parameters_to_json(parameters)},
+        {"rules": RULES, "declared": declared.to_json(), "chosen": parameters_to_json(parameters)},
         state,
         {**documents, CONTENT: records.identity, ORDER: records.order},
         owner,
     )
 
 
-def stored_parameters(ledger: Ledger, identity: str, declared: Mapping[str, Any]) -> Parameters:
+def stored_parameters(ledger: Ledger, identity: str, declared: Declaration) -> Parameters:
     """Return the mechanism's parameters that a guard was created with.
 
     Raises
@@ -136,15 +136,15 @@ def stored_parameters(ledger: Ledger, identity: str, declared: Mapping[str, Any]
             "use the program that made it, or a newer one",
         )
     before, found = read_declaration(ledger, identity)
-    for argument, value in declared.items():
-        left_out = argument not in before and value in (None, False)  # it was no argument when the guard was made
-        if not left_out and before.get(argument) != value:
-            seen = "another model" if argument == "dependence" else repr(before.get(argument))
-            raise LedgerMismatch(
-                ledger.location,
-                f"this holdout's guard was declared with {argument} = {seen}, not {value!r}; "
-                "open it with what it was declared with",
-            )
+    difference = before.difference(declared)
+    if difference is not None:
+        argument, old, new = difference
+        seen = "another model" if argument == "dependence" else repr(old)
+        raise LedgerMismatch(
+            ledger.location,
+            f"this holdout's guard was declared with {argument} = {seen}, not {new!r}; "
+            "open it with what it was declared with",
+        )
     return found
 
 
@@ -214,11 +214,10 @@ def check_noise(noise: object) -> NoiseSource:
     return cast(NoiseSource, noise)
 
 
-def optional_numbers(**values: object) -> dict[str, float | None]:
-    """Return optional numbers as floats; their ranges are checked with the other parameters."""
-    found: dict[str, float | None] = {}
-    for argument, value in values.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float, np.number))):
-            raise InputTypeError(argument, repr(value), "a number")
-        found[argument] = None if value is None else float(value)
-    return found
+def optional_number(argument: str, value: object) -> float | None:
+    """Return an optional number as a float; its range is checked with the other parameters."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise InputTypeError(argument, repr(value), "a number")
+    return float(value)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
-from thresholdout.guard.given_features import Given
 from thresholdout.guard.question import Question
 from thresholdout.guard.sample_weights import Weights
 from thresholdout.guard.unserved_metrics import check_direction
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
     from thresholdout.guard.holdout import Records
     from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.mechanisms.claims.evidence import Evidence
-    from thresholdout.scoring.metrics import Metric
+    from thresholdout.planning.declaration import Given
+from thresholdout.scoring.metrics import Metric
 
 __all__ = ["check_score", "statistic_question"]
 

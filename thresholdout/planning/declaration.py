@@ -1,19 +1,128 @@
-"""Declarations of guards: checked, and read from a ledger."""
+"""What a guard was told when it was made, and how a ledger keeps it."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from thresholdout.certificates.problem import check_confidence
 from thresholdout.errors import InputTypeError, LedgerDamaged, LedgerUnusable
-from thresholdout.mechanisms.catalogue import Parameters, is_mechanism, parameters_from_json
+from thresholdout.mechanisms.catalogue import Parameters, is_mechanism, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.rounding_costs import check_count
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
-__all__ = ["check_budget", "check_mechanism", "read_declaration"]
+__all__ = ["Declaration", "Given", "MechanismName", "check_budget", "check_mechanism", "read_declaration"]
+
+Given: TypeAlias = Literal["features"] | None
+"""What truths are given, beside the certificate's assumptions; see `thresholdout.Thresholdout`."""
+
+MechanismName: TypeAlias = Literal["thresholdout", "guess-and-check", "gaussian", "splitting", "ladder"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Declaration:
+    """The arguments that a guard was made with, as far as its answers depend on them.
+
+    A guard keeps them for life: whoever opens it again declares the same. They are checked by whoever makes them.
+
+    Attributes
+    ----------
+    queries, budget : int or None
+        Limits that were set; ``None`` for any number.
+    confidence : float
+        Probability with which all intervals hold at once.
+    at_most, private, threshold, noise_scale, grid : float or None
+        As in `thresholdout.Thresholdout`.
+    mechanism : str, parameters or None
+        As in `thresholdout.Thresholdout`.
+    identically_distributed : bool
+        As in `thresholdout.Thresholdout`.
+    given : {"features"} or None
+        As in `thresholdout.Thresholdout`.
+    final_check : bool
+        As in `thresholdout.Thresholdout`.
+    dependence : str
+        The fingerprint of the dependence model.
+    for_release : bool
+        Whether noise is drawn from the operating system's entropy, and not from a seed.
+
+    Examples
+    --------
+    >>> declared = Declaration(queries=100, budget=2, confidence=0.95)
+    >>> Declaration.from_json(declared.to_json()) == declared
+    True
+    """
+
+    # The order of the fields is that in which a ledger has them.
+    queries: int | None = None
+    budget: int | None = None
+    confidence: float = 0.95
+    at_most: float | None = None
+    private: float | None = None
+    threshold: float | None = None
+    noise_scale: float | None = None
+    grid: float | None = None
+    mechanism: MechanismName | Parameters | None = None
+    identically_distributed: bool = False
+    given: Given = None
+    final_check: bool = False
+    dependence: str = ""
+    for_release: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a ledger keeps: names and values, parameters of a mechanism as `parameters_to_json` gives them.
+
+        Examples
+        --------
+        >>> kept = Declaration(queries=10, mechanism="gaussian").to_json()
+        >>> kept["queries"], kept["budget"], kept["mechanism"]
+        (10, None, 'gaussian')
+        """
+        found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        if self.mechanism is not None and not isinstance(self.mechanism, str):
+            found["mechanism"] = parameters_to_json(self.mechanism)
+        return found
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Declaration:
+        """Return what a ledger keeps as a declaration.
+
+        What is missing was no argument when the guard was made, and stands at its default; the limits, the confidence
+        and the kind of noise have always been there.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            When it is no declaration.
+        """
+        check_budget(kept["budget"])
+        if kept["queries"] is not None:
+            check_count("queries", kept["queries"])
+        check_confidence(kept["confidence"])
+        fields = {field.name: kept[field.name] for field in dataclasses.fields(cls) if field.name in kept}
+        if not isinstance(fields["for_release"], bool):
+            raise TypeError
+        if isinstance(fields.get("mechanism"), Mapping):
+            fields["mechanism"] = parameters_from_json(fields["mechanism"])
+        return cls(**fields)
+
+    def difference(self, other: Declaration) -> tuple[str, Any, Any] | None:
+        """Return the first argument that differs, with both values; ``None`` where all are the same.
+
+        Examples
+        --------
+        >>> Declaration(budget=2).difference(Declaration(budget=3))
+        ('budget', 2, 3)
+        """
+        for field in dataclasses.fields(self):
+            mine, theirs = getattr(self, field.name), getattr(other, field.name)
+            if mine != theirs:
+                return field.name, mine, theirs
+        return None
 
 
 def check_budget(budget: object) -> int | None:
@@ -22,6 +131,32 @@ def check_budget(budget: object) -> int | None:
         expected = "an integer of at least 1; mechanism='gaussian' answers all questions from the holdout"
         raise InputTypeError("budget", "'all'", expected)
     return None if budget is None else check_count("budget", budget)
+
+
+def read_declaration(ledger: Ledger, guard: str) -> tuple[Declaration, Parameters]:
+    """Return what a guard was declared as, and its mechanism's parameters.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where the guard is.
+    guard : str
+        What the ledger calls it.
+
+    Raises
+    ------
+    LedgerDamaged
+        When they can't be read: somebody wrote them by hand, or imported them.
+    LedgerUnusable
+        When the guard has a mechanism that this program does not have.
+    """
+    stored: Any = ledger.parameters(guard)
+    check_mechanism(ledger, stored)
+    try:
+        return Declaration.from_json(stored["declared"]), parameters_from_json(stored["chosen"])
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise LedgerDamaged(ledger.location, None, f"guard {guard[:12]!r}...: its parameters can't be read")
 
 
 def check_mechanism(ledger: Ledger, stored: Any) -> None:
@@ -47,27 +182,3 @@ def check_mechanism(ledger: Ledger, stored: Any) -> None:
             f"its guard answers by {name[:80]!r}, a mechanism that this program does not have; use the program that "
             "made it, or a new guard of records that nobody has asked about",
         )
-
-
-def read_declaration(ledger: Ledger, identity: str) -> tuple[Mapping[str, Any], Parameters]:
-    """Return what a guard was declared as, and its mechanism's parameters.
-
-    Raises
-    ------
-    LedgerDamaged
-        When they can't be read: somebody wrote them by hand, or imported them.
-    LedgerUnusable
-        When the guard has a mechanism that this program does not have.
-    """
-    stored: Any = ledger.parameters(identity)
-    check_mechanism(ledger, stored)
-    try:
-        declared = stored["declared"]
-        check_budget(declared["budget"])
-        check_confidence(declared["confidence"])
-        if declared["queries"] is not None:
-            check_count("queries", declared["queries"])
-        return declared, parameters_from_json(stored["chosen"])
-    except (KeyError, TypeError, ValueError):
-        pass
-    raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its parameters can't be read")

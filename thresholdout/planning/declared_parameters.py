@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,31 +21,29 @@ from thresholdout.mechanisms import (
 from thresholdout.mechanisms.catalogue import (
     Parameters,
     answers_from_parts,
-    parameters_from_json,
-    parameters_to_json,
 )
 from thresholdout.mechanisms.record_parts import equal_groups
 from thresholdout.planning.algorithm_1 import algorithm_1, is_unlimited
 from thresholdout.planning.all_from_holdout import gaussian_parameters
+from thresholdout.planning.declaration import Declaration, MechanismName
 from thresholdout.planning.request import QUIET, claims
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from graphs.models.out_of_fold import OutOfFold
 
-__all__ = ["INSTEAD", "MechanismName", "check_choice", "check_final", "choose_parameters", "record_groups"]
+__all__ = ["INSTEAD", "check_choice", "check_final", "choose_parameters", "record_groups"]
 
 _PLAIN_CONFIDENCE: Final = 0.95  # of parameters that say nothing about it
 
 INSTEAD = "mechanism='thresholdout', which answers from all records"
 """What serves where a mechanism that answers from a part of the records does not."""
 
-MechanismName: TypeAlias = Literal["thresholdout", "guess-and-check", "gaussian", "splitting", "ladder"]
 _NAMES = get_args(MechanismName)
 
 
-def check_choice(mechanism: object) -> str | dict[str, Any] | None:
-    """Return a choice of mechanism as a ledger keeps it: a name, parameters as JSON, or ``None`` for the plan's.
+def check_choice(mechanism: object) -> MechanismName | Parameters | None:
+    """Return a choice of mechanism: a name, parameters, or ``None`` for the default.
 
     Raises
     ------
@@ -56,7 +53,7 @@ def check_choice(mechanism: object) -> str | dict[str, Any] | None:
     Examples
     --------
     >>> check_choice("gaussian"), check_choice(SplittingParameters(10))
-    ('gaussian', {'mechanism': 'splitting', 'queries': 10})
+    ('gaussian', SplittingParameters(queries=10))
     """
     if mechanism is None:
         return None
@@ -64,11 +61,11 @@ def check_choice(mechanism: object) -> str | dict[str, Any] | None:
     if isinstance(mechanism, str):
         if mechanism not in _NAMES:
             raise InputError("mechanism", repr(mechanism), f"{names}, or parameters of thresholdout.mechanisms")
-        return mechanism
+        return cast(MechanismName, mechanism)
     if not isinstance(mechanism, get_args(Parameters)):
         expected = f"{names}, or parameters of thresholdout.mechanisms"
         raise InputTypeError("mechanism", f"a {type(mechanism).__name__}", expected)
-    return parameters_to_json(mechanism)
+    return cast(Parameters, mechanism)
 
 
 def check_final(final_check: object) -> bool:
@@ -84,18 +81,15 @@ def check_final(final_check: object) -> bool:
     return final_check
 
 
-def choose_parameters(
-    model: DependenceModel, declared: Mapping[str, Any], train_records: int | None = None
-) -> Parameters:
+def choose_parameters(model: DependenceModel, declared: Declaration, train_records: int | None = None) -> Parameters:
     """Take the parameters given by hand, or choose them.
 
     Parameters
     ----------
     model : graphs.DependenceModel
         How the records depend on each other.
-    declared : mapping
-        What the guard declares: queries, budget, at_most, confidence, threshold, noise_scale, grid,
-        identically_distributed, and mechanism as `check_choice` returns it.
+    declared : Declaration
+        What the guard declares.
     train_records : int, optional
         How many independent records the training part has: distinct groups, where they are given.
 
@@ -108,23 +102,23 @@ def choose_parameters(
     """
     from graphs.models.out_of_fold import OutOfFold
 
-    chosen, queries = declared["mechanism"], declared["queries"]
-    hand = [name for name in ("threshold", "noise_scale", "grid") if declared[name] is not None]
+    chosen, queries = declared.mechanism, declared.queries
+    hand = [name for name in ("threshold", "noise_scale", "grid") if getattr(declared, name) is not None]
     if hand and chosen not in (None, "thresholdout"):
-        raise InputError(hand[0], declared[hand[0]], "no parameter of Algorithm 1 beside another mechanism")
-    if declared["at_most"] is not None and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
+        raise InputError(hand[0], getattr(declared, hand[0]), "no parameter of Algorithm 1 beside another mechanism")
+    if declared.at_most is not None and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
         expected = "nothing beside other mechanisms than 'thresholdout' and 'guess-and-check'"
-        raise InputError("at_most", declared["at_most"], expected)
-    final = declared.get("final_check", False)
+        raise InputError("at_most", declared.at_most, expected)
+    final = declared.final_check
     if final and (hand or chosen not in (None, "thresholdout", "guess-and-check")):
         expected = "False beside it, or mechanism='thresholdout'; ClaimsParameters(final_check=True) by hand"
         raise InputError("final_check", "True for another mechanism", expected)
-    private = declared.get("private")
-    if private is not None and (hand or final or declared.get("given") or chosen not in (None, "thresholdout")):
+    private = declared.private
+    if private is not None and (hand or final or declared.given or chosen not in (None, "thresholdout")):
         seen = f"{private:g} beside final_check=, given=, or another mechanism"
         raise InputError("private", seen, "private= alone, with mechanism='thresholdout'")
-    if isinstance(chosen, dict):
-        return _suited(parameters_from_json(chosen), model, declared)
+    if chosen is not None and not isinstance(chosen, str):
+        return _suited(chosen, model, declared)
     if chosen == "ladder":
         return _suited(LadderParameters(queries=queries), model, declared)
     if hand:
@@ -133,7 +127,7 @@ def choose_parameters(
         return _suited(SplittingParameters(_declared_queries(queries, chosen)), model, declared)
     if chosen == "gaussian":
         return _suited(
-            gaussian_parameters(model, _declared_queries(queries, chosen), declared["confidence"]), model, declared
+            gaussian_parameters(model, _declared_queries(queries, chosen), declared.confidence), model, declared
         )
     if isinstance(model, OutOfFold):
         return _about_folds(model, declared)
@@ -147,24 +141,24 @@ def choose_parameters(
         return _by_posterior(model, declared)
     plain = ClaimsParameters(
         queries=queries,
-        budget=declared["budget"],
-        at_most=declared["at_most"],
+        budget=declared.budget,
+        at_most=declared.at_most,
         noise=0.0 if chosen == "guess-and-check" else QUIET,
         train_records=train_records,
         final_check=final,
         private=private,
     )
-    return claims(plain, model, declared["confidence"])
+    return claims(plain, model, declared.confidence)
 
 
-def _about_folds(model: OutOfFold, declared: Mapping[str, Any]) -> FoldClaimsParameters:
+def _about_folds(model: OutOfFold, declared: Declaration) -> FoldClaimsParameters:
     """Return what claims about out-of-fold averages need."""
     return FoldClaimsParameters(
         effective=model.claim_records(),
         inflation=model.variance_inflation(),
-        confidence=declared["confidence"],
-        queries=declared["queries"],
-        budget=declared["budget"],
+        confidence=declared.confidence,
+        queries=declared.queries,
+        budget=declared.budget,
     )
 
 
@@ -174,24 +168,21 @@ def _declared_queries(queries: int | None, mechanism: str) -> int:
     return int(queries)
 
 
-def _by_posterior(model: DependenceModel, declared: Mapping[str, Any]) -> ThresholdoutParameters:
+def _by_posterior(model: DependenceModel, declared: Declaration) -> ThresholdoutParameters:
     """Plan Algorithm 1: where nothing limits the deviation of a fixed question, privacy can still limit answers."""
-    if declared["mechanism"] == "guess-and-check":
+    if declared.mechanism == "guess-and-check":
         seen = f"'guess-and-check' for {model.describe()}, of which no deviation of a mean can be bounded"
         raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=, which is Algorithm 1")
-    if declared["at_most"] is not None:
+    if declared.at_most is not None:
+        raise InputError("at_most", declared.at_most, f"nothing: the width is the same for all on {model.describe()}")
+    if declared.queries is None or declared.budget is None:
         raise InputError(
-            "at_most", declared["at_most"], f"nothing: the width is the same for all on {model.describe()}"
-        )
-    missing = [name for name in ("queries", "budget") if declared[name] is None]
-    if missing:
-        raise InputError(
-            missing[0],
+            "queries" if declared.queries is None else "budget",
             "None",
             f"a number: no deviation of a mean can be bounded for {model.describe()}, so Algorithm 1 answers, by its "
             "privacy, with queries= and budget=; plan(model, queries=100, budget=1) says how wide",
         )
-    return algorithm_1(model, queries=declared["queries"], budget=declared["budget"], confidence=declared["confidence"])
+    return algorithm_1(model, queries=declared.queries, budget=declared.budget, confidence=declared.confidence)
 
 
 def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
@@ -201,28 +192,28 @@ def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
     return model.groups if isinstance(model, Groups) else None
 
 
-def _by_hand(declared: Mapping[str, Any]) -> ThresholdoutParameters:
-    threshold, noise_scale = declared["threshold"], declared["noise_scale"]
+def _by_hand(declared: Declaration) -> ThresholdoutParameters:
+    threshold, noise_scale = declared.threshold, declared.noise_scale
     if threshold is None and noise_scale is None:
-        raise InputError("grid", declared["grid"], "threshold and noise_scale beside it, or none of the three")
+        raise InputError("grid", declared.grid, "threshold and noise_scale beside it, or none of the three")
     if threshold is None or noise_scale is None:
         missing = "threshold" if threshold is None else "noise_scale"
         raise InputError(missing, "nothing", "both threshold and noise_scale, or neither (they are planned then)")
     return ThresholdoutParameters(
         threshold=threshold,
         noise_scale=noise_scale,
-        budget=declared["budget"],
-        queries=declared["queries"],
-        grid=declared["grid"],
+        budget=declared.budget,
+        queries=declared.queries,
+        grid=declared.grid,
     )
 
 
-def _suited(parameters: Parameters, model: DependenceModel, declared: Mapping[str, Any]) -> Parameters:
+def _suited(parameters: Parameters, model: DependenceModel, declared: Declaration) -> Parameters:
     """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
-    confidence = declared["confidence"]
+    confidence = declared.confidence
     _check_agreement(parameters, confidence)
     if answers_from_parts(parameters):
-        _check_parts(parameters, model, declared["identically_distributed"])
+        _check_parts(parameters, model, declared.identically_distributed)
     if isinstance(parameters, FoldClaimsParameters):
         seen = f"FoldClaimsParameters for {model.describe()}"
         raise InputError("mechanism", seen, "mechanism='thresholdout'; folds are those of KFoldGuard(X, y, cv=...)")

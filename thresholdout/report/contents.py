@@ -16,7 +16,7 @@ from thresholdout.ledger.entry_table import history_frame
 from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.mechanisms.catalogue import parameters_to_json
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
-from thresholdout.planning.declaration import read_declaration
+from thresholdout.planning.declaration import Declaration, read_declaration
 from thresholdout.report.page import embedded, render
 
 if TYPE_CHECKING:
@@ -45,8 +45,10 @@ class GuardReport:
     head : str
         Where the ledger's chain of entries stood; ``thresholdout verify --head`` checks that this history is still
         there.
-    declared, chosen : mapping
-        What the guard was made for, and the mechanism's parameters.
+    declared : Declaration
+        What the guard was made for.
+    chosen : mapping
+        The mechanism's parameters, as a ledger keeps them.
     history : DataFrame
         `Thresholdout.history`.
     certificate : Certificate or None
@@ -72,7 +74,7 @@ class GuardReport:
     title: str
     identity: str
     head: str
-    declared: Mapping[str, Any]
+    declared: Declaration
     chosen: Mapping[str, Any]
     history: pd.DataFrame
     certificate: Certificate | None
@@ -109,7 +111,7 @@ class GuardReport:
     def told(self) -> float | None:
         """What the answers can have told, in nats: how much the logarithm of the risk has fallen; None without one."""
         risks = self.history["risk"].dropna()
-        start = math.log1p(-float(self.declared["confidence"]))
+        start = math.log1p(-self.declared.confidence)
         return None if self.chosen["mechanism"] != "claims" else start - float(risks.iloc[-1]) if len(risks) else 0.0
 
     @property

@@ -92,11 +92,11 @@ def embedded(report: GuardReport) -> str:
 
 
 def _facts(report: GuardReport) -> str:
-    most = report.declared.get("queries")
+    most = report.declared.queries
     facts = [
         ("questions", f"{report.questions:,}" + ("" if most is None else f" of {most:,}")),
         ("from the holdout", f"{report.from_holdout:,}"),
-        ("confidence", f"{report.declared['confidence']:g}"),
+        ("confidence", f"{report.declared.confidence:g}"),
     ]
     if report.budget is not None:
         facts.insert(2, ("budget left", f"{report.remaining:,} of {report.budget:,}"))

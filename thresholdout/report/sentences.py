@@ -43,7 +43,7 @@ def summary(report: GuardReport) -> str:
     """Say in a few sentences what happened."""
     if not report.questions and not report.candidates:
         return "No question has been asked yet."
-    most = report.declared.get("queries")
+    most = report.declared.queries
     of = "" if most is None else f" of {most:,}"
     parts = [f"{report.questions:,}{of} questions were asked."]
     if report.chosen["mechanism"] == "claims":
@@ -84,7 +84,7 @@ def _worth(report: GuardReport) -> str:
     low, high = float(widths.min()), float(widths.max())
     size = f"{high:.3g}" if math.isclose(low, high, rel_tol=1e-3) else f"{low:.3g} to {high:.3g}"
     return (
-        f"With probability at least {report.declared['confidence']:g}, the truth is in the interval of every answer, "
+        f"With probability at least {report.declared.confidence:g}, the truth is in the interval of every answer, "
         f"all of them at once; half-widths are {size}."
     )
 
@@ -123,7 +123,7 @@ def limits(report: GuardReport) -> list[str]:
     found = list(_COMMON)
     if report.dependence:
         found.insert(0, f"The records depend on each other as declared: {report.dependence}.")
-    if not report.declared.get("for_release", True):
+    if not report.declared.for_release:
         found.append("The noise of this guard was seeded: it is a simulation, and keeps nothing secret.")
     if report.looks:
         found.append("Other private looks at the holdout were recorded, and are taken into account from then on.")

@@ -34,14 +34,14 @@ from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, Ledge
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparing import Side
 from thresholdout.guard.comparison import Comparison
-from thresholdout.guard.given_features import Given, said_by
+from thresholdout.guard.given_features import said_by
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms import Splitting
-from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_from_json
-from thresholdout.planning.declaration import read_declaration
-from thresholdout.planning.declared_parameters import INSTEAD, MechanismName, check_choice
+from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts
+from thresholdout.planning.declaration import Given, MechanismName, read_declaration
+from thresholdout.planning.declared_parameters import INSTEAD, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 __all__ = ["PredictionGuard", "read_table"]
 
 DOCUMENT = "labels"
+_DECLARED = ("queries", "budget", "confidence", "mechanism", "given")
+"""What `PredictionGuard.create` tells the guard."""
+
 _OF_LABELS = ("accuracy", "zero_one_loss")
 _OF_NUMBERS = ("squared_error", "absolute_error")
 
@@ -202,11 +205,8 @@ class PredictionGuard:
         identity = _chosen(ledger, guard)
         document = _stored_document(ledger, identity)
         declared, _ = read_declaration(ledger, identity)
-        settings = {key: declared[key] for key in ("queries", "budget", "confidence", "mechanism")}
-        settings["given"] = declared.get("given")
-        if isinstance(settings["mechanism"], dict):
-            settings["mechanism"] = parameters_from_json(settings["mechanism"])
-        return cls(_guard(document, ledger, owner=ledger.owner(identity), **settings), document, settings["queries"])
+        settings = {name: getattr(declared, name) for name in _DECLARED}
+        return cls(_guard(document, ledger, owner=ledger.owner(identity), **settings), document, declared.queries)
 
     @property
     def identity(self) -> str:
@@ -451,10 +451,13 @@ class PredictionGuard:
 def _check_mechanism(mechanism: object) -> None:
     """Refuse to answer about records that are told apart by their ids from a part of these."""
     chosen = check_choice(mechanism)
-    parameters = parameters_from_json(chosen) if isinstance(chosen, dict) else None
-    if chosen == Splitting.name or (parameters is not None and answers_from_parts(parameters)):
-        name = chosen if isinstance(chosen, str) else type(parameters).__name__
-        seen = f"{name}, which answers from a part of the records, for predictions that come in by id"
+    shown: str | None
+    if chosen is None or isinstance(chosen, str):
+        in_parts, shown = chosen == Splitting.name, chosen
+    else:
+        in_parts, shown = answers_from_parts(chosen), type(chosen).__name__
+    if in_parts:
+        seen = f"{shown}, which answers from a part of the records, for predictions that come in by id"
         raise InputError("mechanism", seen, INSTEAD)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain, MovingWindow
@@ -12,6 +13,7 @@ from thresholdout.certificates import Certificate
 from thresholdout.mechanisms import parameters_to_json
 from thresholdout.planning.algorithm_1 import algorithm_1, quiet_rise
 from thresholdout.planning.all_from_holdout import gaussian_half_width, gaussian_parameters
+from thresholdout.planning.declaration import Declaration, MechanismName
 from thresholdout.planning.declared_parameters import choose_parameters
 
 CASES = Cases()
@@ -95,18 +97,9 @@ def planned_algorithm_1() -> Any:
 
 @CASES.case("plans: what a guard chooses by itself")
 def chosen_parameters() -> Any:
-    declared: dict[str, Any] = {"confidence": 0.95, "queries": 20, "budget": 3}
-    names = ("thresholdout", "guess-and-check", "gaussian", "ladder", "splitting")
-    every = {
-        "at_most": None,
-        "final_check": False,
-        "private": None,
-        "threshold": None,
-        "noise_scale": None,
-        "grid": None,
-        "identically_distributed": True,
-    }
+    declared = Declaration(queries=20, budget=3, confidence=0.95, identically_distributed=True)
+    names: tuple[MechanismName, ...] = ("thresholdout", "guess-and-check", "gaussian", "ladder", "splitting")
     return [
-        parameters_to_json(choose_parameters(Independent(2000), {**every, **declared, "mechanism": name}, 2000))
+        parameters_to_json(choose_parameters(Independent(2000), replace(declared, mechanism=name), 2000))
         for name in names
     ]

@@ -1,0 +1,117 @@
+"""What a guard was told, and that ledgers keep it as they always have."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from thresholdout import LedgerMismatch, SeededNoise, Thresholdout
+from thresholdout.errors import LedgerDamaged
+from thresholdout.ledger import MemoryLedger, open_ledger
+from thresholdout.mechanisms import GaussianParameters, LadderParameters, SplittingParameters
+from thresholdout.mechanisms.gaussian import NoiseSchedule
+from thresholdout.planning.declaration import Declaration, read_declaration
+
+KEPT = Path(__file__).parents[2] / "ledgers" / "format-1"
+
+TEXT = (
+    '{"queries": 20, "budget": 2, "confidence": 0.95, "at_most": null, "private": null, "threshold": null, '
+    '"noise_scale": null, "grid": null, "mechanism": {"mechanism": "ladder", "confidence": 0.95, "direction": '
+    '"maximize", "queries": 20, "inflation": 1.0, "effective": null, "random_truths": false}, '
+    '"identically_distributed": false, "given": null, "final_check": false, "dependence": "a model", '
+    '"for_release": true}'
+)
+
+DECLARED = [
+    Declaration(),
+    Declaration(queries=20, budget=3, confidence=0.9, at_most=0.1, mechanism="guess-and-check", final_check=True),
+    Declaration(threshold=0.04, noise_scale=0.0025, grid=0.001, queries=9, budget=1, dependence="x", for_release=False),
+    Declaration(mechanism=SplittingParameters(10), identically_distributed=True),
+    Declaration(mechanism=GaussianParameters(NoiseSchedule([0.03, 0.02, 0.02]), 3, shares=(0.75, 1.25))),
+    Declaration(given="features", private=None),
+    Declaration(private=1.0, budget=4),
+]
+
+
+@pytest.mark.parametrize("declared", DECLARED, ids=range(len(DECLARED)))
+def test_what_is_kept_is_read_again(declared: Declaration) -> None:
+    text = json.dumps(declared.to_json())
+    again = Declaration.from_json(json.loads(text))
+    assert again == declared
+    assert again.difference(declared) is None
+    assert json.dumps(again.to_json()) == text
+
+
+def test_the_text_in_a_ledger_is_this() -> None:
+    declared = Declaration(queries=20, budget=2, mechanism=LadderParameters(queries=20), dependence="a model")
+    assert json.dumps(declared.to_json()) == TEXT
+
+
+@pytest.mark.parametrize("name", ["algorithm-1", "from", "kfold", "labelled", "looks", "moved"])
+def test_kept_ledgers_are_written_again_as_they_are(name: str, tmp_path: Path) -> None:
+    """Byte for byte; what was no argument then is at its default."""
+    copy = tmp_path / f"{name}.db"
+    copy.touch(mode=0o600)
+    copy.write_bytes((KEPT / f"{name}.db").read_bytes())
+    ledger = open_ledger(copy)
+    for guard in ledger.guards():
+        kept: Any = ledger.parameters(guard)
+        declared, _ = read_declaration(ledger, guard)
+        written = declared.to_json()
+        known = {name: value for name, value in written.items() if name in kept["declared"]}
+        assert json.dumps(known) == json.dumps(kept["declared"])
+        assert all(value in (None, False) for name, value in written.items() if name not in kept["declared"])
+
+
+def test_a_guard_keeps_its_declaration() -> None:
+    ledger, records = MemoryLedger(), np.arange(500.0)
+    Thresholdout(records, queries=20, budget=2, ledger=ledger, noise=SeededNoise(1))
+    declared, _ = read_declaration(ledger, ledger.guards()[0])
+    assert declared.queries == 20
+    assert not declared.for_release
+    assert ledger.parameters(ledger.guards()[0])["declared"] == declared.to_json()
+
+
+def test_nothing_in_it_can_be_changed() -> None:
+    declared = Declaration(queries=20)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        declared.queries = 200  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("queries", 21), ("budget", None), ("confidence", 0.9), ("at_most", 0.3), ("mechanism", "guess-and-check"),
+     ("identically_distributed", True), ("final_check", True), ("noise", SeededNoise(1))],
+)  # fmt: skip
+def test_a_guard_is_opened_as_it_was_declared(argument: str, value: object) -> None:
+    ledger, records = MemoryLedger(), np.arange(500.0)
+    told: dict[str, Any] = {"queries": 20, "budget": 2, "ledger": ledger}
+    Thresholdout(records, **told)
+    with pytest.raises(LedgerMismatch, match=f"declared with {'for_release' if argument == 'noise' else argument} = "):
+        Thresholdout(records, **(told | {argument: value}))
+    assert Thresholdout(records, **told).remaining == 2
+
+
+@pytest.mark.parametrize("name", ["queries", "budget", "confidence", "for_release"])
+def test_what_has_always_been_there_has_to_be_there(name: str) -> None:
+    kept = Declaration().to_json()
+    del kept[name]
+    with pytest.raises(KeyError):
+        Declaration.from_json(kept)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"queries": 0}, {"budget": "two"}, {"confidence": 1.5}, {"for_release": "no"}, {"mechanism": {"mechanism": "?"}}],
+    ids=str,
+)
+def test_what_is_no_declaration_is_refused(change: dict[str, Any]) -> None:
+    ledger = MemoryLedger()
+    guard = Thresholdout(np.arange(500.0), ledger=ledger)
+    kept: Any = dict(ledger.parameters(guard._id))
+    damaged = ledger.create("another", kept | {"declared": kept["declared"] | change}, "", {}, "")
+    with pytest.raises(LedgerDamaged, match="its parameters can't be read"):
+        read_declaration(ledger, damaged)
