@@ -30,10 +30,7 @@ import pytest
 
 from tests.mutation.mutants import PACKAGES, ROOT
 
-#: Seconds of the processor's time beyond `SLOWER` times what the tests need with the code as it is.
-SPARE: Final = 10.0
-SLOWER: Final = 3.0
-_STUCK: Final = 20.0  # and of the clock's, in multiples of the processor's: for tests that wait
+_STUCK: Final = 6.0  # the clock's seconds for each of the processor's: for tests that wait
 _NO_TRIAL: Final = 70
 _MEMORY: Final = 6 << 30
 _OPTIONS: Final = (

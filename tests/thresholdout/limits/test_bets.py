@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -135,3 +136,11 @@ def test_a_bold_bet_refutes_no_mean_beyond_its_reach(bet: float) -> None:
     limit = bet_lower(np.ones(1000), bet, -3.0)
     assert limit < 1 / bet
     assert 1000 * math.log1p(bet * (1 - limit)) >= 3.0
+
+
+def test_the_wealth_is_rounded_down_by_the_errors_of_all_terms() -> None:
+    """A billionth, and eight units in the last place of the largest term for each of a million records."""
+    n = 2**20
+    term = Fraction(float(np.log1p(0.75)))
+    margin = n * term - Fraction(log_wealth(np.ones(n), 1.0, 0.25)) - Fraction(1, 10**9)
+    assert margin == pytest.approx(n * term / 2**50, rel=0.25)

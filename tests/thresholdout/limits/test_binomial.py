@@ -192,3 +192,11 @@ def test_limits_at_great_levels_are_as_far_as_the_theorem_reaches(n: int, k: int
     """One record below the count, less the tolerance of the comparison."""
     for level in (0.6, 0.7):
         assert binomial_lower(k, n, math.log(level)) >= (k - 1 - 2e-5) / n * (1 - 2e-9)
+
+
+@pytest.mark.parametrize(("k", "n", "p", "slack"), [(52, 100, 0.505, 1e-10), (50_040_000, 10**8, 0.5, 1e-9)])
+def test_tails_are_raised_by_what_the_library_may_be_off(k: int, n: int, p: float, slack: float) -> None:
+    """A ten-billionth, in proportion to the records from ten million on; also for tails of more than a third."""
+    with mp.workdps(60):
+        raised = log_binomial_tail(k, n, p) - mp.log(binomial_tail(k, n, p))
+    assert 0.8 * slack < raised < 1.2 * slack

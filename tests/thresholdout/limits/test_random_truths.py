@@ -80,3 +80,26 @@ def test_hoeffding_is_used_where_it_is_better() -> None:
     assert one.slope == 0.0
     assert 0.5 - one.lower(0.5) == pytest.approx(math.sqrt(5 / 800), rel=1e-6)
     assert one.lower(0.0) == one.lower(0.05) == 0.0
+
+
+@pytest.mark.parametrize("log_level", [-1e-3, -5.0, -300.0])
+@pytest.mark.parametrize("records", [1e3, 1e5, 1e7])
+def test_a_straight_line_is_as_far_below_as_hoeffding_says(records: float, log_level: float) -> None:
+    one = line(1.0, 1e-3, records, log_level)
+    assert one.slope == 0.0
+    with mp.workdps(50):
+        exact = mp.sqrt(mp.mpf(-log_level) / (2 * mp.mpf(records)))
+        assert exact < one.depth < exact * (1 + mp.mpf(3e-9))
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("log_level", [-1e-18, -5.0])
+def test_lines_that_are_placed_anywhere_are_below_the_mean(mean: float, log_level: float) -> None:
+    """At great levels no slope is taken for that of a straight line."""
+    one = line(mean, 1000.0, 1e-30, log_level)
+    assert one.slope > 0.0
+    with mp.workdps(50):
+        slope, depth = mp.mpf(one.slope), mp.mpf(-log_level) / 1000
+        for a in (0.0, 0.3, 1.0):
+            exact = (mp.e ** (slope * a - depth) - 1) / (mp.e**slope - 1)
+            assert 0.0 <= one.lower(a) <= max(mp.mpf(0), exact)
