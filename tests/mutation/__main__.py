@@ -12,7 +12,7 @@ import click
 from tqdm import tqdm
 
 from tests.mutation.critical import CRITICAL
-from tests.mutation.mutants import Mutant, mutants, sample
+from tests.mutation.mutants import Mutant, mutants, path_of, sample
 from tests.mutation.results import (
     NOT_RUN,
     SURVIVED,
@@ -85,8 +85,8 @@ def _set(which: str, only: str = "") -> list[Mutant]:
     """Return the mutants of the sample, or those of the critical definitions."""
     if which == "sample":
         return [each for each in read_sample() if each.module.startswith(only)]
-    wanted = {module: names for module, names in CRITICAL.items() if module.startswith(only)}
-    return [each for module, names in wanted.items() for each in mutants(module, names)]
+    wanted = {path_of(name): definitions for name, definitions in CRITICAL.items()}
+    return [each for module in wanted if module.startswith(only) for each in mutants(module, wanted[module])]
 
 
 def _verdict(mutant: Mutant, widely: bool) -> Verdict:

@@ -107,6 +107,16 @@ def modules() -> tuple[str, ...]:
     return tuple(sorted(str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")))
 
 
+def name_of(path: str) -> str:
+    """Return the name under which a file is imported."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def path_of(name: str) -> str:
+    """Return the file of a module that is no package."""
+    return f"{name.replace('.', '/')}.py"
+
+
 @cache
 def places(module: str) -> dict[Place, int]:
     """Return where operators apply in a module, each with its number among the operator's places there."""

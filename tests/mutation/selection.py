@@ -17,23 +17,21 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.mutation.mutants import PACKAGES, ROOT, modules
+from tests.mutation.mutants import PACKAGES, ROOT, modules, name_of, path_of
 
 #: How many of the nearest test files are tried.
 MOST: Final = 4
 
-#: Test files whose names do not follow from the module's.
+#: Modules of tests whose names do not follow from the module's.
 ALSO: Final[dict[str, tuple[str, ...]]] = {
-    "thresholdout/mechanisms/claims/edges.py": ("tests/thresholdout/guard/test_private_guard.py",),
-    "thresholdout/mechanisms/claims/final_check.py": ("tests/thresholdout/mechanisms/claims/test_final.py",),
-    "thresholdout/certificates/route.py": ("tests/thresholdout/certificates/test_certificate.py",),
-    "thresholdout/certificates/gaussian/certify_gaussian.py": (
-        "tests/thresholdout/certificates/gaussian/test_deviations.py",
+    "thresholdout.mechanisms.claims.edges": ("tests.thresholdout.guard.test_private_guard",),
+    "thresholdout.mechanisms.claims.final_check": ("tests.thresholdout.mechanisms.claims.test_final",),
+    "thresholdout.certificates.route": ("tests.thresholdout.certificates.test_certificate",),
+    "thresholdout.certificates.gaussian_certificate": ("tests.thresholdout.certificates.gaussian.test_deviations",),
+    "thresholdout.certificates.routes.mutual_information": (
+        "tests.thresholdout.certificates.test_information_and_walk",
     ),
-    "thresholdout/certificates/routes/mutual_information.py": (
-        "tests/thresholdout/certificates/test_information_and_walk.py",
-    ),
-    "thresholdout/planning/algorithm_1.py": ("tests/thresholdout/guard/test_algorithm_1.py",),
+    "thresholdout.planning.algorithm_1": ("tests.thresholdout.guard.test_algorithm_1",),
 }
 
 #: Folders of tests that are not for one module.
@@ -43,7 +41,7 @@ _ELSEWHERE: Final = ("tests/mutation/", "tests/oracles/")
 def judges_of(module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the module's own tests, its docstrings first, and the nearest others."""
     path = Path(module)
-    named = (f"tests/{path.parent}/test_{path.name}", *ALSO.get(module, ()))
+    named = (f"tests/{path.parent}/test_{path.name}", *map(path_of, ALSO.get(name_of(module), ())))
     own = [file for file in dict.fromkeys(named) if (ROOT / file).exists()]
     others = [file for file in _nearest(module) if file not in own][:MOST]
     docstrings = [module] if ">>> " in (ROOT / module).read_text(encoding="utf-8") else []

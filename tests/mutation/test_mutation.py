@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutation import mutants as mutating
 from tests.mutation.critical import CRITICAL
-from tests.mutation.mutants import ROOT, modules, mutants, places, sample
+from tests.mutation.mutants import ROOT, modules, mutants, path_of, places, sample
 from tests.mutation.selection import ALSO, judges_of
 
 _TEXT = '''"""A module."""
@@ -101,7 +101,7 @@ def test_a_mutant_is_seen_by_tests_in_a_process_of_its_own() -> None:
 
 class TestTables:
     def test_what_is_critical_is_there(self) -> None:
-        for module, definitions in CRITICAL.items():
+        for module, definitions in ((path_of(name), definitions) for name, definitions in CRITICAL.items()):
             assert module in modules()
             inside = {place.definition for place in places(module)}
             for name in definitions:
@@ -109,8 +109,8 @@ class TestTables:
 
     def test_files_of_tests_that_are_named_are_there(self) -> None:
         for module, files in ALSO.items():
-            assert module in modules()
-            assert all((ROOT / file).is_file() for file in files), module
+            assert path_of(module) in modules()
+            assert all((ROOT / path_of(file)).is_file() for file in files), module
 
     @pytest.mark.slow
     def test_a_module_is_judged_by_its_own_tests_first(self) -> None:

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.mutation.mutants import PACKAGES, ROOT
+from tests.mutation.mutants import PACKAGES, ROOT, name_of
 
 _STUCK: Final = 6.0  # the clock's seconds for each of the processor's: for tests that wait
 _NO_TRIAL: Final = 70
@@ -140,7 +140,7 @@ class _Mutated(MetaPathFinder):
 
     def __init__(self, module: str, source: str) -> None:
         self._path, self._source = ROOT / module, source
-        self._name = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        self._name = name_of(module)
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Find the module that is mutated."""
