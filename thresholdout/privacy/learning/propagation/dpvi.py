@@ -15,6 +15,7 @@ from thresholdout.privacy.accounting.bound_arguments import count, open_unit, po
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, SelfComposed, check_adjacency
 from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches, check_public_size
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
+from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of
 from thresholdout.privacy.learning.propagation.network_moments import forward_moments
 from thresholdout.privacy.learning.propagation.scaling import Scaling
@@ -27,7 +28,7 @@ _LARGEST_BATCH = 2**14  # of larger ones, the rounding of sums could be more tha
 _DRAWN = "nobody learns which records were drawn"
 
 
-class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class DPVIRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A network with factorised Gaussian weights, fitted by DP-SGD on the variational objective.
 
     Parameters
@@ -226,18 +227,7 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             theta = theta.moved(Gaussians(*parts), self.learning_rate)
         return theta
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean of each row's target, and on request its standard deviation, noise included.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-        return_std : bool
-
-        Returns
-        -------
-        ndarray of shape (n,), or two of them
-        """
+    def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         rows = self.scaling_.inputs(validate_data(self, X, reset=False, dtype=np.float64))
         inputs, units = self.q_.mean_0.shape[1], self.q_.mean_1.size
@@ -245,16 +235,7 @@ class DPVIRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         means = [self.q_.mean_0 * math.sqrt(inputs), self.q_.mean_1[None] * math.sqrt(units)]
         variances = [np.exp(self.q_.log_0) * inputs, np.exp(self.q_.log_1)[None] * units]
         found = forward_moments(means, variances, rows)
-        mean = self.scaling_.y_offset + self.scaling_.y_scale * found.mean
-        if not return_std:
-            return mean
-        return mean, self.scaling_.y_scale * np.sqrt(found.variance + 1 / self.noise_precision)
-
-    def log_likelihood(self, X: Any, y: Any) -> float:
-        """Return the mean logarithm of the predictive density of targets, in the original units."""
-        mean, std = self.predict(X, return_std=True)
-        gap = (np.asarray(y, dtype=np.float64) - mean) / std
-        return float(np.mean(-0.5 * gap**2 - np.log(std)) - 0.5 * math.log(2 * math.pi))
+        return found.mean, found.variance + 1 / self.noise_precision
 
     def posterior(self) -> dict[str, Any]:
         """Return the moments of the weights of scaled inputs and target.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from thresholdout.privacy.accounting.bound_arguments import chosen, positive
 from thresholdout.privacy.learning.privacy_report import CLASSES_LEAK
 from thresholdout.privacy.learning.propagation.fitting import Fitting
 from thresholdout.privacy.learning.propagation.gaussian_models import LinearModel, LinearPredictor
+from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
 from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.natural_gaussian import GaussianNatural
 from thresholdout.privacy.learning.propagation.scaling import Scaling
@@ -70,7 +70,7 @@ class _LinearBase(BaseEstimator):  # type: ignore[misc]
         return {**self.posterior_.arrays(), "mean": self._mean, "cov": self._cov}
 
 
-class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
+class EPLinearRegression(GaussianPredictions, RegressorMixin, _LinearBase):  # type: ignore[misc]
     """Bayesian linear regression with known noise, by expectation propagation, privately if asked for.
 
     Parameters
@@ -237,27 +237,9 @@ class EPLinearRegression(RegressorMixin, _LinearBase):  # type: ignore[misc]
         )
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean of each row's target, and on request its standard deviation, noise included.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-        return_std : bool
-
-        Returns
-        -------
-        ndarray of shape (n,), or two of them
-        """
+    def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
         mean, variance = self._predictor(X)
-        found = self.scaling_.y_offset + self.scaling_.y_scale * mean
-        return (found, self.scaling_.y_scale * np.sqrt(variance + self._s2)) if return_std else found
-
-    def log_likelihood(self, X: Any, y: Any) -> float:
-        """Return the mean logarithm of the predictive density of targets, in the original units."""
-        mean, std = self.predict(X, return_std=True)
-        gap = (np.asarray(y, dtype=np.float64) - mean) / std
-        return float(np.mean(-0.5 * gap**2 - np.log(std)) - 0.5 * math.log(2 * math.pi))
+        return mean, variance + self._s2
 
 
 class EPClassifier(ClassifierMixin, _LinearBase):  # type: ignore[misc]

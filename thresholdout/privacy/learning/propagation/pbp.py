@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
 from thresholdout.privacy.learning.propagation.ep_runs import Run, information_fraction, run_adf, run_ep, run_sep
 from thresholdout.privacy.learning.propagation.fitting import Fitting
+from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions
+from thresholdout.privacy.learning.propagation.natural import Floats
 from thresholdout.privacy.learning.propagation.network_moments import forward_moments, layer_shapes
 from thresholdout.privacy.learning.propagation.pbp_sites import NetworkModel, NetworkNatural, WeightPrior
 from thresholdout.privacy.learning.propagation.scaling import Scaling
@@ -111,7 +113,7 @@ class _RefinedModel(NetworkModel):
         self.prior = NetworkNatural(self.weights.eta, self.weights.Lam, noise)
 
 
-class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PBPRegressor(GaussianPredictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression by a network with uncertain weights, learned by expectation propagation, privately if asked for.
 
     Parameters
@@ -271,31 +273,11 @@ class PBPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.means_, self.variances_ = model.moments(posterior)
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the mean of each row's target, and on request its standard deviation, noise included.
-
-        Parameters
-        ----------
-        X : array_like, shape (n, d)
-        return_std : bool
-
-        Returns
-        -------
-        ndarray of shape (n,), or two of them
-        """
+    def _scaled_moments(self, X: Any) -> tuple[Floats, Floats]:
         check_is_fitted(self)
         rows = self.scaling_.inputs(validate_data(self, X, reset=False, dtype=np.float64))
         found = forward_moments(self.means_, self.variances_, rows)
-        mean = self.scaling_.y_offset + self.scaling_.y_scale * found.mean
-        if not return_std:
-            return mean
-        return mean, self.scaling_.y_scale * np.sqrt(found.variance + self.noise_var_)
-
-    def log_likelihood(self, X: Any, y: Any) -> float:
-        """Return the mean logarithm of the predictive density of targets, in the original units."""
-        mean, std = self.predict(X, return_std=True)
-        gap = (np.asarray(y, dtype=np.float64) - mean) / std
-        return float(np.mean(-0.5 * gap**2 - np.log(std)) - 0.5 * math.log(2 * math.pi))
+        return found.mean, found.variance + self.noise_var_
 
     def posterior(self) -> dict[str, Any]:
         """Return the posterior of the weights of scaled inputs and target.
