@@ -6,14 +6,13 @@ Run with ``python -m benchmarks.accounting``. A peer that is not installed is le
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
+from benchmarks import timed
 from thresholdout.privacy.accounting import (
     Accountant,
     BlackBox,
@@ -32,20 +31,8 @@ from thresholdout.privacy.accounting import (
 )
 from thresholdout.privacy.accounting.events.event_types import Adjacency
 
-Result = TypeVar("Result")
-
 STEPS, SIGMA, BATCH, RECORDS, DELTA = 104_000, 6.0, 120, 50_000, 1e-5
 RATE = BATCH / RECORDS
-
-
-def timed(call: Callable[[], Result], repeat: int = 3) -> tuple[Result, float]:
-    """Return what a call returns, and the seconds of the fastest of some."""
-    best = np.inf
-    for _ in range(repeat):
-        start = time.perf_counter()
-        found = call()
-        best = min(best, time.perf_counter() - start)
-    return found, float(best)
 
 
 def ours(kind: Callable[[Adjacency], Accountant], adjacency: Adjacency, event: Event) -> pd.DataFrame:

@@ -9,13 +9,13 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
+from benchmarks import timed
 from benchmarks.federated import print_learners
 from benchmarks.papers.bound_pictures import (
     plot_composition,
@@ -39,18 +39,6 @@ from thresholdout.privacy.accounting.composition.optimal import (
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
 from thresholdout.privacy.accounting.generalization.iterative_learners import sgld_privacy
 from thresholdout.privacy.accounting.results import UnsoundBoundWarning
-
-Result = TypeVar("Result")
-
-
-def timed(call: Callable[[], Result]) -> tuple[Result, float]:
-    """Return what a call returns, and the seconds of the fastest of three."""
-    best = np.inf
-    for _ in range(3):
-        start = time.perf_counter()
-        found = call()
-        best = min(best, time.perf_counter() - start)
-    return found, float(best)
 
 
 def print_equal_steps() -> None:

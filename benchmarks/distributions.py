@@ -7,13 +7,13 @@ to the true one as ours.
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks import timed
 from benchmarks.accounting import BATCH, RATE, RECORDS, SIGMA, STEPS, dp_accounting_poisson, prv_poisson
 from thresholdout.privacy.accounting import (
     Composed,
@@ -34,16 +34,12 @@ POISSON = SelfComposed(PoissonGaussianStep(SIGMA, RATE), STEPS)
 
 def measured(call: Callable[[], float], repeat: int = 3) -> tuple[float, float, float]:
     """Return a value, the seconds of the fastest of some calls, and the peak of memory in MB (from one more call)."""
-    best = np.inf
-    for _ in range(repeat):
-        start = time.perf_counter()
-        value = call()
-        best = min(best, time.perf_counter() - start)
+    value, best = timed(call, repeat)
     tracemalloc.start()
     call()
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
-    return value, float(best), peak
+    return value, best, peak
 
 
 def autodp_poisson(sigma: float) -> float:

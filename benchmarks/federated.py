@@ -6,8 +6,7 @@ Run with ``python -m benchmarks.federated``. The gaps are comparison table 5, wh
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from benchmarks import timed
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.plotting import GREY, axes, finish
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
@@ -196,16 +196,6 @@ def print_accuracy() -> None:
     print()
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Return the seconds of the faster of two calls."""
-    best = np.inf
-    for _ in range(2):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return float(best)
-
-
 def plain_descent(X: Floats, signs: Floats, T: int, size: int) -> Floats:
     """Run minibatch gradient descent without clipping, noise or an account."""
     rng, theta = np.random.default_rng(0), np.zeros(X.shape[1])
@@ -223,15 +213,15 @@ def print_times() -> None:
     start = np.zeros(X.shape[1])
     for size in (64, 1024):
         options: dict[str, Any] = {"step_sizes": 0.5, "T": 2000, "batch_size": size, "sigma": 0.5, "L": 1.0}
-        ours = seconds(lambda: run_sgld(logistic_gradients, X, signs, theta0=start, random_state=0, **options))  # noqa: B023
-        plain = seconds(lambda: plain_descent(X, signs, 2000, size))  # noqa: B023
+        ours = timed(lambda: run_sgld(logistic_gradients, X, signs, theta0=start, random_state=0, **options), 2)[1]  # noqa: B023
+        plain = timed(lambda: plain_descent(X, signs, 2000, size), 2)[1]  # noqa: B023
         print(f"| {size:,} | {ours:.3f} | {plain:.3f} | {ours / plain:.2f} |")
     print("\n| FederatedClassifier, 50 rounds of 5 local steps | s |\n|---|---|")
     for clients, each in ((100_000, 1), (10_000, 10), (100, 1000)):
         groups = np.repeat(np.arange(clients), each)
         X, signs, _, _ = generated(groups.size, 4)
         model = FederatedClassifier(noise_multiplier=50.0, random_state=0)
-        took = seconds(lambda: model.fit(X, signs, groups))  # noqa: B023
+        took = timed(lambda: model.fit(X, signs, groups), 2)[1]  # noqa: B023
         print(f"| {clients:,} clients of {each:,} records, 10 features | {took:.2f} |")
     print()
 

@@ -8,7 +8,6 @@ moves the sum of a batch of fixed size by twice that; "halved" passes half the n
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import timed
 from benchmarks.papers import fixed_size_figures as figures
 from thresholdout.privacy.accounting import (
     default_orders,
@@ -33,16 +33,6 @@ from thresholdout.privacy.accounting.accountants.renyi_conversion import RenyiEp
 SIGMA, BATCH, RECORDS, STEPS, DELTA = 6.0, 120, 50_000, 104_000, 1e-5
 Q = BATCH / RECORDS
 REPEATS = 5
-
-
-def measured(call: Callable[[], Any]) -> tuple[Any, float]:
-    """Return a result and the least of some times, in seconds."""
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        result = call()
-        times.append(time.perf_counter() - start)
-    return result, min(times)
 
 
 def epsilon(orders: Any, rdp: Any) -> float:
@@ -111,29 +101,23 @@ def main() -> None:
     print("|---|---|---|---|")
     at_two = int(np.flatnonzero(orders == 2.0)[0])
     for name, call in rows:
-        found, seconds = measured(call)
+        found, seconds = timed(call, REPEATS)
         print(f"| {name} | {found[at_two]:.6e} | {epsilon(orders, found):.4f} | {1000 * seconds:.1f} |")
     lower = rdp_fswor_lower(2, SIGMA, Q)
     print(f"\nattained at order 2 under either adjacency: {lower:.6e}")
     for adjacency in ("add_remove", "replace_one"):
-        best, seconds = measured(partial(refined, adjacency))
+        best, seconds = timed(partial(refined, adjacency), REPEATS)
         print(f"{adjacency}, refined: epsilon {best.epsilon:.6f} at order {best.order:.2f}, {1000 * seconds:.0f} ms")
     if len(sys.argv) == 2 and Path(sys.argv[1]).is_dir():
         draw(Path(sys.argv[1]))
 
 
 def draw(directory: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("agg")
-    import matplotlib.pyplot as plt
-
     for number in (1, 2, 3, 4, 6, 7, 8, 9):
         table = getattr(figures, f"figure{number}")()
         ax = figures.picture(table, ylabel="epsilon" if number in (3, 4) else "Renyi divergence of one step")
         ax.set_title(f"Figure {number}")
-        plt.savefig(directory / f"fixed_size_{number}.png", dpi=120)
-        plt.close("all")
+        ax.figure.savefig(directory / f"fixed_size_{number}.png", dpi=120)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,16 @@ plain loop of numpy over the same chains, in the same run; that of the sums over
 from __future__ import annotations
 
 import sys
-import time
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks import timed
 from benchmarks.papers.sgld_figures import figure1_curves, growth_table, plot_figure1, plot_growth
 from thresholdout.privacy.learning import (
     RegressionDomain,
@@ -32,18 +32,6 @@ from thresholdout.privacy.learning import (
 )
 from thresholdout.privacy.learning.sgld.mixture_means import log_mean
 from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
-
-Result = TypeVar("Result")
-
-
-def timed(call: Callable[[], Result], repeat: int = 3) -> tuple[Result, float]:
-    """Return what a call returns, and the seconds of the fastest of some."""
-    best = np.inf
-    for _ in range(repeat):
-        start = time.perf_counter()
-        found = call()
-        best = min(best, time.perf_counter() - start)
-    return found, float(best)
 
 
 def plain_loop(x: np.ndarray, y: np.ndarray, eta: float, steps: int, chains: int) -> np.ndarray:
