@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresholdout.plotting import axes, finish
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, rdp_to_epsilon
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
@@ -20,7 +21,6 @@ from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 __all__ = ["figure1", "figure2", "figure3", "figure4", "figure6", "figure7", "figure8", "figure9", "picture"]
 
@@ -180,32 +180,27 @@ def figure9(orders: Any = None) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.Index(grid, name="order"))
 
 
-def picture(table: pd.DataFrame, *, ax: Axes | None = None, ylabel: str = "Renyi divergence of one step") -> Axes:
+def picture(table: pd.DataFrame, *, ax: Any = None, ylabel: str = "Renyi divergence of one step") -> Any:
     """Draw a table's columns against its index, with a logarithmic vertical axis.
 
     Parameters
     ----------
     table : DataFrame
         From a function above.
-    ax : matplotlib Axes, optional
+    ax : matplotlib axes, optional
         Where to draw; a new figure otherwise.
     ylabel : str
 
     Returns
     -------
-    Axes
+    matplotlib axes
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("agg")
     >>> picture(figure6([2.0, 3.0])).get_xlabel()
     'order'
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots()[1]
+    ax = axes(ax)
     for name in table.columns:
         known = table[name].dropna()
         whole = len(known) == len(table)  # else the column exists at some points only
@@ -216,10 +211,7 @@ def picture(table: pd.DataFrame, *, ax: Axes | None = None, ylabel: str = "Renyi
             label=str(name),
             marker="." if len(known) < 30 else "",
         )
-    ax.set_xlabel(str(table.index.name))
     if table.index.name == "delta":
         ax.set_xscale("log")
-    ax.set_ylabel(ylabel)
     ax.set_yscale("log")
-    ax.legend()
-    return ax
+    return finish(ax, str(table.index.name), ylabel)

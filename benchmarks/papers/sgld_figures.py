@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresholdout.plotting import axes, finish
 from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
 from thresholdout.privacy.learning.sgld.lower_bounds import eps_chernoff, eps_tail, worst_epoch
 from thresholdout.privacy.learning.sgld.regression_model import step_size
@@ -14,7 +15,6 @@ from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_ep
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 __all__ = ["figure1_curves", "growth_table", "plot_figure1", "plot_growth"]
 
@@ -63,41 +63,33 @@ def figure1_curves(c: float = RATIO, epochs: int = 70) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["step", "epoch", "chernoff", "tail"])
 
 
-def plot_figure1(curves: pd.DataFrame | None = None, ax: Axes | None = None) -> Axes:
+def plot_figure1(curves: pd.DataFrame | None = None, ax: Any = None) -> Any:
     """Draw the lower bounds of figure 1 over the epochs, for both step sizes.
 
     Parameters
     ----------
     curves : DataFrame, optional
         Of `figure1_curves`.
-    ax : matplotlib Axes, optional
+    ax : matplotlib axes, optional
 
     Returns
     -------
-    Axes
+    matplotlib axes
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> plot_figure1(figure1_curves(epochs=3)).get_xlabel()
     'epochs'
     """
-    from matplotlib import pyplot
-
     curves = figure1_curves() if curves is None else curves
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(8, 5), layout="constrained")
+    ax = axes(ax)
     for colour, (name, part) in zip(("C0", "C1"), curves.groupby("step", sort=False), strict=False):
         ax.plot(part["epoch"], part["chernoff"], colour, label=f"Chernoff (as plotted in the paper), step {name}")
         ax.plot(part["epoch"], part["tail"], colour, linestyle=":", label=f"exact tail, step {name}")
     ax.plot([48], [38], "kx", markersize=9, label="what the caption says: 38 at epoch 48 (c is not given)")
-    ax.set(xlabel="epochs", ylabel="lower bound on epsilon of the iterate, nats, at delta = 0.001")
     ax.set_title("SGLD on the worst-case pair, n = 17 864 389, c chosen by us", fontsize=11)
     ax.set_ylim(0.0, 1.45 * float(np.max(curves["tail"])))
-    ax.legend(fontsize=8, loc="upper left")
-    ax.grid(alpha=0.3)
-    return ax
+    return finish(ax, "epochs", "lower bound on epsilon of the iterate, nats, at delta = 0.001")
 
 
 def growth_table(
@@ -145,42 +137,30 @@ def growth_table(
     return pd.DataFrame(rows, columns=["n", "posterior", "worst_epoch", "sgld", "k_dot"])
 
 
-def plot_growth(table: pd.DataFrame | None = None, ax: Axes | None = None) -> Axes:
+def plot_growth(table: pd.DataFrame | None = None, ax: Any = None) -> Any:
     """Draw the table of `growth_table`.
 
     Parameters
     ----------
     table : DataFrame, optional
-    ax : matplotlib Axes, optional
+    ax : matplotlib axes, optional
 
     Returns
     -------
-    Axes
+    matplotlib axes
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> plot_growth(growth_table((100, 200))).get_yscale()
     'log'
     """
-    from matplotlib import pyplot
-
     table = growth_table() if table is None else table
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    ax = axes(ax)
     ax.plot(table["n"], table["sgld"], "o-", label="SGLD at its worst epoch: lower bound")
     ax.plot(table["n"], table["posterior"], "s-", label="one draw from the posterior: exact")
     for n, epoch, epsilon in zip(*(table[name].tolist() for name in ("n", "worst_epoch", "sgld")), strict=True):
         ax.annotate(f"epoch {epoch}", (n, epsilon), (0, 7), textcoords="offset points", ha="center", fontsize=8)
     largest = float(np.max(table["sgld"]))
-    ax.set(
-        xscale="log",
-        yscale="log",
-        xlabel="records n, with c a power of n",
-        ylabel="epsilon of the worst-case pair, nats",
-    )
+    ax.set(xscale="log", yscale="log")
     ax.set_ylim(top=3.0 * largest)
-    ax.legend(fontsize=9)
-    ax.grid(alpha=0.3, which="both")
-    return ax
+    return finish(ax, "records n, with c a power of n", "epsilon of the worst-case pair, nats")

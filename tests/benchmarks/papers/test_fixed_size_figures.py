@@ -1,10 +1,8 @@
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from benchmarks.papers import fixed_size_figures as figures
-
-mpl.use("agg")
+from thresholdout.plotting import axes
 
 
 def test_figure1() -> None:
@@ -81,10 +79,7 @@ def test_figure9() -> None:
 
 @pytest.mark.parametrize("name", ["figure1", "figure6", "figure8"])
 def test_pictures(name: str) -> None:
-    import matplotlib.pyplot as plt
-
     table = getattr(figures, name)()
-    ax = plt.subplots()[1]
+    ax = axes()
     assert figures.picture(table, ax=ax) is ax
     assert len(ax.lines) == len(table.columns)
-    plt.close("all")

@@ -1,9 +1,6 @@
-import matplotlib as mpl
 import pytest
 
 from benchmarks.papers.sgld_figures import figure1_curves, growth_table, plot_figure1, plot_growth
-
-mpl.use("Agg")
 
 
 def test_growth_table() -> None:
@@ -42,7 +39,7 @@ def test_figure_1() -> None:
     assert at_48 == pytest.approx([0.0, 38.0], abs=6e-6)
     assert (curves["tail"] >= curves["chernoff"]).all()
     axes = plot_figure1(curves)
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]  # type: ignore[union-attr]
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert sum("Chernoff" in label for label in labels) == 2
     assert any("2/u^2" in label for label in labels)
     assert any("Claim IV.9" in label for label in labels)

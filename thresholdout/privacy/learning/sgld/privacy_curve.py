@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thresholdout.errors import InputError
+from thresholdout.plotting import axes, finish
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
 from thresholdout.privacy.learning.sgld.lower_bounds import WorstEpoch, eps_tail, worst_epoch
@@ -12,7 +13,6 @@ from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_ep
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 __all__ = ["pair_curve", "plot_pair_curve", "worst_of_pair"]
 
@@ -87,7 +87,7 @@ def worst_of_pair(
         return None
 
 
-def plot_pair_curve(curve: pd.DataFrame, delta: float, ax: Axes | None = None) -> Axes:
+def plot_pair_curve(curve: pd.DataFrame, delta: float, ax: Any = None) -> Any:
     """Draw a table of `pair_curve`.
 
     Parameters
@@ -95,28 +95,20 @@ def plot_pair_curve(curve: pd.DataFrame, delta: float, ax: Axes | None = None) -
     curve : DataFrame
     delta : float
         For the label.
-    ax : matplotlib Axes, optional
+    ax : matplotlib axes, optional
 
     Returns
     -------
-    Axes
+    matplotlib axes
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> curve = pair_curve(100, 300.0, 1.0, alpha=1.0, beta=4.0, eta=1e-5, batch_size=1, delta=0.001, steps=500)
     >>> plot_pair_curve(curve, 0.001).get_xlabel()
     'epochs'
     """
-    from matplotlib import pyplot
-
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    ax = axes(ax)
     ax.plot(curve["epoch"], curve["iterate"], label="iterate after so many epochs: at least")
     ax.plot(curve["epoch"], curve["posterior"], "--", label="one draw from the posterior (never reached): exactly")
-    ax.set(xlabel="epochs", ylabel=f"epsilon of the worst-case pair, nats, at delta = {delta:g}")
     ax.set_ylim(0.0, 1.25 * float(max(curve["iterate"].max(), curve["posterior"].max())))
-    ax.legend(loc="upper right", fontsize=9)
-    ax.grid(alpha=0.3)
-    return ax
+    return finish(ax, "epochs", f"epsilon of the worst-case pair, nats, at delta = {delta:g}")

@@ -27,7 +27,6 @@ from thresholdout.privacy.learning.targets import check_left, warn_if_costly
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 __all__ = ["SGLDRegressor"]
 
@@ -290,18 +289,18 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             epochs=epochs,
         )
 
-    def plot_privacy(self, ax: Axes | None = None, **pair: Any) -> Axes:
+    def plot_privacy(self, ax: Any = None, **pair: Any) -> Any:
         """Draw `privacy_curve`.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
+        ax : matplotlib axes, optional
         **pair
             As in `privacy_curve`.
 
         Returns
         -------
-        Axes
+        matplotlib axes
         """
         return plot_pair_curve(self.privacy_curve(**pair), float(self.delta), ax)
 
