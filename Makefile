@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# Minutes after which `make test-slow` starts no other file.
+DEADLINE ?= 45
 
 OLDEST := .venv-oldest
 # The oldest libraries that the project runs with, on the oldest Python; see pyproject.toml.
@@ -21,7 +23,7 @@ OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresh
 help:
 	@echo "make demo         the main job, on real data (under two minutes)"
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
-	@echo "make test-slow    the long statistical tests too"
+	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE))"
 	@echo "make lint         ruff, mypy --strict, and who may import whom"
 	@echo "make docs         the documentation's site, in docs/_build; a warning is an error"
 	@echo "make postgres     PostgreSQL from the system's packages, for its tests"
@@ -70,8 +72,8 @@ browser: $(VENV)/.test
 test: lint docs postgres browser test-oldest
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-test-slow: lint postgres browser
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m 'slow or not slow'
+test-slow: postgres browser
+	$(BIN)/python -m tests.slow_run --minutes $(DEADLINE) --workers $(WORKERS)
 
 ifeq ($(OLDEST_PYTHON),)
 test-oldest:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.documents import ROOT, documents
+from tests.sizes import corners
 
 DOCUMENTS = documents()
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", corners(sorted((ROOT / "examples").glob("*.py")), 1, 3), ids=lambda path: path.stem)
 def test_example(script: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
     picture = tmp_path / "picture.png"

@@ -17,6 +17,7 @@ from benchmarks.experiments.outcome import RESULTS, Number, markdown, mean_numbe
 from benchmarks.experiments.scaling import sorting
 from benchmarks.experiments.side_by_side import published_gaussian
 from tests.documents import ROOT
+from tests.sizes import corners
 from thresholdout.simulation import run_experiment
 
 MEASUREMENTS = ROOT / "docs" / "measurements.md"
@@ -27,7 +28,7 @@ def value(key: str) -> float:
     return float(KNOWN[key]["value"])
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", corners(EXPERIMENTS, 2))
 def test_every_experiment_runs_and_has_the_numbers_of_its_results(name: str, tmp_path: Path) -> None:
     outcome = run(name, "tiny")
     outcome.write(tmp_path)

@@ -412,6 +412,7 @@ def test_documents(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert holds(monkeypatch, passes(test, tmp_path)).noisy == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_examples(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [script])
@@ -431,6 +432,7 @@ def test_every_example_with_a_guard_is_here() -> None:
     assert with_guard == set(SCRIPTS)
 
 
+@pytest.mark.slow
 def test_the_demonstrations_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     def work() -> object:
         searches = [ordinary_search(seed) for seed in range(1, 5)]
@@ -462,6 +464,7 @@ def test_the_demonstrations_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     assert holds(monkeypatch, work).noisy == 0
 
 
+@pytest.mark.slow
 def test_the_demonstration_is_printed_and_drawn(tmp_path: Path) -> None:
     lines: list[str] = []
     demonstrate(picture=tmp_path / "demo.png", echo=lines.append)

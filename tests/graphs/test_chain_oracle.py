@@ -11,6 +11,7 @@ import pytest
 from graphs import ArgumentError, Groups, Independent, MarkovChain, MovingWindow, RouteUnavailable, exact_leakage
 from graphs.routes import ROUTES
 from tests.oracles.chains import FloatArray, chain_table, random_chain
+from tests.sizes import corners
 
 SLACK = 1e-7
 ADVERSARIES = ("informed", "uninformed")
@@ -30,7 +31,7 @@ def random_budgets(rng: np.random.Generator, n: int) -> float | FloatArray:
     return rng.choice([0.0, 0.1, 0.5, 1.0], n) + 0.3 * rng.random(n)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", corners(range(24), 0, 6, 12, 18))
 def test_chains(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(10):

@@ -10,6 +10,7 @@ from graphs import FactorGraph, exact_leakage
 from graphs.errors import RouteUnavailable
 from graphs.leakage.network_messages import propagate
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph
+from tests.sizes import corners
 
 SOUND = ("best", "group", "messages", "quilt", "quilt-contracted")
 
@@ -60,14 +61,14 @@ def check(model: FactorGraph, epsilon: np.ndarray, records: list[int]) -> None:
             assert nothing_known <= leakage[record] + SOLVED, method
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", corners(range(10), 0))
 def test_no_mechanism_leaks_more(block: int) -> None:
     for seed in range(20 * block, 20 * block + 20):
         model, epsilon, rng = random_model(seed)
         check(model, epsilon, [int(rng.integers(model.n))] if model.n > 3 else list(range(model.n)))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", corners(range(8), 2, 6))
 def test_no_mechanism_leaks_more_with_six_binary_or_four_ternary_records(seed: int) -> None:
     rng = np.random.default_rng([8, seed])
     make = random_bayesian_network if seed % 2 else random_factor_graph

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -138,5 +139,11 @@ class GuardMachine(RuleBasedStateMachine):
         assert int((history["source"] == "holdout").sum()) == BUDGET - self.remaining
 
 
-GuardMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+class LongGuardMachine(GuardMachine):
+    """The same, with more and longer interleavings."""
+
+
+GuardMachine.TestCase.settings = settings(max_examples=5, stateful_step_count=12, deadline=None)
 TestGuard = GuardMachine.TestCase
+LongGuardMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestGuardForLong = pytest.mark.slow(LongGuardMachine.TestCase)

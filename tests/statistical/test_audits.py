@@ -155,6 +155,7 @@ class TestGuard:
         ]
         return audit_outputs(*seen, delta=0.0, confidence=SURE, attack="score", fit_share=0.25)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("make", "caught"), [(lambda noise: noise, False), (ThresholdKept, True)])
     def test_a_whole_guard(self, monkeypatch: pytest.MonkeyPatch, make: Any, caught: bool) -> None:
         certificates: dict[str, Any] = {}
@@ -313,6 +314,7 @@ def first_of_each_sweep(path: list[float], length: int) -> float:
 class TestDPSGD:
     """The classifier of this package, against its own report."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("batch", "steps"), [(16, 4), (8, 8)])
     def test_bounds_of_many_seeds_stay_below_the_report(self, batch: int, steps: int) -> None:
         make = partial(trained, noise=4.0, batch=batch, steps=steps)
@@ -350,6 +352,7 @@ class TestDPSGD:
         )
         assert result.contradicts(0.3, claim) == caught
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("caught", [False, True])
     def test_a_swept_order_is_caught(self, monkeypatch: pytest.MonkeyPatch, caught: bool) -> None:
         """Batches of two in the order of the records: the first one is in every eighth batch, as everybody knows."""
@@ -400,6 +403,7 @@ class TestSGLD:
     def test_sweeps_in_a_secret_order(self, epochs: int, exact: float, least: float) -> None:
         assert least < self.audit("cyclic", epochs, 20_000).epsilon < exact
 
+    @pytest.mark.slow
     def test_fresh_draws_are_told_apart_in_the_other_direction(self) -> None:
         """Defect E7: no event that is likely on the first data set shows more than the cap, one on the second does."""
         cap = -3 * self.records * math.log1p(-1 / self.records)

@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tests.sizes import sizes
 from thresholdout import SeededNoise
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters, Reading
@@ -151,10 +152,11 @@ def _broken(attack: str, name: str, sessions: int, noise: float = 0.05, times: f
     )
 
 
+@sizes("sessions", 24, 60)
 @pytest.mark.parametrize("name", list(KINDS))
 @pytest.mark.parametrize("attack", list(ATTACKS))
-def test_no_attack_breaks_more_sessions_than_promised(attack: str, name: str) -> None:
-    assert _broken(attack, name, 60) <= binom.isf(RATE, 60, BETA)
+def test_no_attack_breaks_more_sessions_than_promised(attack: str, name: str, sessions: int) -> None:
+    assert _broken(attack, name, sessions) <= binom.isf(RATE, sessions, BETA)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
+from tests.sizes import corners
 from thresholdout import BudgetExhausted, SeededNoise
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.largest_error import LargestError
@@ -146,7 +147,7 @@ def test_half_widths_without_the_noise_are_rejected() -> None:
     assert breaks(grouped(1), parameters, Narrowed(0.08), QUERIES) > binom.isf(RATE, RUNS, 1 - CONFIDENCE)
 
 
-@pytest.mark.parametrize("probes", [0, 3])
+@pytest.mark.parametrize("probes", corners([0, 3], 0))
 def test_the_law_of_the_largest_error(probes: int) -> None:
     """An analyst who knows the holdout mean passes just beyond the bound as often as it says, and not more often.
 

@@ -15,6 +15,7 @@ from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 pytestmark = pytest.mark.statistical
 
 
+@pytest.mark.slow
 def test_a_small_audit() -> None:
     """40 models on each data set of 240 records: what leaks rises with the epochs, and clipping hides it."""
     plain = audit(0, clip=None, models=40, epochs=16, records=240)

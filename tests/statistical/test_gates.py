@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tests.sizes import corners
 from thresholdout import SeededNoise, Thresholdout
 from thresholdout.mechanisms.claims import gate_states as climbs_of_guards
 from thresholdout.mechanisms.claims.gate import (
@@ -99,7 +100,7 @@ def harvested(gate: Gate, rng: np.random.Generator) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["sign", "bets"])
-@pytest.mark.parametrize("gate", [proposed, checkpoint, half])
+@pytest.mark.parametrize("gate", corners([proposed, checkpoint, half], 1, 2))
 def test_false_keeps_are_as_rare_as_promised(gate: Gate, kind: str) -> None:
     rng, climbs = np.random.default_rng(11), 600
     found = sum(broken(gate, rng, 12, kind) for _ in range(climbs))
@@ -154,13 +155,14 @@ def broken_guard(rng: np.random.Generator, certify: Literal["each", "milestones"
     return last is not None and last.certified
 
 
-@pytest.mark.parametrize(("certify", "one_law"), [("each", True), ("each", False), ("milestones", True)])
+@pytest.mark.parametrize(("certify", "one_law"), corners([("each", True), ("each", False), ("milestones", True)], 2))
 def test_a_guard_certifies_as_little_as_promised(certify: Literal["each", "milestones"], one_law: bool) -> None:
     rng, climbs = np.random.default_rng(14), 200
     found = sum(broken_guard(rng, certify, one_law) for _ in range(climbs))
     assert found <= binom.isf(RATE, climbs, BETA)
 
 
+@pytest.mark.slow
 def test_a_guard_whose_rejections_are_free_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def free(state: GateState, proposal: Proposal, test: GateTest, share: float | None) -> Decision:
         made = propose(state, proposal, test, share)

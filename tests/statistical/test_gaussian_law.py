@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest, norm
 
 from tests.oracles.normal import karney_normal, rounded_below
+from tests.sizes import corners
 from thresholdout.noise.sources import SeededNoise, SystemNoise
 
 pytestmark = pytest.mark.statistical
@@ -57,7 +58,7 @@ def test_the_law(centre: Fraction, scale: Fraction) -> None:
 
 
 @pytest.mark.parametrize("factor", [Fraction(13, 10), Fraction(10, 13)])
-@pytest.mark.parametrize(("centre", "scale"), [CASES[0], CASES[3], CASES[4]])
+@pytest.mark.parametrize(("centre", "scale"), corners([CASES[0], CASES[3], CASES[4]], 0, 1))
 def test_a_scale_that_is_30_percent_wrong_is_rejected(centre: Fraction, scale: Fraction, factor: Fraction) -> None:
     assert distance(sample(centre, scale), centre, factor * scale) > allowed(SIZE)
 

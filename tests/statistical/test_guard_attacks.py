@@ -12,24 +12,36 @@ from scipy.stats import binom
 
 from benchmarks.attacks import CONFIDENCE, MECHANISMS, RECORDS, models, runs
 from graphs import Independent
+from tests.sizes import sizes
 from thresholdout import InputError
 
 pytestmark = pytest.mark.statistical
 
-RUNS = 40
-LIMIT = int(binom.isf(1e-9, RUNS, 1 - CONFIDENCE))
+FEW, RUNS = 16, 40
 CHAIN = [name for name in models() if name.startswith("chain")]
 GROUPS = [name for name in models() if name.startswith("groups")]
+
+
+def limit(count: int) -> int:
+    return int(binom.isf(1e-9, count, 1 - CONFIDENCE))
 
 
 REFUSED = [("splitting", GROUPS[0]), ("splitting", CHAIN[0])]  # its parts are of independent records, or of many groups
 SERVED = [(mechanism, kind) for mechanism in MECHANISMS for kind in models() if (mechanism, kind) not in REFUSED]
 
 
-@pytest.mark.parametrize(("mechanism", "kind"), SERVED, ids=str)
-def test_half_widths_hold(mechanism: Any, kind: str) -> None:
-    found = runs(kind, mechanism, RUNS)
-    assert sum(run.broken for run in found) <= LIMIT
+@pytest.mark.parametrize(
+    ("mechanism", "kind", "count"),
+    [
+        pytest.param(mechanism, kind, count, marks=[] if count == FEW else [pytest.mark.slow])
+        for mechanism, kind in SERVED
+        for count in ((FEW, RUNS) if kind in GROUPS else (RUNS,))
+    ],
+    ids=str,
+)
+def test_half_widths_hold(mechanism: Any, kind: str, count: int) -> None:
+    found = runs(kind, mechanism, count)
+    assert sum(run.broken for run in found) <= limit(count)
     assert max(run.answers for run in found) >= 1
 
 
@@ -39,6 +51,7 @@ def test_mechanisms_that_do_not_serve_are_refused(mechanism: Any, kind: str) -> 
         runs(kind, mechanism, 1)
 
 
-def test_groups_taken_for_independent_records_are_rejected() -> None:
-    found = runs(GROUPS[0], "gaussian", RUNS, assumed=Independent(RECORDS))
-    assert sum(run.broken for run in found) > LIMIT
+@sizes("count", FEW, RUNS)
+def test_groups_taken_for_independent_records_are_rejected(count: int) -> None:
+    found = runs(GROUPS[0], "gaussian", count, assumed=Independent(RECORDS))
+    assert sum(run.broken for run in found) > limit(count)

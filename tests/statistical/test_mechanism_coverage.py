@@ -19,6 +19,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tests.sizes import corners
 from thresholdout.certificates.split_records import bernoulli_width
 from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms import (
@@ -129,7 +130,7 @@ LIMIT = int(binom.isf(RATE, RUNS, BETA))
 
 
 class TestLadder:
-    @pytest.mark.parametrize("random_truths", [False, True])
+    @pytest.mark.parametrize("random_truths", corners([False, True], 0))
     def test_intervals_hold(self, random_truths: bool) -> None:
         mechanism = Ladder(LadderParameters(1 - BETA, random_truths=random_truths), N)
         assert breaks(mechanism, stated, 100, attack=Climber) <= LIMIT
@@ -181,6 +182,7 @@ class TestGaussianGuard:
         assert width < 0.3
         assert breaks(mechanism, lambda outcome: width, self.questions, often=self.questions) <= LIMIT
 
+    @pytest.mark.slow
     def test_a_threshold_in_front_adds_itself(self) -> None:
         mechanism = GaussianGuard(GaussianParameters(self.scale, self.questions, threshold=0.1))
         width = self.widths(posterior=True) + 0.1

@@ -163,6 +163,7 @@ CLAIM = interaction_epsilon(1, SIGMA, 1)  # one record, whose value is 0 or 1: 2
 RUNS = 60_000
 
 
+@pytest.mark.slow
 class TestSimulated:
     """One record, sigma = 1, one hit: five tests that must fail, then one that must hit with a large answer.
 

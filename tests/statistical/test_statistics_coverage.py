@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from tests.sizes import sizes
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.area_evidence import AreaEvidence, ExpectedArea
@@ -35,8 +36,7 @@ from thresholdout.noise.sources import SeededNoise
 
 pytestmark = pytest.mark.statistical
 
-BETA, RATE, N, SESSIONS = 0.1, 1e-9, 400, 300
-LIMIT = int(binom.isf(RATE, SESSIONS, BETA))
+BETA, RATE, N = 0.1, 1e-9, 400
 LUCKY = 0.1  # of the numbers that are expected are there
 
 Draw = Callable[[np.random.Generator, float], Evidence]
@@ -114,20 +114,22 @@ def broken(kind: Kind, seed: int) -> bool:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_sessions_with_a_false_interval_are_rare(name: str) -> None:
-    assert sum(broken(KINDS[name], seed) for seed in range(SESSIONS)) <= LIMIT
+@sizes("sessions", 60, 300)
+def test_sessions_with_a_false_interval_are_rare(name: str, sessions: int) -> None:
+    assert sum(broken(KINDS[name], seed) for seed in range(sessions)) <= binom.isf(RATE, sessions, BETA)
 
 
 @pytest.mark.parametrize("name", ["F1 of one law", "F1 of any laws", "area"])
+@sizes("sessions", 60, 300)
 def test_a_test_that_takes_what_is_expected_for_what_is_there_is_rejected(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, sessions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def blind(self: StatisticTest, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
         value = self._evidence[0].value * self.steps
         return "above" if value > hi else "below" if value < lo else "confirmed"
 
     monkeypatch.setattr(StatisticTest, "letter", blind)
-    assert sum(broken(KINDS[name], seed) for seed in range(SESSIONS)) > LIMIT
+    assert sum(broken(KINDS[name], seed) for seed in range(sessions)) > binom.isf(RATE, sessions, BETA)
 
 
 def test_shares_of_what_is_drawn_are_the_truths() -> None:

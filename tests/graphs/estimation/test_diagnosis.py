@@ -253,6 +253,7 @@ def test_labels_of_a_field() -> None:
 # Intervals ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_interval_covers_the_true_budget() -> None:
     """20 series, 90 % intervals: at least 8 cover (binomial 1e-9 at 0.9); intervals around a wrong truth do not."""

@@ -9,6 +9,7 @@ from scipy.stats import chi2
 
 from graphs import ArgumentError, MarkovField
 from graphs.models.field_sampling import FieldSampler, _compare
+from tests.sizes import corners
 
 #: Error rate of each statistical test.
 RATE = 1e-9
@@ -50,13 +51,18 @@ def forest() -> MarkovField:
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("model", "method"),
-    [
-        (forest(), "exact"),
-        (MarkovField.ising(nx.cycle_graph(4), 0.2, [0.5, -0.3, 0.1, 0]), "perfect"),
-        (MarkovField.ising(nx.complete_graph(4), 0.12, 0.2), "perfect"),
-        (MarkovField.ising(nx.cycle_graph(3), -0.2, 0.2), "gibbs"),
-        (MarkovField.potts(nx.cycle_graph(3), 0.4, 3, [0.1, 0, 0.4]), "gibbs"),
-    ],
+    corners(
+        [
+            (forest(), "exact"),
+            (MarkovField.ising(nx.cycle_graph(4), 0.2, [0.5, -0.3, 0.1, 0]), "perfect"),
+            (MarkovField.ising(nx.complete_graph(4), 0.12, 0.2), "perfect"),
+            (MarkovField.ising(nx.cycle_graph(3), -0.2, 0.2), "gibbs"),
+            (MarkovField.potts(nx.cycle_graph(3), 0.4, 3, [0.1, 0, 0.4]), "gibbs"),
+        ],
+        0,
+        3,
+        4,
+    ),
     ids=["forest", "ring", "clique", "antiferromagnet", "potts"],
 )
 def test_joint_frequencies(model: MarkovField, method: str) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
+from tests.sizes import corners
 from thresholdout.certificates.capacity import best, fewest_records, questions_within, tolerances_for
 from thresholdout.certificates.gaussian_certificate import certify_gaussian, gaussian_route
 from thresholdout.errors import InputError
@@ -20,7 +21,7 @@ def test_certified_counts(n: int, tau: float, least: int) -> None:
     assert best(questions_within(Independent(n), tau)).questions >= least
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(20, 200_000), st.floats(0.03, 0.4))
 def test_never_below_splitting(n: int, tau: float) -> None:
     reached = questions_within(Independent(n), tau, binary=True)
@@ -31,6 +32,7 @@ def test_never_below_splitting(n: int, tau: float) -> None:
     assert counts["Gaussian, schedule"] >= counts["Gaussian, one scale"] * 0.99 - 1
 
 
+@pytest.mark.slow
 def test_questions_and_tolerances_are_inverse() -> None:
     model = Independent(20_000)
     for reach in questions_within(model, 0.1):
@@ -42,7 +44,7 @@ def test_questions_and_tolerances_are_inverse() -> None:
         assert above[reach.route] > 0.1
 
 
-@pytest.mark.parametrize(("questions", "tau"), [(1, 0.1), (5, 0.1), (30, 0.05), (1000, 0.1), (73_964, 0.1)])
+@pytest.mark.parametrize(("questions", "tau"), corners([(1, 0.1), (5, 0.1), (30, 0.05), (1000, 0.1), (73_964, 0.1)], 0))
 def test_records_and_questions_are_inverse(questions: int, tau: float) -> None:
     for declared in (False, True):
 
@@ -56,6 +58,7 @@ def test_records_and_questions_are_inverse(questions: int, tau: float) -> None:
         assert most(int(found.records * 0.98) - 2) < questions
 
 
+@pytest.mark.slow
 def test_records_are_monotone() -> None:
     assert fewest_records(100, 0.1).records < fewest_records(200, 0.1).records
     assert fewest_records(100, 0.1).records < fewest_records(100, 0.09).records

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tests.oracles.gaussian_posterior import SmallModel, random_model, random_values
+from tests.sizes import sizes
 from thresholdout.certificates.gaussian.comparisons import ComparisonDrift, comparison_blocks
 from thresholdout.certificates.gaussian.deviations import AnytimeDrift, Drift, GaussianWidths, NoiseRuns
 from thresholdout.certificates.gaussian.intervals import Given, GivenAway
@@ -91,11 +92,12 @@ def slack(t: Transcript, *, midpoint: bool = True, factor: float = 1.0, gap_fact
     return float(t.ratio() - (left * n * gap * gap_factor - factor * (a * a - 1) * weighed))
 
 
-def test_lower_bound_on_small_models() -> None:
-    """2,500 transcripts, groups too: never below; it is without the midpoint or the room for V, or with 95 % of S."""
+@sizes("transcripts", 400, 2500)
+def test_lower_bound_on_small_models(transcripts: int) -> None:
+    """Transcripts, groups too: never below; it is without the midpoint or the room for V, or with 95 % of S."""
     rng = np.random.default_rng(12)
     slacks, bare, crowded, lowered = [], [], [], []
-    for _ in range(2500):
+    for _ in range(transcripts):
         t = Transcript(rng)
         slacks.append(slack(t))
         bare.append(slack(t, midpoint=False))
@@ -122,11 +124,12 @@ def test_factors_of_the_lower_bound_cannot_be_lowered() -> None:
     assert slack(t, gap_factor=1.05) < -1e-7
 
 
-def test_larger_groups_need_the_largest_size() -> None:
+@sizes("transcripts", 300, 1500)
+def test_larger_groups_need_the_largest_size(transcripts: int) -> None:
     """With n/Lambda records in place of n/s_max the bound of relative entropy is broken."""
     rng = np.random.default_rng(13)
     worst = math.inf
-    for _ in range(1500):
+    for _ in range(transcripts):
         t = Transcript(rng)
         t.dilation = 1 + math.exp(rng.uniform(-6, -2))
         worst = min(worst, slack(t, records=t.model.n / t.model.inflation) / (t.dilation - 1))
@@ -144,11 +147,12 @@ def comparison_slack(t: Transcript, *, factor: float = 1.0, crowded: bool = True
     return t.ratio() - bound
 
 
-def test_comparisons_before_relaxations() -> None:
-    """2,500 transcripts of questions about some of the records each."""
+@sizes("transcripts", 400, 2500)
+def test_comparisons_before_relaxations(transcripts: int) -> None:
+    """Transcripts of questions about some of the records each."""
     rng = np.random.default_rng(14)
     slacks, lowered = [], []
-    for _ in range(2500):
+    for _ in range(transcripts):
         t = Transcript(rng, comparisons=True)
         if t.sets.any():
             slacks.append(comparison_slack(t))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from graphs import Groups, Independent, MarkovChain
+from tests.sizes import corners
 from thresholdout.certificates.new_data import GeneralizationCertificate, generalization_certificate
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting import (
@@ -99,7 +100,7 @@ def test_smaller_epsilons_say_more() -> None:
     assert sorted(found.average for found in bounds) == [found.average for found in bounds]
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.5])
+@pytest.mark.parametrize("epsilon", corners([0.1, 0.5, 1.5], 1))
 def test_exactly_for_a_learner_that_repeats_what_it_heard(epsilon: float) -> None:
     """Six coins by randomised response; the released function is 1 where a record has the value that it said."""
     n = 6

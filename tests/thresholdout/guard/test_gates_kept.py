@@ -204,6 +204,7 @@ def proposes(gate: Gate, column: int) -> tuple[int, Decision, bool, str]:
     return os.getpid(), made, gate.on_the_way, repr(gate)
 
 
+@pytest.mark.slow
 def test_a_gate_is_used_from_other_processes() -> None:
     right = columns([0.06, -0.06])
     guard = guarded(right)

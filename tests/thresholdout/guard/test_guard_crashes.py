@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.sizes import corners
 from tests.thresholdout.guard.guard_child import BUDGET, forgetful, history
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=corners(["sqlite", "postgresql"], 0))
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return str(tmp_path / "guard.db")
@@ -44,15 +45,21 @@ def test_processes_share_one_budget(ledger: str) -> None:
     assert sorted(int(line.split()[5]) for line in holdout) == list(range(BUDGET))
 
 
-@pytest.mark.parametrize("ledger", ["sqlite"], indirect=True)
-def test_killed_at_every_line_of_a_question(ledger: str) -> None:
-    (said,) = finish(start("killed_at_every_line", ledger, 4))
+@pytest.mark.parametrize(
+    ("ledger", "step", "least"),
+    [("sqlite", 61, 5), pytest.param("sqlite", 4, 50, marks=pytest.mark.slow)],
+    indirect=["ledger"],
+)
+def test_killed_at_every_line_of_a_question(ledger: str, step: int, least: int) -> None:
+    (said,) = finish(start("killed_at_every_line", ledger, step))
     kills, before = map(int, said.split())
-    assert kills > 50
+    assert kills > least
     assert 0 < before < kills
 
 
-@pytest.mark.parametrize(("ledger", "kills"), [("sqlite", 200), ("postgresql", 40)], indirect=["ledger"])
+@pytest.mark.parametrize(
+    ("ledger", "kills"), corners([("sqlite", 24), ("sqlite", 200), ("postgresql", 40)], 0), indirect=["ledger"]
+)
 def test_killed_at_random(ledger: str, kills: int) -> None:
     (said,) = finish(start("killed_at_random", ledger, kills))
     answers, surprises = map(int, said.split())

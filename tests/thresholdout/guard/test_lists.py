@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from tests.sizes import corners
 from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
 from thresholdout.mechanisms import Claims, ClaimsParameters, Known
 
@@ -220,7 +221,7 @@ def test_what_the_best_leaves_never_sums_to_more_than_was_kept() -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("binary", corners([True, False], 0))
 def test_truths_of_lists_are_covered(binary: bool) -> None:
     """3,000 lists of 5: at most 5 % are broken, by an exact limit at 1e-9; at a quarter of the width, a third are."""
     rng, noise, broken, narrow = np.random.default_rng(1), SeededNoise(1), 0, 0

@@ -89,8 +89,11 @@ def test_a_question_and_a_status_read_as_much_of_a_long_history_as_of_a_short_on
 
 @pytest.mark.parametrize(
     ("command", "most"),
-    [(("history",), 60), (("history", "--csv", "history.csv"), 90), (("report", "--output", "page.html"), 40)],
-    ids=["history", "csv", "report"],
+    [
+        pytest.param(("history",), 60, id="history"),
+        pytest.param(("history", "--csv", "history.csv"), 90, id="csv"),
+        pytest.param(("report", "--output", "page.html"), 40, id="report", marks=pytest.mark.slow),
+    ],
 )
 def test_a_history_is_read_once_with_few_calls_for_each_entry(
     files: dict[int, Path],

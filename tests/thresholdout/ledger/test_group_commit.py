@@ -226,6 +226,7 @@ print(codes == [0] * 8, sum(entry.name == "child" for entry in ledger.entries(GU
 """
 
 
+@pytest.mark.slow
 def test_a_fork_amid_busy_threads_leaves_both_sides_usable(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORKS, tmp_path / "guard.db"],

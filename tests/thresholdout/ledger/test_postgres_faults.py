@@ -12,6 +12,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
+from tests.sizes import sizes
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_proxy import CUTS, Cut, Proxy, at_random
@@ -221,19 +222,22 @@ def test_a_question_that_is_cancelled(server: Server, address: str) -> None:
     assert list(stored(address)) == ["a"]
 
 
-def test_clients_killed_at_lines_of_a_question(address: str) -> None:
-    """At every fifth one, and at others each time; for a file, a test kills at all of them."""
-    (said,) = finish(start("killed_at_every_line", address, 5))
+@pytest.mark.parametrize(("step", "least"), [(50, 5), pytest.param(5, 50, marks=pytest.mark.slow)])
+def test_clients_killed_at_lines_of_a_question(address: str, step: int, least: int) -> None:
+    """At some of them, and at others each time; for a file, a test kills at all of them."""
+    (said,) = finish(start("killed_at_every_line", address, step))
     kills, before = map(int, said.split())
-    assert kills > 50
+    assert kills > least
     assert 0 < before < kills
 
 
-def test_clients_killed_at_random(address: str) -> None:
-    (said,) = finish(start("killed_at_random", address, 100))
-    assert int(said.split()[0]) >= 25  # one at least each time
+@sizes("kills", 20, 100)
+def test_clients_killed_at_random(address: str, kills: int) -> None:
+    (said,) = finish(start("killed_at_random", address, kills))
+    assert int(said.split()[0]) >= kills // 4  # one at least each time
 
 
+@pytest.mark.slow
 def test_processes_share_one_budget(server: Server) -> None:
     address = server.emptied_database()  # whichever process comes first makes the tables
     processes = [start("asks", address, 40) for _ in range(4)]
@@ -254,6 +258,7 @@ def test_a_fork_in_the_middle_of_a_question_is_refused(server: Server) -> None:
     assert count == "2"
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed(server_key: str) -> None:
     """Three processes ask while the server loses all its processes at once, and comes back."""
     reason = postgres_server.missing()

@@ -165,6 +165,7 @@ def test_without_synchronisation_a_power_loss_loses_answers(story: Story, tmp_pa
     assert missing > 0
 
 
+@pytest.mark.slow
 def test_killed_at_every_step_to_the_disk(story: Story) -> None:
     """Processes die before each of their changes of a file in turn, and the next one continues from there."""
     finish(story.start("asks_until_killed"))

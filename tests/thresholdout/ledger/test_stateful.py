@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired, LedgerUnusable
 from thresholdout.ledger import Entry, Ledger, MemoryLedger, SQLLedger
@@ -143,9 +144,10 @@ class FileMachine(MemoryMachine):
         self.folder.cleanup()
 
 
+@sizes("examples", 10, 60)
 @pytest.mark.parametrize("machine", [MemoryMachine, FileMachine])
-def test_any_interleaving(machine: type[MemoryMachine]) -> None:
+def test_any_interleaving(machine: type[MemoryMachine], examples: int) -> None:
     machine.TestCase.settings = settings(
-        max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
     )
     machine.TestCase("runTest").runTest()

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.sizes import corners
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent, state_after
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, LedgerUnusable
 from thresholdout.ledger import JSON, Entry, Ledger, MemoryLedger, SQLLedger
@@ -343,7 +344,7 @@ def test_moving_from_several_threads_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "seen"),
-    [("moves", ["source", "none", "target"]), ("seals", ["plain", "sealed"]), ("rekeys", ["old", "new"])],
+    corners([("moves", ["source", "none", "target"]), ("seals", ["plain", "sealed"]), ("rekeys", ["old", "new"])], 2),
 )
 def test_killed_at_every_step(tmp_path: Path, kind: str, seen: list[str]) -> None:
     """What is there changes at one step, and is always whole; done again, all is as if nothing had happened."""

@@ -131,6 +131,7 @@ def test_guards_made_while_the_key_is_changed_are_sealed_with_it_or_refused(serv
             assert ledger.document(guard, "labels") == SECRET
 
 
+@pytest.mark.slow
 def test_moves_to_a_server_are_killed_at_every_step(server: Server, tmp_path: Path) -> None:
     words = [sys.executable, "-W", "error", "-m", "tests.thresholdout.ledger.killed_steps", "moves", str(tmp_path)]
     words.append(server.address("DATABASE"))

@@ -160,6 +160,7 @@ def test_a_server_with_room_for_few_connections(server: Server, address: str) ->
 # Processes that want one file
 
 
+@pytest.mark.slow
 def test_every_process_gets_its_share(tmp_path: Path) -> None:
     """Eight processes ask without a pause; none of them is left behind, and none sees a long gap.
 

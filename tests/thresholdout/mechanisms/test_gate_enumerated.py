@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tests.sizes import corners
 from thresholdout.mechanisms.claims.gate import (
     BetGate,
     Decision,
@@ -142,7 +143,7 @@ def most_false_keeps(rules: list[Rule], beta: float, depth: int, atoms: int = 64
     return value(atoms, math.log(beta), depth)
 
 
-@pytest.mark.parametrize("beta", [0.13, 0.51])
+@pytest.mark.parametrize("beta", corners([0.13, 0.51], 0))
 def test_no_analyst_has_more_false_keeps_than_beta_with_the_sign_test(beta: float) -> None:
     assert worst(Small(3, 4), "sign", [at_share(0.25), at_share(0.5), at_share(0.97)], beta, 3) <= beta
 
@@ -156,7 +157,7 @@ def test_the_bound_is_reached_with_the_sign_test() -> None:
     assert worst(Small(2, 4), "sign", [at_share(0.5), at_share(0.97)], beta, 2) == pytest.approx(1 / 16)
 
 
-@pytest.mark.parametrize("beta", [0.1, 0.2501, 0.5])
+@pytest.mark.parametrize("beta", corners([0.1, 0.2501, 0.5], 1))
 def test_no_analyst_has_more_false_keeps_than_beta_with_any_test(beta: float) -> None:
     worst_found = most_false_keeps([at_share(q) for q in (0.1, 0.5, 0.9)] + [checkpoint, last_look], beta, 4)
     assert 0.9 * beta < worst_found <= beta

@@ -12,6 +12,7 @@ import pytest
 
 import thresholdout.mechanisms.claims.mechanism as mechanism
 from tests.oracles.risk_left import SOUND, Letters, Model, Program, Rule
+from tests.sizes import corners
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters
 from thresholdout.mechanisms.claims.interval import Letter
 from thresholdout.mechanisms.claims.score import Found, Window, search
@@ -110,7 +111,7 @@ def _worst_laws(claims: Claims, n: int) -> list[float]:
 
 
 class TestTheProgram:
-    @pytest.mark.parametrize("confidence", [0.5, 0.75, 0.95])
+    @pytest.mark.parametrize("confidence", corners([0.5, 0.75, 0.95], 1))
     @pytest.mark.parametrize("queries", [None, 2])
     def test_no_analyst_exceeds_beta(self, confidence: float, queries: int | None) -> None:
         claims = _claims(confidence, 3, queries)

@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB
 
+from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.model_selection import GuardedObjective, GuardedStopping, LightGBMCallback, xgboost_callback
 
@@ -51,7 +52,7 @@ def smoothed(trial: Any) -> GaussianNB:
     return GaussianNB(var_smoothing=trial.suggest_float("var_smoothing", 1e-9, 1e-3, log=True))
 
 
-@pytest.mark.parametrize("fit", [lightgbm_fit, xgboost_fit, optuna_run])
+@pytest.mark.parametrize("fit", corners([lightgbm_fit, xgboost_fit, optuna_run], 2))
 def test_workers_are_charged_by_the_one_guard(fit: Any) -> None:
     guard = make()
     results = Parallel(n_jobs=2)(delayed(fit)(guard, number) for number in (3, 5, 8))

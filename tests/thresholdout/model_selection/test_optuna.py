@@ -244,10 +244,12 @@ def test_threads_are_charged_exactly_and_all_stop() -> None:
     assert len(done.trials) <= len(history) + 4  # at most one trial a thread was under way
 
 
+@pytest.mark.slow
 def test_processes_on_one_database_are_charged_exactly_and_all_stop(tmp_path: Path) -> None:
     share_a_study(tmp_path, str(tmp_path / "guard.db"), workers=3)
 
 
+@pytest.mark.slow
 def test_processes_whose_guards_are_in_postgresql(tmp_path: Path, server: Server) -> None:
     share_a_study(tmp_path, server.new_database(), workers=2)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.sizes import sizes
 from thresholdout.certificates.gaussian.log_odds import LogOdds
 
 Floats = NDArray[np.float64]
@@ -46,11 +47,12 @@ def outside(beliefs: LogOdds, expected: float, truth: float) -> bool:
     return not beliefs.lowest(expected) <= truth <= beliefs.highest(expected)
 
 
-def test_exact_posteriors_of_small_models() -> None:
-    """Questions about 2,000 models, dependent ones too; 95 % of the leakage, or its mean for all, is not enough."""
+@sizes("models", 300, 2000)
+def test_exact_posteriors_of_small_models(models: int) -> None:
+    """Questions about small models, dependent ones too; 95 % of the leakage, or its mean for all, is not enough."""
     rng = np.random.default_rng(8)
     short = averaged = 0
-    for _ in range(2000):
+    for _ in range(models):
         prior, posterior, leakage = random_posterior(rng)
         beliefs, lowered, mean = LogOdds(leakage), LogOdds(0.95 * leakage), LogOdds(np.array([leakage.mean()]))
         for question in questions(rng, prior, posterior):

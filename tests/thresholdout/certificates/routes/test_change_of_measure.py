@@ -10,6 +10,7 @@ from mpmath import mp
 from scipy.stats import binom, norm
 
 from graphs import Independent
+from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -95,7 +96,7 @@ def test_no_event_of_told_coins_is_likelier_than_promised(p: float, epsilon: flo
     assert worst(losses, p * math.exp(-costs[0] / 100)) > p  # a test that can fail
 
 
-@pytest.mark.parametrize("sigma", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize("sigma", corners([1.0, 3.0, 10.0], 1))
 @pytest.mark.parametrize("p", [0.3, 0.05])
 def test_no_event_of_a_noisy_sum_is_likelier_than_promised(sigma: float, p: float) -> None:
     """The sum of n coins, with Gaussian noise, against quadrature over the sum."""

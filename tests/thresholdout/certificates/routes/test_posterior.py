@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphs import DependenceModel, Groups, Independent, MarkovChain
+from tests.sizes import corners
 from thresholdout.certificates.baselines.published_tolerances import theorem_3_bits
 from thresholdout.certificates.largest_error import LargestError
 from thresholdout.certificates.problem import Setting
@@ -24,12 +25,17 @@ def symmetric_chain(eigenvalue: float, n: int) -> MarkovChain:
 
 @pytest.mark.parametrize(
     ("model", "worked"),
-    [
-        (Independent(10_000), 0.0946),
-        (Groups([record // 5 for record in range(10_000)]), 0.2112),
-        (symmetric_chain(0.5, 10_000), 0.1636),
-        (symmetric_chain(0.9, 10_000), 0.408),
-    ],
+    corners(
+        [
+            (Independent(10_000), 0.0946),
+            (Groups([record // 5 for record in range(10_000)]), 0.2112),
+            (symmetric_chain(0.5, 10_000), 0.1636),
+            (symmetric_chain(0.9, 10_000), 0.408),
+        ],
+        0,
+        1,
+        2,
+    ),
 )
 def test_worked_tolerances(model: DependenceModel, worked: float) -> None:
     """The worked values rest on the cruder law of the largest error; ours are smaller by the root of both CVaRs."""

@@ -46,6 +46,7 @@ def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], bytes]]:
     process.communicate()
 
 
+@pytest.mark.slow
 def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes], tmp_path: Path) -> None:
     process, text = owner
     guard, scorer, split = pickle.loads(text)
