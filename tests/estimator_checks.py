@@ -9,10 +9,13 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.sizes import corners
+
 
 def each_check(
     estimators: Iterable[BaseEstimator], expected_failed_checks: Callable[[Any], dict[str, str]] | None = None
 ) -> pytest.MarkDecorator:
-    """Parametrize a test by ``estimator`` and ``check``, as `parametrize_with_checks` does."""
+    """Parametrize a test by ``estimator`` and ``check``, as `parametrize_with_checks` does; most are slow."""
     mark = parametrize_with_checks(list(estimators), expected_failed_checks=expected_failed_checks)
-    return pytest.mark.parametrize(mark.args[0], list(mark.args[1]), **mark.kwargs)
+    cases = list(mark.args[1])
+    return pytest.mark.parametrize(mark.args[0], corners(cases, *range(0, len(cases), 4)), **mark.kwargs)

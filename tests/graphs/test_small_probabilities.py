@@ -235,7 +235,7 @@ def chains(draw: st.DrawFn) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Any,
     return matrix, law() if draw(st.booleans()) else None, draw(st.integers(2, 3))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(chains(), st.sampled_from([0.05, 1.0, 3.0]))
 def test_every_bound_holds_or_an_error_has_a_name(chain: tuple[Any, Any, int], epsilon: float) -> None:
     matrix, initial, n = chain

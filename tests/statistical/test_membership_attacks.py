@@ -93,6 +93,36 @@ def with_membership(guard: Thresholdout) -> Probe:
     return lambda row: float(row[0, 0]) in inside
 
 
+def looks(probing: Callable[[Thresholdout], Probe], codes: int = 25) -> tuple[set[Hashable], set[Hashable]]:
+    """Return what rows of the holdout are told to be, and what rows of nobody are."""
+    rng = np.random.default_rng(0)
+    holdout, train = (rng.permutation(100)[:40] + 1 / 3 + 200 * part for part in (0, 1))
+    guard = Thresholdout(
+        (holdout[:, None], rng.integers(0, 2, 40)),
+        train=(train[:, None], rng.integers(0, 2, 40)),
+        queries=100,
+        budget=1,
+        noise=SeededNoise(0),
+    )
+    probe = probing(guard)
+    nobody = [code + 1 / 3 for code in range(100) if code + 1 / 3 not in set(holdout.tolist())]
+    inside, outside = ({probe(np.array([[row]])) for row in rows[:codes]} for rows in (holdout.tolist(), nobody))
+    return inside, outside
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_rows_of_the_holdout_look_like_rows_that_nobody_has(name: str) -> None:
+    """What the attack lives on, without its chance: every row looks the same, or some row gives itself away."""
+    inside, outside = looks(ORACLES[name])
+    assert inside == outside
+    assert len(inside) == 1
+
+
+def test_a_look_that_tells_them_apart_is_seen() -> None:
+    assert looks(with_membership) == ({True}, {False})
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ORACLES)
 def test_what_is_told_for_nothing_does_not_show_which_rows_are_in_the_holdout(name: str) -> None:
     assert sum(broken(seed, ORACLES[name]) for seed in range(SESSIONS)) <= LIMIT

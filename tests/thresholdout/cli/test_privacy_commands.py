@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.thresholdout.cli.running import run
 
 LEARNER = ("--batch-size", "120", "--records", "50000", "--steps", "104000")
@@ -82,6 +84,7 @@ def test_calibrate() -> None:
     assert "target_epsilon: -1.0; expected: a finite number above 0" in negative
 
 
+@pytest.mark.slow
 def test_calibrate_by_distributions() -> None:
     sizes = ("--batch-size", "2", "--records", "1000", "--steps", "10", "--adjacency", "add-remove")
     shown = run("calibrate", "--epsilon", "1", *sizes, "--method", "pld").output

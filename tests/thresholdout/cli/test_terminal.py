@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sizes import corners
 from tests.thresholdout.cli.running import create, run
 from thresholdout.cli.terminal import for_spreadsheet, printable, table
 
@@ -27,7 +28,7 @@ FORMULAS = [
 ]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", corners(COMMANDS, 0, 5, 8))
 def test_a_name_does_not_steer_the_terminal(folder: Path, name: str) -> None:
     create()
     shown = [run("ask", "guard.db", "right.csv", "--name", f"a{name}").output]
@@ -48,7 +49,7 @@ def test_an_error_does_not_steer_the_terminal(folder: Path, path: str) -> None:
         assert "a\n.csv" not in output
 
 
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("name", corners(FORMULAS, 0, 6, 9))
 def test_a_name_in_a_csv_is_no_formula(folder: Path, name: str) -> None:
     create()
     run("ask", "guard.db", "right.csv", "--name", name)

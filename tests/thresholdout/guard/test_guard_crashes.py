@@ -11,7 +11,7 @@ import pytest
 from tests.sizes import corners
 from tests.thresholdout.guard.guard_child import BUDGET, forgetful, history
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(params=corners(["sqlite", "postgresql"], 0))

@@ -25,6 +25,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.metadata_routing import get_routing_for_object
 
+from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import DEPTHS, TRAIN, X, Y, holdout_scores, make, train_scores, tree
 from thresholdout.errors import SearchExhausted
 from thresholdout.model_selection import GuardedSearchCV, count_queries
@@ -112,7 +113,7 @@ def test_training_scores_are_told_from_holdout_scores_by_content() -> None:
     assert list(search.cv_results_["mean_train_score"]) == pytest.approx(train_scores([1, 3, 5]))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
 def test_a_refusal_is_not_swallowed(n_jobs: int) -> None:
     naive, guard = Naive(1), make(queries=1)
     with warnings.catch_warnings():

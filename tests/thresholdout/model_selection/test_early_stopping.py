@@ -47,7 +47,7 @@ def textbook(signals: list[float], patience: int) -> tuple[int, int]:
     st.integers(1, 3),
     st.sampled_from([0.0, 0.05, 0.3]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_questions_are_bounded_whatever_happens(
     signals: list[float], answers: list[float], questions: int, patience: int, doubts: int, worth: float
 ) -> None:
@@ -75,7 +75,7 @@ def test_a_signal_that_rises_by_the_step_reaches_the_bound() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_with_one_question_it_is_plain_early_stopping(signals: list[float], patience: int) -> None:
     rule = EarlyStopping(1.0, patience=patience, questions=1)
     asked = run(rule, signals, signals)
@@ -84,7 +84,7 @@ def test_with_one_question_it_is_plain_early_stopping(signals: list[float], pati
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60), st.integers(1, 8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_round_is_plain_early_stopping_on_answers(answers: list[float], patience: int) -> None:
     rule = EveryRound(patience=patience)
     asked = run(rule, [0.0] * len(answers), answers)

@@ -90,6 +90,7 @@ def compared(guard: Any) -> tuple[Any, ...]:
     return os.getpid(), guard.given, found, listed
 
 
+@pytest.mark.slow
 def test_models_are_compared_from_other_processes() -> None:
     guard = make(queries=None, budget=None, threshold=None, noise_scale=None, identically_distributed=True)
     ((process, given, found, listed),) = in_workers([joblib.delayed(compared)(guard)])

@@ -70,6 +70,7 @@ def test_an_owner_ends_when_it_wants_and_leaves_nothing(owner: tuple[Any, bytes]
     assert not hasattr(guard, "nothing")
 
 
+@pytest.mark.slow
 def test_an_owner_that_is_killed_is_noticed_in_the_middle_of_a_question(owner: tuple[Any, bytes]) -> None:
     process, text = owner
     guard = pickle.loads(text)[0]
@@ -116,6 +117,7 @@ def test_a_child_of_the_owner_does_not_keep_its_connections_open() -> None:
         assert time.monotonic() - start < 10
 
 
+@pytest.mark.slow
 def test_a_directory_with_a_long_name_is_no_obstacle(tmp_path: Path) -> None:
     folder = tmp_path / ("long " * 30)
     folder.mkdir()

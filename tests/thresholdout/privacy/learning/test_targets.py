@@ -1,6 +1,8 @@
 """A target epsilon is for all calls that continue each other: none spends it twice, and its rest has a price."""
 
 import warnings
+from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,16 @@ CONTINUING: dict[str, dict[str, Any]] = {
 }
 
 
+@cache
+def _first_fit(name: str) -> Any:
+    return quiet_fit(targeted(name, 2.0))
+
+
+def fitted(name: str) -> Any:
+    """Return a learner that has spent its target of 2."""
+    return deepcopy(_first_fit(name))
+
+
 def targeted(name: str, epsilon: float, **more: Any) -> Any:
     settings = {"epsilon": epsilon, "warm_start": True, "random_state": 0, **CONTINUING[name], **more}
     return clone(ESTIMATORS[name]).set_params(**settings)
@@ -30,7 +42,7 @@ def test_every_learner_with_a_target_that_continues_is_here() -> None:
 
 @pytest.mark.parametrize("name", CONTINUING)
 def test_a_second_fit_does_not_get_the_same_target_again(name: str) -> None:
-    model = quiet_fit(targeted(name, 2.0))
+    model = fitted(name)
     assert 1.9 < model.privacy_report_.epsilon <= 2.0
     before = model.privacy_report_
     learned = np.copy(model.coef_)
@@ -44,7 +56,7 @@ def test_a_second_fit_does_not_get_the_same_target_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONTINUING)
 def test_the_calls_that_the_refusal_names_work(name: str) -> None:
-    first = quiet_fit(targeted(name, 2.0))
+    first = fitted(name)
     event = first.privacy_report_.event
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -52,17 +64,17 @@ def test_the_calls_that_the_refusal_names_work(name: str) -> None:
     assert 3.8 < larger.epsilon <= 4.0
     assert larger.epsilon == best_epsilon(larger.event, larger.delta).epsilon
     assert best_epsilon(event, larger.delta).epsilon < larger.epsilon
-    anew = quiet_fit(quiet_fit(targeted(name, 2.0)).set_params(warm_start=False)).privacy_report_
+    anew = quiet_fit(fitted(name).set_params(warm_start=False)).privacy_report_
     assert 1.9 < anew.epsilon <= 2.0
     given = {"step_size": 1e-4} if name == "SGLDRegressor" else {"noise_multiplier": 3.0}
-    model = quiet_fit(targeted(name, 2.0))
+    model = fitted(name)
     more = quiet_fit(model.set_params(epsilon=None, **given)).privacy_report_
     assert more.epsilon > 2.0  # and the report says so
 
 
 @pytest.mark.parametrize("name", CONTINUING)
 def test_the_rest_of_a_target_comes_with_its_price(name: str) -> None:
-    model = quiet_fit(targeted(name, 2.0))
+    model = fitted(name)
     noise = model.privacy_report_.noise_multiplier
     with pytest.warns(CostlyTargetWarning, match="times that of earlier steps") as seen:
         quiet_fit(model.set_params(epsilon=2.2))
@@ -92,8 +104,13 @@ def test_sgld_counts_earlier_fits_in_its_target() -> None:
     assert free.set_params(warm_start=False).fit(X, Y).privacy_report_.epsilon <= 1.5
 
 
-def spent_classifier() -> DPSGDClassifier:
+@cache
+def _spent_classifier() -> DPSGDClassifier:
     return DPSGDClassifier(epsilon=2.0, n_steps=12, batch_size=20, classes=[0, 1]).fit(X, LABELS)
+
+
+def spent_classifier() -> DPSGDClassifier:
+    return deepcopy(_spent_classifier())
 
 
 def test_a_spent_target_takes_no_more_steps_and_says_so() -> None:

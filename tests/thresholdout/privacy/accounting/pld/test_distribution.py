@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from tests.sizes import corners
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution, worst_delta, worst_epsilon
 from thresholdout.privacy.accounting.pld.minibatch_steps import (
@@ -35,7 +36,7 @@ def test_gaussian_steps_compose_to_a_gaussian(shift: float, count: int, delta: f
     assert found.estimate == pytest.approx(exact, rel=5e-5)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0, 6.0])
+@pytest.mark.parametrize("epsilon", corners([0.0, 0.5, 3.0, 6.0], 1))
 @pytest.mark.parametrize(("a", "q"), [(2.0, 0.1), (1 / 3, 0.0024), (2 / 0.8, 0.5)])
 def test_one_step_has_a_closed_form_in_both_directions(a: float, q: float, epsilon: float) -> None:
     removed = q * gaussian_delta(a, math.log1p(math.expm1(epsilon) / q))
@@ -199,7 +200,7 @@ def test_bad_arguments() -> None:
         pld_fswor(1.0, 10, 1e-5)
 
 
-@pytest.mark.parametrize("shift", [40.0, 80.0, 100.0, 1000.0])
+@pytest.mark.parametrize("shift", corners([40.0, 80.0, 100.0, 1000.0], 0, 3))
 def test_hardly_any_noise_is_hardly_any_privacy(shift: float) -> None:
     """Losses that are known too badly for the lattice count as infinite; they must not get lost."""
     assert PrivacyLossDistribution({gaussian(shift): 1}).delta(0.0).upper >= gaussian_delta(shift, 0.0) * (1 - 1e-12)

@@ -136,6 +136,7 @@ def test_a_target_is_used_up_by_partial_fits() -> None:
         classifier(epsilon=2.0).partial_fit(X, Y, n_steps=5).partial_fit(X, Y, n_steps=8)
 
 
+@pytest.mark.slow
 def test_a_target_holds_when_later_calls_have_fewer_records() -> None:
     model = classifier(epsilon=2.0).partial_fit(X, Y, n_steps=5)
     noise = model.noise_multiplier_
