@@ -92,7 +92,7 @@ def slack(t: Transcript, *, midpoint: bool = True, factor: float = 1.0, gap_fact
     return float(t.ratio() - (left * n * gap * gap_factor - factor * (a * a - 1) * weighed))
 
 
-@sizes("transcripts", 400, 2500)
+@sizes("transcripts", 1000, 2500)
 def test_lower_bound_on_small_models(transcripts: int) -> None:
     """Transcripts, groups too: never below; it is without the midpoint or the room for V, or with 95 % of S."""
     rng = np.random.default_rng(12)
@@ -147,7 +147,7 @@ def comparison_slack(t: Transcript, *, factor: float = 1.0, crowded: bool = True
     return t.ratio() - bound
 
 
-@sizes("transcripts", 400, 2500)
+@sizes("transcripts", 1000, 2500)
 def test_comparisons_before_relaxations(transcripts: int) -> None:
     """Transcripts of questions about some of the records each."""
     rng = np.random.default_rng(14)
