@@ -26,9 +26,9 @@ from thresholdout.privacy.accounting import (
     SelfComposed,
     WithoutReplacementGaussianStep,
     calibrate_sigma,
-    default_orders,
     rdp_fswor,
 )
+from thresholdout.privacy.accounting.accountants.renyi_conversion import default_orders
 from thresholdout.privacy.accounting.events.event_types import Adjacency
 
 STEPS, SIGMA, BATCH, RECORDS, DELTA = 104_000, 6.0, 120, 50_000, 1e-5

@@ -24,8 +24,8 @@ from thresholdout.privacy.accounting import (
     calibrate_sigma,
     pld_fswor,
     pld_fswr,
-    pld_poisson,
 )
+from thresholdout.privacy.accounting.pld.minibatch_steps import pld_poisson
 
 DELTA = 1e-5
 CELLS = 2e-4 / 2.0 ** (np.arange(20) / 2.0)

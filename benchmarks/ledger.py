@@ -28,7 +28,9 @@ from pathlib import Path
 import numpy as np
 
 from thresholdout import Thresholdout
-from thresholdout.ledger import Entry, Ledger, MemoryLedger, SQLLedger, fresh_key
+from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
+from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry_checks import fresh_key
 
 GUARD = "f" * 64
 STATE = "2:-123456789012345:10:1000"

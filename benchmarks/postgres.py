@@ -20,7 +20,9 @@ import psycopg
 
 from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.postgres_server import Server
-from thresholdout.ledger import Entry, SQLLedger, fresh_key
+from thresholdout.ledger import SQLLedger
+from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry_checks import fresh_key
 
 STATE = "2:-123456789012345:10:1000"
 QUESTIONS = 1200

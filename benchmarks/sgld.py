@@ -19,7 +19,6 @@ import pandas as pd
 from benchmarks import timed
 from benchmarks.papers.sgld_figures import figure1_curves, growth_table, plot_figure1, plot_growth
 from thresholdout.privacy.learning import (
-    RegressionDomain,
     SGLDRegressor,
     epoch_law,
     eps_tail,
@@ -31,6 +30,7 @@ from thresholdout.privacy.learning import (
     worst_epoch,
 )
 from thresholdout.privacy.learning.sgld.mixture_means import log_mean
+from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
 from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
 
 

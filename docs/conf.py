@@ -91,17 +91,21 @@ def linked(text: str) -> str:
 
 
 def write_pages(app: Sphinx) -> None:
-    """Write a page for each public name, from its docstring."""
+    """Write a page for each public name, from its docstring, and remove those of names that are gone."""
     folder = HERE / "generated"
     folder.mkdir(exist_ok=True)
+    kept_pages = set()
     for package, names in exported((HERE / "reference.md").read_text()).items():
         for name in names:
             kept = getattr(importlib.import_module(package), name)
             kind = "class" if inspect.isclass(kept) else "function" if inspect.isroutine(kept) else "data"
             page = f"{name}\n{'=' * len(name)}\n\n.. currentmodule:: {package}\n\n.. auto{kind}:: {name}\n"
             path = folder / f"{package}.{name}.rst"
+            kept_pages.add(path)
             if not path.exists() or path.read_text() != page:
                 path.write_text(page)
+    for path in set(folder.iterdir()) - kept_pages:
+        path.unlink()
 
 
 def read(app: Sphinx, name: str, content: list[str]) -> None:

@@ -8,10 +8,7 @@ from .model import (
     DependenceModel as DependenceModel,
     Given as Given,
 )
-from .models.bayesian_network import (
-    BayesianNetwork as BayesianNetwork,
-    moralise as moralise,
-)
+from .models.bayesian_network import BayesianNetwork as BayesianNetwork
 from .models.communities import Communities as Communities
 from .models.dependency_graph import DependencyGraph as DependencyGraph
 from .models.emission import (

@@ -5,6 +5,7 @@ import re
 import pytest
 
 import graphs
+import graphs.estimation
 import thresholdout
 import thresholdout.ledger
 import thresholdout.model_selection
@@ -12,6 +13,8 @@ import thresholdout.privacy.accounting
 import thresholdout.privacy.auditing
 import thresholdout.privacy.learning
 import thresholdout.report
+import thresholdout.scoring
+import thresholdout.service
 import thresholdout.simulation
 from tests.documents import ROOT
 
@@ -26,9 +29,12 @@ def indexed(package: str) -> set[str]:
 
 PACKAGES = [
     graphs,
+    graphs.estimation,
     thresholdout,
+    thresholdout.scoring,
     thresholdout.model_selection,
     thresholdout.ledger,
+    thresholdout.service,
     thresholdout.privacy.accounting,
     thresholdout.privacy.learning,
     thresholdout.privacy.auditing,

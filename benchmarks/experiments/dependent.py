@@ -41,16 +41,16 @@ from thresholdout.simulation import (
     NaiveReuse,
     SimulatedGuard,
     StrategicAnalyst,
-    around_hubs,
     interview,
     run_experiment,
 )
+from thresholdout.simulation.strategic import around_hubs
 
 if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import NDArray
 
-    from thresholdout.simulation import Analyst, Answering
+    from thresholdout.simulation.simulated_session import Analyst, Answering
 
 NAME = "dependent"
 RECORDS, QUESTIONS, CONFIDENCE, STATES, COINS = 10_000, 32, 0.95, 64, 6

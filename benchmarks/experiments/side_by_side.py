@@ -36,13 +36,12 @@ from thresholdout.simulation import (
     AggregationAnalyst,
     BenignSearch,
     NaiveReuse,
-    Part,
     QuadraticAnalyst,
-    Reply,
     SimulatedGuard,
     interview,
     run_experiment,
 )
+from thresholdout.simulation.simulated_session import Part, Reply
 
 NAME = "side_by_side"
 SEEDS: dict[Size, int] = {"tiny": 2, "quick": 20, "full": 100}

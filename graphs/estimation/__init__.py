@@ -6,17 +6,12 @@ the law that the data came from it holds as far as the two agree. `budget_interv
 
 from __future__ import annotations
 
-from graphs.estimation.confidence import BudgetInterval, budget_interval
-from graphs.estimation.diagnosis import Diagnosis, diagnose
-from graphs.estimation.permutation import PermutationTest
+from graphs.estimation.confidence import budget_interval
+from graphs.estimation.diagnosis import diagnose
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
-from graphs.models.baum_welch import HiddenFit, baum_welch
+from graphs.models.baum_welch import baum_welch
 
 __all__ = [
-    "BudgetInterval",
-    "Diagnosis",
-    "HiddenFit",
-    "PermutationTest",
     "baum_welch",
     "budget_interval",
     "diagnose",

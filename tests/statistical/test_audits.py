@@ -30,9 +30,9 @@ from thresholdout.privacy.accounting import (
     SelfComposed,
     ThresholdoutInteraction,
     WithoutReplacementGaussianStep,
-    best_delta,
     best_epsilon,
 )
+from thresholdout.privacy.accounting.accountants.calibration import best_delta
 from thresholdout.privacy.auditing import audit_learner, audit_outputs, audit_sampler
 from thresholdout.privacy.learning import DPSGDClassifier, sgld_sample, step_size, worst_case_pair
 from thresholdout.privacy.learning.dpsgd.batches import Batches

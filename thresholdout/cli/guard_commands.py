@@ -16,7 +16,8 @@ from thresholdout.planning.declaration import Given, MechanismName
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
-    from thresholdout.ledger import Entry, Ledger
+    from thresholdout.ledger import Ledger
+    from thresholdout.ledger.entry import Entry
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["ask", "compare", "create", "history", "report", "status"]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from thresholdout.data.values import UnitRecords
     from thresholdout.guard.guard import Thresholdout
     from thresholdout.guard.holdout import Records
-    from thresholdout.ledger import Entry
+    from thresholdout.ledger.entry import Entry
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
     from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, cast, get_args
 
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
-from thresholdout.ledger import Entry
+from thresholdout.ledger.entry import Entry
 from thresholdout.mechanisms import UNKNOWN, Known, Outcome
 from thresholdout.mechanisms.base import AnswerSource
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
-from thresholdout.ledger import CONTENT, Ledger, fresh_key
+from thresholdout.ledger import Ledger
+from thresholdout.ledger.entry_checks import CONTENT, fresh_key
 from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_to_json
 from thresholdout.noise.sources import NoiseSource, SystemNoise
 from thresholdout.planning.declaration import Declaration, read_declaration

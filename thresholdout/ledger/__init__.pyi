@@ -3,20 +3,7 @@ from .cipher import (
     make_key_file as make_key_file,
     new_key as new_key,
 )
-from .contract import (
-    Compute as Compute,
-    ComputeAll as ComputeAll,
-    Ledger as Ledger,
-)
-from .entry import (
-    Asked as Asked,
-    Entry as Entry,
-)
-from .entry_checks import (
-    CONTENT as CONTENT,
-    JSON as JSON,
-    fresh_key as fresh_key,
-)
+from .contract import Ledger as Ledger
 from .memory import MemoryLedger as MemoryLedger
 from .sealing import (
     rekey as rekey,
@@ -24,7 +11,6 @@ from .sealing import (
 )
 from .sql import SQLLedger as SQLLedger
 from .transfer import (
-    ExportedHistory as ExportedHistory,
     export_history as export_history,
     import_history as import_history,
     move as move,

@@ -8,7 +8,8 @@ import pytest
 from scipy import stats
 
 from graphs import ArgumentError, CategoricalEmission, GaussianEmission, HiddenMarkov
-from graphs.estimation import HiddenFit, baum_welch
+from graphs.estimation import baum_welch
+from graphs.models.baum_welch import HiddenFit
 
 
 def likelihood_by_paths(fit: HiddenFit, records: list[Any]) -> float:

@@ -9,7 +9,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from graphs import ArgumentError, BayesianNetwork, FactorGraph, MarkovChain, moralise, pedigree
+from graphs import ArgumentError, BayesianNetwork, FactorGraph, MarkovChain, pedigree
+from graphs.models.bayesian_network import moralise
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network
 
 PAIR: nx.DiGraph[str] = nx.DiGraph([("a", "b")])

@@ -15,14 +15,12 @@ from thresholdout.privacy.accounting import (
     Composed,
     Composition,
     DistributionAccountant,
-    EdgeOrderWarning,
     Event,
     FederatedRound,
     FixedSizeAccountant,
     GaussianAnswer,
     GeneralizationBound,
     LaplaceAnswer,
-    NoFiniteOrderWarning,
     OptimalAccountant,
     PoissonGaussianStep,
     PureAccountant,
@@ -37,7 +35,6 @@ from thresholdout.privacy.accounting import (
     approx_max_divergence,
     assumed_training_error,
     azuma_tail,
-    best_delta,
     best_epsilon,
     best_error,
     calibrate,
@@ -54,13 +51,9 @@ from thresholdout.privacy.accounting import (
     compose_optimal_delta,
     compose_optimal_epsilon,
     compose_theorem5,
-    default_orders,
     dwork2015_bound,
     empirical_variance,
-    event_to_dict,
     federated_privacy,
-    federated_step,
-    gaussian_delta,
     gaussian_step,
     high_probability_bound,
     hockey_stick,
@@ -72,24 +65,31 @@ from thresholdout.privacy.accounting import (
     on_average_bound,
     oneto_risk_bound,
     oneto_variance_bound,
-    optimal_delta_bounds,
-    optimal_epsilon_bounds,
     pac_guarantee,
     pac_plan,
     pure_decomposition,
-    rdp_to_delta,
-    rdp_to_epsilon,
-    refine_epsilon,
     sample_size_required,
     sgld_generalization,
     sgld_privacy,
-    sgld_step,
     smallest_delta,
     smallest_eps,
     statistical_distance,
     subsample,
     tv_bound,
 )
+from thresholdout.privacy.accounting.accountants.calibration import best_delta
+from thresholdout.privacy.accounting.accountants.renyi_conversion import (
+    EdgeOrderWarning,
+    NoFiniteOrderWarning,
+    default_orders,
+    rdp_to_delta,
+    rdp_to_epsilon,
+    refine_epsilon,
+)
+from thresholdout.privacy.accounting.composition.optimal import optimal_delta_bounds, optimal_epsilon_bounds
+from thresholdout.privacy.accounting.composition.subsampling import gaussian_delta
+from thresholdout.privacy.accounting.events.event_files import event_to_dict
+from thresholdout.privacy.accounting.generalization.iterative_learners import federated_step, sgld_step
 
 CASES = Cases()
 

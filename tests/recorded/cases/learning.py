@@ -10,58 +10,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.recorded.cases.registry import Cases
-from thresholdout.privacy.accounting import event_to_dict
+from thresholdout.privacy.accounting.events.event_files import event_to_dict
 from thresholdout.privacy.learning import (
     DPSGDClassifier,
     DPSGDRegressor,
     EPLinearRegression,
     FederatedClassifier,
-    GaussianLocation,
     GaussianNatural,
     LooseDeltaWarning,
     LowInformationWarning,
     LowSignalWarning,
     PrivacyReport,
     SGLDRegressor,
-    calibrate_sep_sigma,
     check_lemma_conditions,
     clipped_kl,
     dp_sep_kl_bound,
     eps_A9,
     eps_chernoff,
     eps_tail,
-    eps_threshold,
     epsilon_of,
     gaussian_renyi,
-    information_fraction,
     kl_gaussian,
     kl_leading_order,
     make_mog_data,
     pair_epsilon,
-    paper_order,
-    posterior_dp,
     posterior_dp_holds,
-    posterior_pair_epsilon,
-    posterior_rdp_bound,
-    posterior_size_terms,
-    propose_test_sample_privacy,
     rdp_gaussian,
     rdp_subsampled_gaussian,
     rdp_to_dp,
-    run_adf,
     run_ep,
     run_federated,
     run_sep,
     run_sgld,
     sensitivity,
-    sep_event,
     sgld_moments,
     theorem_parameters,
-    uniform_sampling_cap,
     worst_epoch,
 )
 from thresholdout.privacy.learning.dpsgd.batches import Sampling
-from thresholdout.privacy.learning.propagation.ep_privacy import joint_sigma, sep_noise_std, split_sigma
+from thresholdout.privacy.learning.propagation.ep_privacy import (
+    calibrate_sep_sigma,
+    joint_sigma,
+    sep_event,
+    sep_noise_std,
+    split_sigma,
+)
+from thresholdout.privacy.learning.propagation.ep_runs import information_fraction, run_adf
+from thresholdout.privacy.learning.propagation.gaussian_models import GaussianLocation
+from thresholdout.privacy.learning.sgld.independent_draws import uniform_sampling_cap
+from thresholdout.privacy.learning.sgld.lower_bounds import eps_threshold
+from thresholdout.privacy.learning.sgld.posterior_bound import (
+    paper_order,
+    posterior_dp,
+    posterior_rdp_bound,
+    posterior_size_terms,
+)
+from thresholdout.privacy.learning.sgld.propose_test_sample import propose_test_sample_privacy
+from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon
 
 CASES = Cases()
 

@@ -28,9 +28,9 @@ from thresholdout.privacy.auditing import (
     audit_outputs,
     audit_sampler,
     clopper_pearson_upper,
-    deepfool,
     max_auditable_epsilon,
 )
+from thresholdout.privacy.auditing.neighbours import deepfool
 
 CASES = Cases()
 

@@ -11,11 +11,9 @@ from thresholdout.privacy.accounting import (
     E_tilde,
     F_tilde,
     H_taylor,
-    PrivacyLossDistribution,
     minibatch_variance,
     pld_fswor,
     pld_fswr,
-    pld_poisson,
     rdp_fswor,
     rdp_fswor_lower,
     rdp_fswr,
@@ -27,7 +25,8 @@ from thresholdout.privacy.accounting import (
     taylor_moment,
     taylor_moment_bound,
 )
-from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs
+from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
+from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, pld_poisson
 from thresholdout.privacy.accounting.pld.pairs import Laplace, gaussian, randomised_response
 
 CASES = Cases()

@@ -12,12 +12,13 @@ from benchmarks.papers.fixed_size_figures import figure2
 from benchmarks.papers.regression_standins import make_linear_standin, make_naval_standin, make_wine_standin
 from benchmarks.papers.sgld_figures import figure1_curves, growth_table
 from tests.recorded.cases.registry import Cases
-from thresholdout.privacy.accounting import event_to_dict, events_to_toml, optimal_epsilon_bounds, read_events
+from thresholdout.privacy.accounting import read_events
 from thresholdout.privacy.accounting.bound_tables import compare_on_average, exponential_mechanism_gap
+from thresholdout.privacy.accounting.composition.optimal import optimal_epsilon_bounds
 from thresholdout.privacy.accounting.composition.response_lattice import chernoff_epsilon, saddle
+from thresholdout.privacy.accounting.events.event_files import event_to_dict, events_to_toml
 from thresholdout.privacy.accounting.events.event_types import BlackBox, Composed, GaussianAnswer, SelfComposed
 from thresholdout.privacy.learning import (
-    BernoulliModel,
     DPSGDClassifier,
     DPVIRegressor,
     EPClassifier,
@@ -27,36 +28,38 @@ from thresholdout.privacy.learning import (
     LooseDeltaWarning,
     LowInformationWarning,
     LowSignalWarning,
-    MixtureOfGaussians,
     PBPRegressor,
-    PoissonModel,
     SGLDRegressor,
-    UnknownPrecisionModel,
     epoch_law,
     make_kin8_standin,
-    mixture_moments,
     posterior,
-    proof_epoch,
     propose_test_sample,
-    propose_test_sample_trace,
     pts_n_min,
     pts_ratio_scale,
     run_ep,
     run_sep,
     sgld_sample,
-    site_linear,
-    site_logistic,
     site_probit,
     site_tilted_location,
     step_size,
-    uniform_sampling_bound,
     worst_case_pair,
 )
 from thresholdout.privacy.learning.dpsgd.batches import Batches
 from thresholdout.privacy.learning.dpsgd.spending import Account, default_delta, noise_for_target
-from thresholdout.privacy.learning.propagation.sites import logistic_probability, probit_probability
+from thresholdout.privacy.learning.propagation.families import BernoulliModel, PoissonModel, UnknownPrecisionModel
+from thresholdout.privacy.learning.propagation.gaussian_models import MixtureOfGaussians
+from thresholdout.privacy.learning.propagation.sites import (
+    logistic_probability,
+    mixture_moments,
+    probit_probability,
+    site_linear,
+    site_logistic,
+)
 from thresholdout.privacy.learning.sgld.clipped_events import noise_multiplier_of, step_size_of
+from thresholdout.privacy.learning.sgld.independent_draws import uniform_sampling_bound
+from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
 from thresholdout.privacy.learning.sgld.privacy_curve import pair_curve
+from thresholdout.privacy.learning.sgld.propose_test_sample import propose_test_sample_trace
 
 CASES = Cases()
 

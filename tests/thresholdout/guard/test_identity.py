@@ -16,17 +16,8 @@ from thresholdout.cli import main
 from thresholdout.data.identity import identity, order
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.guard.registration import ORDER
-from thresholdout.ledger import (
-    CONTENT,
-    Ledger,
-    MemoryLedger,
-    SQLLedger,
-    export_history,
-    make_key_file,
-    move,
-    rekey,
-    seal,
-)
+from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, export_history, make_key_file, move, rekey, seal
+from thresholdout.ledger.entry_checks import CONTENT
 from thresholdout.mechanisms import GaussianParameters
 from thresholdout.report import report_of
 

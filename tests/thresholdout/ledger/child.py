@@ -24,7 +24,7 @@ from typing import IO, Any, cast
 from tests.thresholdout.ledger import power_loss
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.errors import LedgerUnusable
-from thresholdout.ledger import Entry
+from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.sql import SQLLedger
 
 

@@ -45,7 +45,9 @@ from thresholdout.errors import (
     LedgerUnusable,
     SharingError,
 )
-from thresholdout.ledger import JSON, Asked, Entry, Ledger, MemoryLedger
+from thresholdout.ledger import Ledger, MemoryLedger
+from thresholdout.ledger.entry import Asked, Entry
+from thresholdout.ledger.entry_checks import JSON
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))

@@ -10,7 +10,10 @@ import pytest
 from tests.thresholdout.ledger.contract_of_threads import OTHER
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, PARAMETERS, Mechanism, assert_consistent
 from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, LedgerRetired
-from thresholdout.ledger import CONTENT, Asked, ComputeAll, Entry, Ledger
+from thresholdout.ledger import Ledger
+from thresholdout.ledger.contract import ComputeAll
+from thresholdout.ledger.entry import Asked, Entry
+from thresholdout.ledger.entry_checks import CONTENT
 
 
 class ListsContract:

@@ -21,7 +21,8 @@ from thresholdout.errors import (
     LedgerMismatch,
     LedgerRetired,
 )
-from thresholdout.ledger import Entry, Ledger
+from thresholdout.ledger import Ledger
+from thresholdout.ledger.entry import Entry
 
 OTHER = "another guard"
 

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from thresholdout.errors import BudgetExhausted
-from thresholdout.ledger import JSON, Entry, Ledger
+from thresholdout.ledger import Ledger
+from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry_checks import JSON
 
 SECRET = "s3cr3t-threshold"
 FIRST = f"{SECRET}:0:{'0' * 64}"

@@ -19,8 +19,9 @@ from click.testing import CliRunner
 from thresholdout import Thresholdout
 from thresholdout.cli import main
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerUnusable
-from thresholdout.ledger import Entry, MemoryLedger, SQLLedger, export_history, import_history, verify_export
+from thresholdout.ledger import MemoryLedger, SQLLedger, export_history, import_history, verify_export
 from thresholdout.ledger.digest_chain import first_digest, next_digest
+from thresholdout.ledger.entry import Entry
 from thresholdout.mechanisms import GaussianParameters, gaussian
 from thresholdout.mechanisms.gaussian import NoiseSchedule
 from thresholdout.planning.declaration import read_declaration

@@ -12,7 +12,8 @@ import pytest
 
 from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
-from thresholdout.ledger import Entry, SQLLedger
+from thresholdout.ledger import SQLLedger
+from thresholdout.ledger.entry import Entry
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,7 +14,8 @@ import pytest
 
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from thresholdout.errors import LedgerUnusable
-from thresholdout.ledger import Entry, SQLLedger
+from thresholdout.ledger import SQLLedger
+from thresholdout.ledger.entry import Entry
 
 OTHER = "another guard"
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from thresholdout.errors import LedgerError, LedgerUnusable
-from thresholdout.ledger import Entry
+from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.history_file import ExportedHistory, HistoryFile, write_history
 
 GUARD = hashlib.sha256(b"holdout").hexdigest()

@@ -24,7 +24,8 @@ import thresholdout.ledger
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout.errors import LedgerUnusable
-from thresholdout.ledger import Entry, SQLLedger
+from thresholdout.ledger import SQLLedger
+from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.lease import Claim, Lease
 
 SOURCE = str(Path(thresholdout.ledger.__file__).parent)

@@ -15,8 +15,9 @@ from tests.thresholdout.ledger import postgres_server
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from tests.thresholdout.ledger.postgres_server import KEY, Server
 from thresholdout.errors import InputError, LedgerDamaged, LedgerUnusable
-from thresholdout.ledger import CONTENT, Ledger, SQLLedger, make_key_file, move, open_ledger, rekey, seal
+from thresholdout.ledger import Ledger, SQLLedger, make_key_file, move, open_ledger, rekey, seal
 from thresholdout.ledger.cipher import KEY_FILE_VARIABLE, KEY_VARIABLE, new_key
+from thresholdout.ledger.entry_checks import CONTENT
 
 LABELS = f"{SECRET}-labels"
 DOCUMENTS = {"labels": LABELS, CONTENT: f"{SECRET}-records"}

@@ -19,7 +19,8 @@ from tests.thresholdout.ledger.postgres_proxy import CUTS, Cut, Proxy, at_random
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.ledger.test_crashes import finish, start
 from thresholdout.errors import LedgerUnusable
-from thresholdout.ledger import Entry, SQLLedger
+from thresholdout.ledger import SQLLedger
+from thresholdout.ledger.entry import Entry
 
 
 @pytest.fixture

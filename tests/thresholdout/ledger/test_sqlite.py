@@ -18,7 +18,8 @@ import pytest
 from tests.thresholdout.ledger.contract import LedgerContract
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent
 from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, LedgerUnusable
-from thresholdout.ledger import Entry, Ledger, MemoryLedger, SQLLedger, open_ledger
+from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, open_ledger
+from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.schema import APPLICATION_ID
 from thresholdout.ledger.sqlite_file import SQLiteFile
 

@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.sizes import sizes
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired, LedgerUnusable
-from thresholdout.ledger import Entry, Ledger, MemoryLedger, SQLLedger
+from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
+from thresholdout.ledger.entry import Entry
 
 BUDGET = 6
 keys = st.sampled_from("abcdefgh")

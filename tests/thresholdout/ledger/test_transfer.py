@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from tests.sizes import corners
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism, assert_consistent, state_after
 from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, LedgerUnusable
-from thresholdout.ledger import JSON, Entry, Ledger, MemoryLedger, SQLLedger
+from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger
 from thresholdout.ledger.cipher import new_key
+from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry_checks import JSON
 from thresholdout.ledger.transfer import export_history, import_history, move, verify_export
 
 ROOT = Path(__file__).parents[3]

@@ -21,7 +21,8 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_
 from tests.thresholdout.ledger.postgres_server import Server
 from tests.thresholdout.ledger.test_crashes import finish, start
 from thresholdout.errors import LedgerUnusable
-from thresholdout.ledger import Entry, SQLLedger
+from thresholdout.ledger import SQLLedger
+from thresholdout.ledger.entry import Entry
 from thresholdout.ledger.file_queue import FileQueue
 
 ROOT = Path(__file__).parents[3]

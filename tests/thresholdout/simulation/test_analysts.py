@@ -17,21 +17,18 @@ from thresholdout import BudgetExhausted, InputError, SeededNoise
 from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
 from thresholdout.simulation import (
     AggregationAnalyst,
-    Analyst,
     BenignSearch,
     ClusterAnalyst,
     FeatureSelectionAnalyst,
     NaiveReuse,
-    Part,
     QuadraticAnalyst,
-    Question,
-    Reply,
     SimulatedGuard,
     StrategicAnalyst,
-    Vote,
-    around_hubs,
     interview,
 )
+from thresholdout.simulation.analysts import Vote
+from thresholdout.simulation.simulated_session import Analyst, Part, Question, Reply
+from thresholdout.simulation.strategic import around_hubs
 
 RECORDS, ATTRIBUTES = 300, 36
 ANALYSTS: dict[str, Analyst] = {

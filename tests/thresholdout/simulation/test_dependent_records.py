@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
 from thresholdout import InputError
-from thresholdout.simulation import DependentRecords, Part
+from thresholdout.simulation import DependentRecords
+from thresholdout.simulation.simulated_session import Part
 
 DRAWS = 4000
 Law = Mapping[tuple[int, ...], float]

@@ -18,7 +18,8 @@ import pandas as pd
 import pytest
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.simulation import ExperimentError, run_experiment
+from thresholdout.simulation import run_experiment
+from thresholdout.simulation.experiment import ExperimentError
 
 GRID: dict[str, list[Any]] = {"n": [5, 50], "shift": [0.0, 0.5]}
 SINGLE: dict[str, list[Any]] = {"n": [5], "shift": [0.0]}

@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.experiments import feature_selection as experiment
-from thresholdout.simulation import FeatureSelectionAnalyst, NaiveReuse, Part, interview
+from thresholdout.simulation import FeatureSelectionAnalyst, NaiveReuse, interview
+from thresholdout.simulation.simulated_session import Part
 
 SIZES = [0, 1, 3, 10]
 

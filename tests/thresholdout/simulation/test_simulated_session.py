@@ -11,8 +11,8 @@ import pytest
 from graphs import Groups, Independent
 from thresholdout import BudgetExhausted, InputError, SeededNoise, Thresholdout
 from thresholdout.mechanisms import ClaimsParameters, ThresholdoutParameters
-from thresholdout.simulation import NaiveReuse, Part, Reply, Session, SimulatedGuard, interview
-from thresholdout.simulation.simulated_session import Asking, Question
+from thresholdout.simulation import NaiveReuse, SimulatedGuard, interview
+from thresholdout.simulation.simulated_session import Asking, Part, Question, Reply, Session
 
 TRAIN = Part(np.zeros((4, 1)), np.array([1, 1, 1, 0]))
 HOLDOUT = Part(np.zeros((4, 1)), np.array([1, 0, 0, 0]))

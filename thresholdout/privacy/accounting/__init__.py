@@ -5,4 +5,30 @@ Modules are loaded when they are first used, so that importing the package stays
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)
+
+__all__ = [
+    "Accountant",
+    "BlackBox",
+    "Composed",
+    "DistributionAccountant",
+    "Event",
+    "FederatedRound",
+    "FixedSizeAccountant",
+    "GaussianAnswer",
+    "LaplaceAnswer",
+    "OptimalAccountant",
+    "PoissonGaussianStep",
+    "PureAccountant",
+    "RenyiAccountant",
+    "SGLDStep",
+    "SelfComposed",
+    "ThresholdoutInteraction",
+    "UnsupportedEvent",
+    "WithReplacementGaussianStep",
+    "WithoutReplacementGaussianStep",
+    "best_epsilon",
+    "calibrate",
+    "calibrate_sigma",
+    "read_events",
+]

@@ -1,12 +1,8 @@
 from .accountants.accountant import (
     Accountant as Accountant,
-    Stated as Stated,
     UnsupportedEvent as UnsupportedEvent,
 )
 from .accountants.calibration import (
-    BestEpsilon as BestEpsilon,
-    Calibration as Calibration,
-    best_delta as best_delta,
     best_epsilon as best_epsilon,
     calibrate as calibrate,
     calibrate_sigma as calibrate_sigma,
@@ -16,51 +12,7 @@ from .accountants.fixed_size_accountant import FixedSizeAccountant as FixedSizeA
 from .accountants.optimal_accountant import OptimalAccountant as OptimalAccountant
 from .accountants.pure_accountant import PureAccountant as PureAccountant
 from .accountants.renyi_accountant import RenyiAccountant as RenyiAccountant
-from .accountants.renyi_conversion import (
-    EdgeOrderWarning as EdgeOrderWarning,
-    NoFiniteOrderWarning as NoFiniteOrderWarning,
-    RenyiDelta as RenyiDelta,
-    RenyiEpsilon as RenyiEpsilon,
-    default_orders as default_orders,
-    rdp_to_delta as rdp_to_delta,
-    rdp_to_epsilon as rdp_to_epsilon,
-    refine_epsilon as refine_epsilon,
-)
-from .bound_tables import (
-    compare_composition as compare_composition,
-    compare_high_probability as compare_high_probability,
-    compare_kl as compare_kl,
-    compare_on_average as compare_on_average,
-    exponential_mechanism_gap as exponential_mechanism_gap,
-)
-from .composition.adaptive_steps import (
-    compose_basic as compose_basic,
-    compose_dwork_roth as compose_dwork_roth,
-    compose_kov as compose_kov,
-    compose_theorem5 as compose_theorem5,
-)
-from .composition.chernoff import (
-    chernoff_delta as chernoff_delta,
-    compose_chernoff as compose_chernoff,
-)
-from .composition.optimal import (
-    compose_optimal_delta as compose_optimal_delta,
-    compose_optimal_epsilon as compose_optimal_epsilon,
-    optimal_delta_bounds as optimal_delta_bounds,
-    optimal_epsilon_bounds as optimal_epsilon_bounds,
-)
-from .composition.subsampling import (
-    gaussian_delta as gaussian_delta,
-    gaussian_step as gaussian_step,
-    subsample as subsample,
-)
-from .events.event_files import (
-    event_from_dict as event_from_dict,
-    event_to_dict as event_to_dict,
-    event_to_json as event_to_json,
-    events_to_toml as events_to_toml,
-    read_events as read_events,
-)
+from .events.event_files import read_events as read_events
 from .events.event_types import (
     BlackBox as BlackBox,
     Composed as Composed,
@@ -75,6 +27,33 @@ from .events.event_types import (
     WithReplacementGaussianStep as WithReplacementGaussianStep,
     WithoutReplacementGaussianStep as WithoutReplacementGaussianStep,
 )
+
+# Importable too, and not public: the formulas and functions that PROOFS.md and the papers name.
+from .accountants.calibration import Calibration as Calibration
+from .bound_tables import (
+    compare_composition as compare_composition,
+    compare_high_probability as compare_high_probability,
+    compare_kl as compare_kl,
+    compare_on_average as compare_on_average,
+)
+from .composition.adaptive_steps import (
+    compose_basic as compose_basic,
+    compose_dwork_roth as compose_dwork_roth,
+    compose_kov as compose_kov,
+    compose_theorem5 as compose_theorem5,
+)
+from .composition.chernoff import (
+    chernoff_delta as chernoff_delta,
+    compose_chernoff as compose_chernoff,
+)
+from .composition.optimal import (
+    compose_optimal_delta as compose_optimal_delta,
+    compose_optimal_epsilon as compose_optimal_epsilon,
+)
+from .composition.subsampling import (
+    gaussian_step as gaussian_step,
+    subsample as subsample,
+)
 from .generalization.divergences import (
     approx_max_divergence as approx_max_divergence,
     azuma_tail as azuma_tail,
@@ -88,7 +67,6 @@ from .generalization.divergences import (
     tv_bound as tv_bound,
 )
 from .generalization.generalization_bounds import (
-    PacPlan as PacPlan,
     assumed_training_error as assumed_training_error,
     best_error as best_error,
     high_probability_bound as high_probability_bound,
@@ -102,10 +80,8 @@ from .generalization.generalization_bounds import (
 )
 from .generalization.iterative_learners import (
     federated_privacy as federated_privacy,
-    federated_step as federated_step,
     sgld_generalization as sgld_generalization,
     sgld_privacy as sgld_privacy,
-    sgld_step as sgld_step,
 )
 from .minibatches.moments import (
     taylor_moment as taylor_moment,
@@ -131,14 +107,10 @@ from .minibatches.without_replacement import (
     rdp_fswor_lower as rdp_fswor_lower,
     remainder_add_remove as remainder_add_remove,
 )
-from .pld.distribution import (
-    Interval as Interval,
-    PrivacyLossDistribution as PrivacyLossDistribution,
-)
+from .pld.distribution import Interval as Interval
 from .pld.minibatch_steps import (
     pld_fswor as pld_fswor,
     pld_fswr as pld_fswr,
-    pld_poisson as pld_poisson,
 )
 from .published.published_composition import compose_he as compose_he
 from .published.quoted_bounds import (

@@ -2,16 +2,15 @@ from .audit_result import AuditResult as AuditResult
 from .error_counts import (
     audit_delta as audit_delta,
     audit_epsilon as audit_epsilon,
-    max_auditable_epsilon as max_auditable_epsilon,
 )
 from .learner_audits import audit_learner as audit_learner
-from .neighbours import (
-    Neighbours as Neighbours,
-    deepfool as deepfool,
-    make_neighbour as make_neighbour,
-)
+from .neighbours import make_neighbour as make_neighbour
 from .output_audits import audit_outputs as audit_outputs
-from .probability_limits import clopper_pearson_upper as clopper_pearson_upper
 from .samplers import audit_sampler as audit_sampler
+
+# Importable too, and not public.
+from .error_counts import max_auditable_epsilon as max_auditable_epsilon
+from .neighbours import Neighbours as Neighbours
+from .probability_limits import clopper_pearson_upper as clopper_pearson_upper
 
 __all__: list[str]

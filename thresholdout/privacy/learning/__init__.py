@@ -5,4 +5,24 @@ Modules are loaded when they are first used, so that importing the package stays
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)
+
+__all__ = [
+    "CostlyTargetWarning",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
+    "DPVIRegressor",
+    "DivergedWarning",
+    "EPClassifier",
+    "EPGaussianMixture",
+    "EPLinearRegression",
+    "FederatedClassifier",
+    "LooseDeltaWarning",
+    "LowInformationWarning",
+    "LowSignalWarning",
+    "PBPRegressor",
+    "PrivacyReport",
+    "SGLDRegressor",
+    "SpentTargetWarning",
+    "UnprovedTargetWarning",
+]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.auditing import deepfool, make_neighbour
+from thresholdout.privacy.auditing import make_neighbour
+from thresholdout.privacy.auditing.neighbours import deepfool
 
 Floats = NDArray[np.float64]
 

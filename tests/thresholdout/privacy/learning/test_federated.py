@@ -14,15 +14,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting import (
-    FederatedRound,
-    SelfComposed,
-    SGLDStep,
-    UnsoundBoundWarning,
-    best_delta,
-    best_epsilon,
-)
-from thresholdout.privacy.learning import FederatedRun, run_federated
+from thresholdout.privacy.accounting import FederatedRound, SelfComposed, SGLDStep, UnsoundBoundWarning, best_epsilon
+from thresholdout.privacy.accounting.accountants.calibration import best_delta
+from thresholdout.privacy.learning import run_federated
+from thresholdout.privacy.learning.federated import FederatedRun
 
 QUICK = settings(max_examples=40, derandomize=True, deadline=None)
 CLIENTS = list(np.random.default_rng(9).normal(size=(30, 2)))

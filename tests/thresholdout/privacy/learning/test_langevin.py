@@ -19,12 +19,13 @@ from thresholdout.privacy.accounting import (
     SelfComposed,
     SGLDStep,
     UnsoundBoundWarning,
-    best_delta,
     sgld_generalization,
 )
+from thresholdout.privacy.accounting.accountants.calibration import best_delta
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error
-from thresholdout.privacy.learning import LangevinRun, run_sgld
+from thresholdout.privacy.learning import run_sgld
 from thresholdout.privacy.learning.bounded_mean import bounded_mean
+from thresholdout.privacy.learning.langevin import LangevinRun
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(-1, 1, (40, 3)) / math.sqrt(3)

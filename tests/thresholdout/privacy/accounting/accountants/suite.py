@@ -19,9 +19,9 @@ from thresholdout.privacy.accounting import (
     Event,
     GaussianAnswer,
     SelfComposed,
-    Stated,
     UnsupportedEvent,
 )
+from thresholdout.privacy.accounting.accountants.accountant import Stated
 from thresholdout.privacy.accounting.events.event_types import Adjacency
 
 

@@ -21,7 +21,6 @@ from thresholdout.privacy.accounting import (
     FederatedRound,
     GaussianAnswer,
     LaplaceAnswer,
-    NoFiniteOrderWarning,
     OptimalAccountant,
     PoissonGaussianStep,
     PureAccountant,
@@ -32,8 +31,11 @@ from thresholdout.privacy.accounting import (
     UnsupportedEvent,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
-    default_orders,
     rdp_fswor,
+)
+from thresholdout.privacy.accounting.accountants.renyi_conversion import (
+    NoFiniteOrderWarning,
+    default_orders,
     rdp_to_epsilon,
 )
 from thresholdout.privacy.accounting.events.event_types import Adjacency

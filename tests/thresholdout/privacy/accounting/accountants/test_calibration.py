@@ -20,12 +20,11 @@ from thresholdout.privacy.accounting import (
     SelfComposed,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
-    best_delta,
     best_epsilon,
     calibrate,
     calibrate_sigma,
 )
-from thresholdout.privacy.accounting.accountants.calibration import step_of
+from thresholdout.privacy.accounting.accountants.calibration import best_delta, step_of
 from thresholdout.privacy.accounting.events.event_types import Adjacency, PoissonGaussianStep
 
 

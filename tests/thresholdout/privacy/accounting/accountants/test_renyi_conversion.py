@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting import (
+from thresholdout.privacy.accounting import rdp_fswor
+from thresholdout.privacy.accounting.accountants.renyi_conversion import (
     EdgeOrderWarning,
     NoFiniteOrderWarning,
     default_orders,
-    rdp_fswor,
     rdp_to_delta,
     rdp_to_epsilon,
     refine_epsilon,

@@ -26,11 +26,13 @@ from thresholdout.privacy.accounting import (
     ThresholdoutInteraction,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
+    read_events,
+)
+from thresholdout.privacy.accounting.events.event_files import (
     event_from_dict,
     event_to_dict,
     event_to_json,
     events_to_toml,
-    read_events,
 )
 from thresholdout.privacy.accounting.events.event_types import leaves
 

@@ -11,14 +11,8 @@ from dp_accounting import rdp
 
 from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError
-from thresholdout.privacy.accounting import (
-    default_orders,
-    rdp_fswor,
-    rdp_fswor_lower,
-    rdp_poisson,
-    rdp_to_epsilon,
-    rdp_wang,
-)
+from thresholdout.privacy.accounting import rdp_fswor, rdp_fswor_lower, rdp_poisson, rdp_wang
+from thresholdout.privacy.accounting.accountants.renyi_conversion import default_orders, rdp_to_epsilon
 
 Q = 0.0024
 ORDERS = [2.0, 5.0, 10.0]

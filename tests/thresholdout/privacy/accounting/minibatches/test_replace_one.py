@@ -9,13 +9,13 @@ from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.privacy.accounting import (
     E_tilde,
     F_tilde,
-    default_orders,
     rdp_fswor,
     rdp_fswor_lower,
     rdp_wang,
     taylor_moment,
     taylor_moment_bound,
 )
+from thresholdout.privacy.accounting.accountants.renyi_conversion import default_orders
 
 Q = 0.0024
 

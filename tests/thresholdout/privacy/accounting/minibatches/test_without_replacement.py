@@ -10,13 +10,13 @@ from tests.thresholdout.privacy.accounting.minibatches import twin
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
     H_taylor,
-    default_orders,
     rdp_fswor,
     rdp_fswor_lower,
     rdp_poisson,
     rdp_wang,
     remainder_add_remove,
 )
+from thresholdout.privacy.accounting.accountants.renyi_conversion import default_orders
 
 Q = 0.0024
 

@@ -14,11 +14,11 @@ from thresholdout.privacy.learning import (
     eps_A9,
     eps_chernoff,
     eps_tail,
-    eps_threshold,
-    proof_epoch,
     step_size,
     worst_epoch,
 )
+from thresholdout.privacy.learning.sgld.iterate_law import proof_epoch
+from thresholdout.privacy.learning.sgld.lower_bounds import eps_threshold
 from thresholdout.privacy.learning.sgld.mixture_means import log_mean
 from thresholdout.privacy.learning.sgld.worst_case_chain import worst_case_chain
 

@@ -7,18 +7,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from thresholdout.errors import InputError
-from thresholdout.privacy.learning import (
-    gaussian_renyi,
-    in_domain,
+from thresholdout.privacy.learning import gaussian_renyi, in_domain, posterior, posterior_dp_holds, theorem_parameters
+from thresholdout.privacy.learning.sgld.posterior_bound import (
+    Sizes,
     paper_order,
-    posterior,
     posterior_dp,
-    posterior_dp_holds,
     posterior_rdp_bound,
     posterior_size_terms,
-    theorem_parameters,
 )
-from thresholdout.privacy.learning.sgld.posterior_bound import Sizes
 
 FIGURE: dict[str, Any] = {"x_l": 0.9, "x_h": 1.8, "alpha": 2.0, "beta": 1.0, "gamma1": 0.1}
 N_FIGURE = 17_864_389

@@ -9,12 +9,14 @@ from thresholdout.privacy.learning import (
     check_lemma_conditions,
     posterior_dp_holds,
     propose_test_sample,
-    propose_test_sample_privacy,
-    propose_test_sample_trace,
     pts_n_min,
     pts_ratio_scale,
     sgld_sample,
     step_size,
+)
+from thresholdout.privacy.learning.sgld.propose_test_sample import (
+    propose_test_sample_privacy,
+    propose_test_sample_trace,
 )
 
 SETTING: dict[str, Any] = {

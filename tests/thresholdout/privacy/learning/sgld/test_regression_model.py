@@ -6,15 +6,9 @@ import pytest
 
 from tests.thresholdout.privacy.learning.sgld.oracles import SYSTEM_A
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.learning import (
-    RegressionDomain,
-    gaussian_renyi,
-    in_domain,
-    posterior,
-    posterior_pair_epsilon,
-    step_size,
-    worst_case_pair,
-)
+from thresholdout.privacy.learning import gaussian_renyi, in_domain, posterior, step_size, worst_case_pair
+from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
+from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon
 
 
 def test_the_pair_lies_in_its_domain() -> None:

@@ -15,19 +15,14 @@ from thresholdout.privacy.accounting import (
     SelfComposed,
     WithReplacementGaussianStep,
     best_epsilon,
-    gaussian_delta,
     rdp_poisson,
 )
-from thresholdout.privacy.learning import (
-    DivergingChainWarning,
-    RegressionDomain,
-    SGLDRegressor,
-    eps_tail,
-    posterior_dp,
-    rdp_to_dp,
-    sgld_sample,
-)
+from thresholdout.privacy.accounting.composition.subsampling import gaussian_delta
+from thresholdout.privacy.learning import SGLDRegressor, eps_tail, rdp_to_dp, sgld_sample
 from thresholdout.privacy.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of
+from thresholdout.privacy.learning.sgld.posterior_bound import posterior_dp
+from thresholdout.privacy.learning.sgld.regression_model import RegressionDomain
+from thresholdout.privacy.learning.sgld.sampler import DivergingChainWarning
 
 mpl.use("Agg")
 RNG = np.random.default_rng(0)

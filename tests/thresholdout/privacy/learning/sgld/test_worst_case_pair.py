@@ -6,14 +6,9 @@ import pytest
 
 from tests.thresholdout.privacy.learning.sgld.oracles import SYSTEM_A, hockey_stick, normal_density
 from thresholdout.errors import InputError
-from thresholdout.privacy.learning import (
-    epoch_law,
-    eps_threshold,
-    pair_epsilon,
-    posterior,
-    posterior_pair_epsilon,
-    worst_case_pair,
-)
+from thresholdout.privacy.learning import epoch_law, pair_epsilon, posterior, worst_case_pair
+from thresholdout.privacy.learning.sgld.lower_bounds import eps_threshold
+from thresholdout.privacy.learning.sgld.worst_case_pair import posterior_pair_epsilon
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,3 @@
+from .prediction_guard import PredictionGuard as PredictionGuard
+
+__all__: list[str]
