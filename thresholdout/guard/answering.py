@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
+from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.question import Question
-from thresholdout.guard.state_check import joined_state, parted_state, past_of
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import check_questions, check_repeat, check_short_texts
 from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
@@ -114,14 +114,12 @@ class Steps:
 
     def state(self) -> Any:
         """Return the mechanism's state. Secret."""
-        text = self._ledger.state(self._id)
-        return self._restored(text)[1]
+        return self._restored(self._ledger.state(self._id)).mechanism
 
-    def _restored(self, text: str) -> tuple[int, Any]:
-        """Return the number of failures so far, and the mechanism's state, from what the ledger keeps."""
-        failures, inner = parted_state(text)
+    def _restored(self, text: str) -> GuardState[Any]:
+        """Return the state that the ledger keeps."""
         try:
-            return failures, self._mechanism.restore(inner)
+            return GuardState.from_text(text, self._mechanism.restore)
         except InputError:
             pass
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
@@ -149,7 +147,7 @@ class Steps:
 
     def failures(self) -> int:
         """Return how many questions have failed."""
-        return parted_state(self._ledger.state(self._id))[0]
+        return self._restored(self._ledger.state(self._id)).failures
 
     def read(self, values: object, n: int, question: Question, argument: str) -> Any:
         """Check the holdout's values and return what the mechanism needs of them."""
@@ -315,18 +313,17 @@ class Steps:
                 return entry, True
 
         def compute(text: str) -> tuple[str, Entry]:
-            failures, inner = parted_state(text)
-            state = mechanism.restore(inner)
-            refusal = mechanism.refusal(state)
+            before = self._restored(text)
+            refusal = mechanism.refusal(before.mechanism)
             if refusal is not None:
                 raise refusal
-            gated, verdict = move.made(remembered_by(state, gate), make(self._noise))
-            after = advanced(state, gate, gated, verdict)
+            gated, verdict = move.made(remembered_by(before.mechanism, gate), make(self._noise))
+            after = advanced(before.mechanism, gate, gated, verdict)
             claimed = (least if verdict in PROVED else question.limits[0], question.limits[1])
             value = question.shown if verdict in FREE else gain
             left = mechanism.remaining(after)
             made = question.decided(verdict, claimed, value, after.asked, remaining=left, risk=after.log_risk)
-            return joined_state(failures, after.to_text()), made
+            return GuardState(after, before.failures).to_text(), made
 
         entry, repeated = self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
         question.check(entry, repeated)
@@ -397,15 +394,15 @@ class Steps:
         readings = self._read_all(argument, asked, known.count(None), whole, worth)
 
         def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
-            failures, inner = parted_state(text)
+            before = self._restored(text)
             some = [(asked[k][0].train, readings[k]) for k in positions]
-            state, outcomes = mechanism.step_all(mechanism.restore(inner), some, self._noise, keep)
+            state, outcomes = mechanism.step_all(before.mechanism, some, self._noise, keep)
             left = mechanism.remaining(state)
             entries = [
                 asked[k][0].entry(outcome, None if left is None else left + len(positions) - 1 - place)
                 for place, (k, outcome) in enumerate(zip(positions, outcomes, strict=True))
             ]
-            return joined_state(failures, state.to_text()), entries
+            return GuardState(state, before.failures).to_text(), entries
 
         stored = self._ledger.ask_all(self._id, [_asked(question) for question, _ in asked], compute)
         return [
@@ -430,11 +427,11 @@ class Steps:
         readings = self._read_all(argument, asked, 1, whole, worth)
 
         def compute(text: str) -> tuple[str, Entry]:
-            failures, inner = parted_state(text)
+            before = self._restored(text)
             some = [(question.train, reading) for (question, _), reading in zip(asked, readings, strict=True)]
-            state, outcome, place = mechanism.step_best(mechanism.restore(inner), some, self._noise, keep, greatest)
+            state, outcome, place = mechanism.step_best(before.mechanism, some, self._noise, keep, greatest)
             entry = whole.about(asked[place][0].candidate).entry(outcome, mechanism.remaining(state))
-            return joined_state(failures, state.to_text()), entry
+            return GuardState(state, before.failures).to_text(), entry
 
         entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
         return self._told(whole, entry, repeated)
@@ -500,13 +497,13 @@ class Steps:
         assert isinstance(mechanism, Claims)
 
         def compute(text: str) -> tuple[str, Entry]:
-            failures, inner = parted_state(text)
-            state, outcome = mechanism.look(mechanism.restore(inner), nats)
+            before = self._restored(text)
+            state, outcome = mechanism.look(before.mechanism, nats)
             if state.log_risk < least:
                 seen = f"{name}: intervals could be the whole range afterwards, which says nothing"
                 raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
             entry = Question(0.0, (0.0, 1.0), name, None).entry(outcome, mechanism.remaining(state))
-            return joined_state(failures, state.to_text()), entry
+            return GuardState(state, before.failures).to_text(), entry
 
         self._ledger.ask(self._id, None, 0.0, name, compute)
 
@@ -530,9 +527,9 @@ class Steps:
         certificate, for_share = worth
 
         def compute(text: str) -> tuple[str, Entry]:
-            failures, before = self._restored(text)
-            state, outcome = step(before)
-            failures += failed
+            before = self._restored(text)
+            state, outcome = step(before.mechanism)
+            failures = before.failures + failed
             if certificate.chosen is None and not isinstance(self._mechanism, Claims):
                 outcome = replace(outcome, interval=(0.0, 1.0))  # claims pay for looks; others know nothing of them
             past = ""
@@ -541,11 +538,11 @@ class Steps:
                 if failures:
                     asked = 1 << (outcome.asked - 1).bit_length()  # at least the questions so far; few different ones
                     sure = for_share(failure_share(failures, asked, self._queries))
-                kept = "" if failures else past_of(text)
+                kept = "" if failures else before.past
                 interval, past = self._interval(sure, outcome, question.known, kept)
                 outcome = replace(outcome, interval=interval)
             entry = question.entry(outcome, self._mechanism.remaining(state))
-            return joined_state(failures, state.to_text(), "" if failures else past), entry
+            return GuardState(state, failures, "" if failures else past).to_text(), entry
 
         return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
 

@@ -6,9 +6,11 @@ the history says what it has to be.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from thresholdout.errors import InputError, LedgerDamaged
+from thresholdout.guard.guard_state import GuardState
 from thresholdout.mechanisms import Past
 from thresholdout.mechanisms.catalogue import parameters_from_json, read_state
 from thresholdout.planning.declaration import check_mechanism
@@ -17,49 +19,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms import Mechanism
 
-__all__ = ["check_standing", "joined_state", "parted_state", "past_of"]
-
-_FAILURES: Final = "failures "
-_PAST: Final = "past "
-
-
-def parted_state(text: str) -> tuple[int, str]:
-    """Return the number of failures so far, and the mechanism's state, from the text that a ledger keeps.
-
-    Examples
-    --------
-    >>> parted_state(joined_state(2, "gaussian/1 7 2"))
-    (2, 'gaussian/1 7 2')
-    """
-    failures, _, inner = _parts(text)
-    return failures, inner
-
-
-def past_of(text: str) -> str:
-    """Return what a certificate has kept of earlier answers; empty where it keeps nothing.
-
-    Examples
-    --------
-    >>> past_of(joined_state(0, "gaussian/1 7 2", "7 0.25 0.5")), past_of("gaussian/1 7 2")
-    ('7 0.25 0.5', '')
-    """
-    return _parts(text)[1]
-
-
-def joined_state(failures: int, inner: str, past: str = "") -> str:
-    """Return the text that a ledger keeps."""
-    return (f"{_FAILURES}{failures}\n" if failures else "") + (f"{_PAST}{past}\n" if past else "") + inner
-
-
-def _parts(text: str) -> tuple[int, str, str]:
-    """Return failures, what is kept of earlier answers, and the mechanism's state."""
-    failures, past = 0, ""
-    if text.startswith(_FAILURES):
-        count, _, text = text[len(_FAILURES) :].partition("\n")
-        failures = int(count) if count.isdecimal() and len(count) < 20 else -1
-    if text.startswith(_PAST):
-        past, _, text = text[len(_PAST) :].partition("\n")
-    return failures, past, text
+__all__ = ["check_standing"]
 
 
 def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | None = None) -> None:
@@ -85,21 +45,22 @@ def check_standing(ledger: Ledger, guard: str, mechanism: Mechanism[Any, Any] | 
     before, text = ledger.count(guard), ledger.state(guard)
     if "chosen" not in stored or (not text and ledger.retired(guard) is not None):
         return  # no guard's, or the copy of a history
-    failures, past, inner = _parts(text)
     check_mechanism(ledger, stored)
     try:
-        state = read_state(parameters_from_json(stored["chosen"]), inner)
+        found = GuardState.from_text(text, partial(read_state, parameters_from_json(stored["chosen"])))
     except InputError:
-        state = None
-    if state is None:
+        found = None
+    if found is None:
         raise LedgerDamaged(ledger.location, None, f"guard {guard[:12]!r}...: its state can't be read")
     # Entries never change, so those up to the state's own number are what it was computed from, whoever asks meanwhile.
+    state = found.mechanism
     sources = ledger.sources(guard, state.asked)
     fits = before <= state.asked <= ledger.count(guard) and state.agrees(Past(state.asked, sources))
-    fits = fits and failures == sources.get("failed", 0) and (not past or past.split(" ")[0] == str(state.asked))
+    fits = fits and found.failures == sources.get("failed", 0)
+    fits = fits and (not found.past or found.past.split(" ")[0] == str(state.asked))
     if fits and mechanism is not None and state.asked:
         (last,) = ledger.entries(guard, state.asked, 1)
-        restored = mechanism.restore(inner)
+        restored = mechanism.restore(state.to_text())
         fits = last.remaining == mechanism.remaining(restored) and last.risk == mechanism.log_risk(restored)
     if not fits:
         raise LedgerDamaged(

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from tests.thresholdout.cli.running import N, create, run
-from thresholdout.guard.state_check import parted_state
+from thresholdout.guard.guard_state import GuardState
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims import ClaimsState
 from thresholdout.service.prediction_guard import PredictionGuard
@@ -62,8 +62,8 @@ def test_nothing_secret_is_printed(folder: Path) -> None:
     outputs += [run("status", "guard.db").output, run("history", "guard.db").output]
     outputs.append(run("ask", "guard.db", "train.csv", code=1).output)
     with open_ledger("guard.db") as ledger:
-        _, state = parted_state(ledger.state(ledger.guards()[0]))
-    noise = abs(ClaimsState.from_text(state).edge)
+        state = GuardState.from_text(ledger.state(ledger.guards()[0]), ClaimsState.from_text)
+    noise = abs(state.mechanism.edge)
     assert noise > 999  # but for a probability below 1e-5: of 2**-10 of the range or more, in units of 2**-40
     for output in outputs:
         assert repr(mean) not in output

@@ -18,11 +18,12 @@ from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import failure_share
+from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.state_check import past_of
 from thresholdout.ledger import SQLLedger
 from thresholdout.mechanisms import GaussianParameters
+from thresholdout.mechanisms.gaussian import GaussianState
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.service.prediction_guard import PredictionGuard
 
@@ -174,7 +175,7 @@ def test_sums_that_were_changed_are_found(tmp_path: Path) -> None:
     play(guard, 2)
     with SQLLedger(file) as ledger:
         state = ledger.state(*ledger.guards())
-    assert past_of(state).startswith("2 ")
+    assert GuardState.from_text(state, GaussianState.from_text).past.startswith("2 ")
 
     def put(text: str) -> None:
         with closing(sqlite3.connect(file)) as connection:

@@ -16,7 +16,7 @@ from tests.thresholdout.report.lives import SECRET, long_life
 from thresholdout import Thresholdout
 from thresholdout.cli import main
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.state_check import parted_state
+from thresholdout.guard.guard_state import GuardState
 from thresholdout.ledger import open_ledger
 from thresholdout.ledger.transfer import move
 from thresholdout.mechanisms import GaussianParameters, LadderParameters
@@ -106,7 +106,7 @@ def test_names_are_text_and_not_markup(page: Checker) -> None:
 
 def test_nothing_secret_is_shown(guard: Thresholdout) -> None:
     shown = guard.report().html
-    noise = abs(ClaimsState.from_text(parted_state(guard._ledger.state(guard._id))[1]).edge)
+    noise = abs(GuardState.from_text(guard._ledger.state(guard._id), ClaimsState.from_text).mechanism.edge)
     assert noise > 999  # but for a probability below 1e-5: of 2**-10 of the range or more, in units of 2**-40
     for secret in (str(noise), str(SECRET)):
         assert secret not in shown

@@ -1,0 +1,75 @@
+"""The state of a guard: its mechanism's, how many questions failed, and what certificates keep of earlier answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from thresholdout.errors import InputError
+from thresholdout.mechanisms.base import MechanismState
+
+__all__ = ["GuardState"]
+
+S = TypeVar("S", bound=MechanismState)
+
+_FAILURES: Final = "failures "
+_PAST: Final = "past "
+_MOST_DIGITS: Final = 19
+
+
+@dataclass(frozen=True, slots=True)
+class GuardState(Generic[S]):
+    r"""What a ledger keeps of a guard between two answers. Secret.
+
+    Attributes
+    ----------
+    mechanism : MechanismState
+        The mechanism's state.
+    failures : int
+        How many questions have failed on the holdout.
+    past : str
+        What the certificate keeps of earlier answers; empty where it keeps nothing, and after a failure.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.gaussian import GaussianState
+    >>> GuardState(GaussianState.from_text("gaussian/1 7 2"), failures=2).to_text()
+    'failures 2\ngaussian/1 7 2'
+    """
+
+    mechanism: S
+    failures: int = 0
+    past: str = ""
+
+    def to_text(self) -> str:
+        """Return the text that a ledger keeps: a line for failures and one for the past where there are any."""
+        failures = f"{_FAILURES}{self.failures}\n" if self.failures else ""
+        past = f"{_PAST}{self.past}\n" if self.past else ""
+        return failures + past + self.mechanism.to_text()
+
+    @classmethod
+    def from_text(cls, text: str, read: Callable[[str], S]) -> GuardState[S]:
+        """Return the state that a text says.
+
+        Parameters
+        ----------
+        text : str
+            As `to_text` returns it.
+        read : callable
+            Returns the mechanism's state that a text says.
+
+        Raises
+        ------
+        InputError
+            When it is something else.
+        """
+        failures, past = 0, ""
+        if text.startswith(_FAILURES):
+            count, _, text = text[len(_FAILURES) :].partition("\n")
+            if not (count.isascii() and count.isdecimal() and len(count) <= _MOST_DIGITS):
+                raise InputError("state", "no number of failures", "the text of a guard's state")
+            failures = int(count)
+        if text.startswith(_PAST):
+            past, _, text = text[len(_PAST) :].partition("\n")
+        return cls(read(text), failures, past)
