@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from thresholdout import Thresholdout
-from thresholdout.guard.sharing.shared_objects import share
+from thresholdout.guard.sharing.shared_objects import handle_of
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.noise.sources import SeededNoise
 
@@ -40,7 +40,7 @@ def told(call: Callable[[], Any]) -> Hashable:
 
 
 def elsewhere(guard: Thresholdout) -> Any:
-    return type(guard).elsewhere(share(guard))
+    return type(guard).elsewhere(handle_of(guard))
 
 
 def through_a_handle(there: Any) -> Probe:

@@ -8,6 +8,7 @@ told scores.
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.question import Question
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.ledger.entry_checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms import Claims
 from thresholdout.mechanisms.claims.edges import refuse_private
@@ -177,6 +178,7 @@ class Gate(Shared):
         self._range = metric.bounds[1] - metric.bounds[0]
         self._sign = 1.0 if metric.greater_is_better else -1.0
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._first = incumbent
         self._incumbent = self._certified = _Model(incumbent, self._training_values(incumbent, None), None)
         self._decided: dict[tuple[str, str | None], tuple[Decision, float]] = {}
@@ -184,16 +186,22 @@ class Gate(Shared):
     @property
     def incumbent(self) -> Any:
         """The model that the next candidate is compared with."""
+        check_process(self._process, "gate")
         return self._incumbent.estimator
 
     @property
     def certified(self) -> Any:
         """The last model that is certified to be better than the certified one before it."""
+        check_process(self._process, "gate")
         return self._certified.estimator
 
     @property
     def on_the_way(self) -> bool:
         """Whether the incumbent is not certified."""
+        check_process(self._process, "gate")
+        return self._climbing()
+
+    def _climbing(self) -> bool:
         return self._incumbent.estimator is not self._certified.estimator
 
     @property
@@ -239,6 +247,7 @@ class Gate(Shared):
         See `Gate`.
         """
         check_short_texts(name=name)
+        check_process(self._process, "gate")
         values = self._training_values(candidate, cv)
         return self._proposed(candidate, values, cv, key, name)
 
@@ -266,6 +275,7 @@ class Gate(Shared):
             expected = "a gate with certify='milestones'; here every model that propose() keeps is certified"
             raise InputError("last_look", "a gate with certify='each'", expected)
         check_question(key, 0.0, "")
+        check_process(self._process, "gate")
         with self._lock:
             told = self._decided.get((_LAST, key))
             if told is not None:
@@ -287,6 +297,7 @@ class Gate(Shared):
     ) -> Decision:
         """Decide about a candidate of which the training values are known."""
         check_question(key, 0.0, "")
+        check_process(self._process, "gate")
         with self._lock:
             new, level = _Model(candidate, values, cv), float(np.mean(values))
             if ("", key) in self._decided:
@@ -408,8 +419,8 @@ class Gate(Shared):
     def __repr__(self) -> str:
         what = "each" if self.certify == "each" else "milestones"
         more = f" by more than {self.delta:g}" if self.delta else ""
-        way = "the incumbent is on the way and NOT certified" if self.on_the_way else "the incumbent is certified"
-        if not self.on_the_way and self._certified.estimator is self._first:
+        way = "the incumbent is on the way and NOT certified" if self._climbing() else "the incumbent is certified"
+        if not self._climbing() and self._certified.estimator is self._first:
             way = "nothing is certified yet; the incumbent is the model it was made with"
         left = self.guard.risk_left
         return f"<Gate: {self.metric.name}{more}, {what} certified by {self.test}; {way}; {left:.3g} of the risk left>"

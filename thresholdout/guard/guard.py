@@ -68,9 +68,7 @@ if TYPE_CHECKING:
 __all__ = ["Thresholdout"]
 
 
-class Thresholdout(
-    Shared, AsksAboutEstimators, ComparesModels, MakesGates, LooksRecorded
-):  # in this order a forked child can turn it into a RemoteGuard
+class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, LooksRecorded):
     """A holdout that can be asked many adaptive questions.
 
     A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. The guard claims

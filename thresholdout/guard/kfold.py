@@ -339,9 +339,6 @@ class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
         self._handle = handle
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_guard":
-            owner = self._handle.owner
-            raise SharingError(f"this method is that of a guard in {owner}, taken before a fork; take it again here")
         if name not in ("n", "dependence"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = self.__dict__[name] = self._handle.call(name)

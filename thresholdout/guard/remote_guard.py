@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["RemoteGuard"]
 
 _CONSTANT: Final = frozenset({"_id", "dependence", "given", "n"})
-_OWN: Final = frozenset({"_ledger", "_mechanism", "_records", "_steps"})
-"""What a guard has where it lives; methods of the guard itself would look for it."""
 
 
 class RemoteGuard(Elsewhere, Thresholdout):
@@ -62,10 +60,6 @@ class RemoteGuard(Elsewhere, Thresholdout):
         self._handle = handle
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OWN:
-            raise SharingError(
-                f"this method is that of a guard in {self._handle.owner}, taken before a fork; take it again here"
-            )
         if name not in _CONSTANT:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = self.__dict__[name] = self._handle.call(name)

@@ -25,7 +25,7 @@ from thresholdout.errors import (
 )
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted
 from thresholdout.guard.holdout import content_hashes
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.guard.train_split import placeholder_size, rows_of
 from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.ledger.entry_checks import fresh_key
@@ -290,11 +290,7 @@ class GuardScorer(Shared):
         given : mapping of str to values, optional
             Each metric's cross-validated values, when they were computed elsewhere.
         """
-        if os.getpid() != self._process:
-            raise SharingError(
-                "this scorer belongs to the process that made it, and was copied by a fork; pickle it (joblib does), "
-                "or call thresholdout.guard.sharing.share(scorer) before the fork"
-            )
+        check_process(self._process, "scorer")
         with self._lock:
             self._rounds.setdefault(round_, set()).update(keys.values())
         values = {}

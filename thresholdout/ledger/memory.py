@@ -257,8 +257,8 @@ class MemoryLedger(Ledger):
     def put_document(self, guard: str, name: str, text: str) -> None:
         """Keep a text with a guard; see `Ledger.put_document`."""
         check_document(name, text)
+        kept = self._find(guard)
         with self._lock:
-            kept = self._find(guard)
             self._check_retired(kept.retired)
             self._check_document(name, kept.documents.setdefault(name, text), text)
 
@@ -282,7 +282,8 @@ class MemoryLedger(Ledger):
         if os.getpid() != self._process:
             raise SharingError(
                 "ledger memory: it belongs to the process that made it, and another one would spend the same "
-                "budget again; keep the guard in a file (ledger='guard.db') to use it from several processes"
+                "budget again; keep the guard in a file (ledger='guard.db') to use it from several processes, or give "
+                "the other one what thresholdout.guard.sharing.share(guard) returned before the fork"
             )
 
     def _find(self, guard: str) -> _Guard:

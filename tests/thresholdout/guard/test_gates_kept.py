@@ -29,7 +29,6 @@ from thresholdout import InputError, LedgerDamaged, Thresholdout
 from thresholdout.cli.guard_commands import history
 from thresholdout.cli.ledger_commands import verify
 from thresholdout.guard.gates import Decision, Gate
-from thresholdout.guard.sharing.shared_objects import share
 from thresholdout.mechanisms.claims.gate_states import remembered_by
 
 
@@ -227,7 +226,6 @@ def makes(guard: Thresholdout) -> tuple[Decision | None, int, str, float]:
 
 def test_a_gate_is_made_in_another_process() -> None:
     guard = guarded(columns([0.02], changed=0.05))
-    share(guard)
     ((last, certified, test, delta),) = in_children(makes, (guard,))
     assert last.certified
     assert (certified, test, delta) == (1, "sign test", 0.0)

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from tests.thresholdout.guards import N, data, make
 from thresholdout import KFoldGuard, Thresholdout
 from thresholdout.errors import InputError
-from thresholdout.guard.sharing.shared_objects import share
+from thresholdout.guard.sharing.shared_objects import handle_of
 from thresholdout.model_selection import GuardedSearchCV, count_queries
 
 (X, Y), (X_TRAIN, Y_TRAIN) = data(0), data(1)
@@ -31,7 +31,7 @@ WHOLE = {"holdout": (X, Y), "holdout with other labels": (X, 1 - Y), "nobody's":
 
 
 def elsewhere(guard: Any) -> Any:
-    return type(guard).elsewhere(share(guard))
+    return type(guard).elsewhere(handle_of(guard))
 
 
 WAYS: dict[str, Callable[[Thresholdout, Any, Any], Any]] = {

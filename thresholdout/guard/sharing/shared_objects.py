@@ -8,6 +8,10 @@ The process of a shared object starts one thread that listens when something is 
 keeps no process alive; when the process ends, its handles say so. A shared object lives as long as its process, since
 nobody can know whether a handle to it is still on its way.
 
+A forked child has a copy of everything, and must not use it: it would spend the same budget again, and locks may be
+held by threads that it does not have. There the objects refuse, unless their ledger is a file or a server; what `share`
+returned before the fork, or a pickle, asks the parent.
+
 Handles are secrets in so far as who has one may ask questions. Connections go through a socket that only this user can
 reach (`thresholdout.guard.sharing.private_socket`), and both sides prove that they know a random key before anything
 else is read.
@@ -25,6 +29,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -34,7 +39,7 @@ from thresholdout.guard.sharing.private_socket import check_private, hung_up_aft
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-__all__ = ["Elsewhere", "Handle", "Shared", "dumps", "same", "share"]
+__all__ = ["Elsewhere", "Handle", "Shared", "check_process", "dumps", "handle_of", "same", "share"]
 
 _ATTEMPTS: Final = 3
 """How often a request is sent when connections break; a question carries a key, so that it is answered once."""
@@ -67,7 +72,7 @@ class Shared(ABC):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_attach, (type(self), share(self)))
+        return (_attach, (type(self), handle_of(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,26 +153,58 @@ class Elsewhere(Shared):
         return (_attach, (type(self), self._handle))
 
 
-def share(thing: Shared) -> Handle:
-    """Return the handle of an object that lives here, and make it reachable from other processes.
+def share(thing: Shared) -> Shared:
+    """Return what asks an object of this process, for use in other processes.
 
     Pickling does this by itself. Call it before a process is forked that gets the object by being forked, not by
-    pickling, such as with ``multiprocessing.Process(target=..., args=(guard,))`` on Linux.
+    pickling, such as with ``multiprocessing.Process(target=..., args=(share(guard),))`` on Linux.
 
     Parameters
     ----------
     thing : Shared
-        A guard, for example.
+        A guard, a scorer or a gate.
+
+    Returns
+    -------
+    Shared
+        With the same methods and attributes.
 
     Examples
     --------
     >>> import numpy as np
     >>> from thresholdout import Thresholdout
     >>> guard = Thresholdout(np.arange(100.0), queries=10, budget=2)
-    >>> share(guard) == share(guard)
-    True
+    >>> share(guard).ask(0.5, np.arange(100) % 2).query, len(guard.history)
+    (1, 1)
     """
+    return thing if isinstance(thing, Elsewhere) else thing.elsewhere(handle_of(thing))
+
+
+def handle_of(thing: Shared) -> Handle:
+    """Return the handle of an object, and make it reachable from other processes if it lives here."""
     return thing._handle if isinstance(thing, Elsewhere) else _office.handle(thing)
+
+
+def check_process(made_in: int, what: str) -> None:
+    """Refuse an object with a state of its own that was copied by a fork.
+
+    Parameters
+    ----------
+    made_in : int
+        The process that made it.
+    what : str
+        What it is.
+
+    Raises
+    ------
+    SharingError
+        When this is another process.
+    """
+    if os.getpid() != made_in:
+        raise SharingError(
+            f"this {what} belongs to the process that made it, and was copied by a fork; pickle it (joblib does), or "
+            f"give the child what thresholdout.guard.sharing.share({what}) returned before the fork"
+        )
 
 
 def same(one: Shared, other: Shared) -> bool:
@@ -178,32 +215,36 @@ def same(one: Shared, other: Shared) -> bool:
 
 
 class _Office:
-    """What one process shares: its objects, and the thread that listens for it."""
+    """What one process shares: its objects, and the thread that listens for it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    inherited : mapping
+        Objects of the process from which this one was forked, by number, each with its handle there.
+    """
+
+    def __init__(self, inherited: Mapping[int, tuple[Shared, Handle]]) -> None:
         self._lock = threading.Lock()
         self._authkey = secrets.token_bytes(32)
         self._listener: Any = None
         self._open: set[Connection] = set()
         self._closed = False
         self._things: dict[str, Shared] = {}
-        self._standing: dict[str, Shared] = {}  # made beforehand: a forked child had better import nothing
-        self._handles: dict[int, Handle] = {}
+        self.handles = dict(inherited)
 
     def handle(self, thing: Shared) -> Handle:
         """Return the handle of an object; see `share`."""
         with self._lock:
-            known = self._handles.get(id(thing))
+            known = self.handles.get(id(thing))
             if known is not None:
-                return known
+                return known[1]
             if self._listener is None:
                 self._listener = listen(backlog=128)
                 threading.Thread(target=self._accept, name="thresholdout-sharing", daemon=True).start()
             owner = f"process {os.getpid()} on {socket.gethostname()}"
             handle = Handle(self._listener.address, self._authkey, secrets.token_hex(16), owner)
-            self._standing[handle.token] = thing.elsewhere(handle)
             self._things[handle.token] = thing
-            self._handles[id(thing)] = handle
+            self.handles[id(thing)] = thing, handle
             return handle
 
     def find(self, handle: Handle) -> Shared | None:
@@ -218,16 +259,12 @@ class _Office:
             self._listener.close()
             remove(address)
 
-    def inherited(self) -> None:
-        """Give up, in a forked child, what belongs to its parent: the objects become what asks the parent's."""
+    def hang_up(self) -> None:
+        """Give up, in a forked child, the connections of its parent."""
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._open):  # otherwise nobody would notice the end of the parent
             connection.close()
-        for token, thing in self._things.items():
-            there = self._standing[token]
-            thing.__class__ = type(there)
-            thing.__dict__ = there.__dict__
 
     def _accept(self) -> None:
         while True:
@@ -386,9 +423,9 @@ def _start_afresh() -> None:
     """Forget, in a forked child, what belongs to its parent; locks of the parent may be held by threads of its own."""
     global _office, _clients
     parent, connections = _office, _clients
-    _office, _clients = _Office(), _Clients()
+    _office, _clients = _Office(parent.handles), _Clients()
     connections.close()
-    parent.inherited()
+    parent.hang_up()
 
 
 def _close() -> None:
@@ -396,7 +433,7 @@ def _close() -> None:
     _office.close()
 
 
-_office = _Office()
+_office = _Office({})
 _clients = _Clients()
 
 if hasattr(os, "register_at_fork"):

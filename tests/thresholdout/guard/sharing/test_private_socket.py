@@ -20,13 +20,13 @@ from thresholdout.errors import SharingError
 from thresholdout.guard.sharing import private_socket
 from thresholdout.guard.sharing import shared_objects as sharing
 from thresholdout.guard.sharing.private_socket import check_private, listen, remove
-from thresholdout.guard.sharing.shared_objects import Handle, _Clients, share
+from thresholdout.guard.sharing.shared_objects import Handle, _Clients, handle_of
 
 
 @pytest.fixture
 def handle() -> Handle:
     records = np.arange(200.0)
-    return share(Thresholdout(records, queries=10, budget=2, mechanism="thresholdout"))
+    return handle_of(Thresholdout(records, queries=10, budget=2, mechanism="thresholdout"))
 
 
 @pytest.fixture
@@ -44,10 +44,10 @@ def test_a_key_in_a_readable_file_opens_nothing_to_others(tmp_path: Path) -> Non
     records = np.arange(200.0)
     guard = Thresholdout(records, train=records + 0.5, queries=10, budget=2, mechanism="thresholdout")
     joblib.dump(guard, tmp_path / "search.joblib")
-    assert share(guard).authkey in (tmp_path / "search.joblib").read_bytes()  # so this is not what keeps them out
+    assert handle_of(guard).authkey in (tmp_path / "search.joblib").read_bytes()  # so this is not what keeps them out
     listener = sharing._office._listener
     assert listener._listener._family == "AF_UNIX"
-    found = os.stat(Path(share(guard).address).parent)
+    found = os.stat(Path(handle_of(guard).address).parent)
     assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o700, os.geteuid())
 
 

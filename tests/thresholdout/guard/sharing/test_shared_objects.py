@@ -27,9 +27,11 @@ from graphs import Groups
 from thresholdout import BudgetExhausted, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted, SearchFailed, SharingError
 from thresholdout.guard.remote_guard import RemoteGuard
+from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing import shared_objects as sharing
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, same, share
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, handle_of, same, share
 from thresholdout.noise.sources import SeededNoise
+from thresholdout.privacy.accounting import BlackBox
 from thresholdout.scoring import metrics
 
 X, Y = load_digits(return_X_y=True)
@@ -40,6 +42,13 @@ FORK = multiprocessing.get_context("fork")
 def make(**changes: Any) -> Thresholdout:
     given: dict[str, Any] = {"queries": 100, "budget": 50, "threshold": 0.1, "noise_scale": 0.01}
     return Thresholdout(HOLDOUT, train=TRAIN, **{"mechanism": "thresholdout", **given, **changes})
+
+
+def shared(guard: Thresholdout) -> Thresholdout:
+    """What asks the guard from other processes."""
+    there = share(guard)
+    assert isinstance(there, RemoteGuard)
+    return there
 
 
 def in_workers(calls: list[Any], backend: str = "loky") -> list[Any]:
@@ -104,7 +113,7 @@ def test_models_are_compared_from_other_processes() -> None:
 
 def test_a_comparison_that_got_lost_is_not_charged_twice() -> None:
     guard = make(queries=None, budget=None, threshold=None, noise_scale=None)
-    handle = share(guard)
+    handle = handle_of(guard)
     models = [DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*guard.train) for depth in (1, 8)]
     remote = RemoteGuard(handle)
     first = remote.compare(models[1], models[0], key="one")
@@ -152,7 +161,7 @@ def test_where_it_lives_a_pickle_is_the_guard_itself() -> None:
     joblib.dump({"guard": guard, "split": guard.split()}, stream)
     stream.seek(0)
     assert joblib.load(stream)["split"].guard is guard
-    assert share(guard) == share(guard) == pickle.loads(pickle.dumps(share(guard)))
+    assert handle_of(guard) == handle_of(guard) == pickle.loads(pickle.dumps(handle_of(guard)))
     assert same(guard, guard)
     assert not same(guard, make())
 
@@ -178,7 +187,7 @@ def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) 
     guard = make()
     scorer = guard.scorer()
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*TRAIN)
-    handle = share(scorer)
+    handle = handle_of(scorer)
 
     def watched() -> tuple[float, list[bytes]]:
         seen: list[bytes] = []
@@ -227,14 +236,15 @@ class Watched:
 def test_a_forked_child_asks_its_parent_and_not_its_memory() -> None:
     guard = make(noise=SeededNoise(1))
     scorer = guard.scorer()
-    share(guard), share(scorer)
+    there, scorer_there = shared(guard), share(scorer)
+    assert isinstance(scorer_there, GuardScorer)
 
     def ask() -> tuple[str, int]:
-        guard.ask(0.5, np.arange(897) % 2)
-        scorer(DecisionTreeClassifier(max_depth=1).fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0))
-        return type(guard).__name__, scorer.asked
+        there.ask(0.5, np.arange(897) % 2)
+        scorer_there(DecisionTreeClassifier(max_depth=1).fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0))
+        return type(guard).__name__, scorer_there.asked
 
-    assert in_child(ask) == ("RemoteGuard", 1)
+    assert in_child(ask) == ("Thresholdout", 1)
     assert (len(guard.history), scorer.asked) == (2, 1)
     assert type(guard) is Thresholdout
     assert list(guard.history["query"]) == [1, 2]
@@ -245,9 +255,69 @@ def test_a_forked_child_of_a_guard_that_nobody_shared_is_refused() -> None:
     scorer = guard.scorer()
     with pytest.raises(SharingError, match="belongs to the process that made it"):
         in_child(guard.ask, 0.5, np.arange(897) % 2)
-    with pytest.raises(SearchFailed, match=r"sharing.share\(scorer\) before the fork"):
+    with pytest.raises(SearchFailed, match=r"sharing.share\(scorer\) returned before the fork"):
         in_child(scorer, DecisionTreeClassifier().fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0))
     assert guard.history.empty
+
+
+def test_a_forked_child_refuses_also_where_its_parent_shares() -> None:
+    """Whether something was shared makes no difference to what a fork has copied; its pickle asks the parent."""
+    guard = make()
+    there = shared(guard)
+
+    def ask() -> tuple[bool, int]:
+        with pytest.raises(SharingError, match=r"give the other one what thresholdout.guard.sharing.share\(guard\)"):
+            guard.ask(0.5, np.ones(897))
+        sent = pickle.loads(pickle.dumps(guard))
+        return same(sent, there), sent.ask(0.5, np.ones(897)).query
+
+    assert in_child(ask) == (True, 1)
+    assert len(guard.history) == 1
+
+
+def test_a_forked_child_goes_on_in_the_same_file(tmp_path: Path) -> None:
+    guard = make(ledger=tmp_path / "guard.db")
+    share(guard)
+    assert in_child(lambda: guard.ask(0.5, np.ones(897)).query) == 1
+    assert guard.ask(0.5, np.ones(897)).query == 2
+
+
+def test_locks_that_a_fork_has_copied_are_not_waited_for() -> None:
+    """A thread of the parent holds them at the fork, and is not there in the child, which would wait for ever."""
+    guard = make(queries=None, budget=None, threshold=None, noise_scale=None)
+    model = DecisionTreeClassifier(max_depth=2).fit(*TRAIN)
+    gate, scorer = guard.gate(model), guard.scorer()
+    uses: list[Callable[[], Any]] = [
+        lambda: gate.propose(clone(model)),
+        lambda: gate.last_look(),
+        lambda: gate.incumbent,
+        lambda: gate.certified,
+        lambda: gate.on_the_way,
+        lambda: scorer(model, np.repeat(TRAIN[0][:1], 2, axis=0)),
+        lambda: guard.ask(0.5, np.ones(897)),
+        lambda: guard.history,
+        lambda: guard.remaining,
+        lambda: guard.record_look(BlackBox(0.01)),
+        lambda: guard._ledger.put_document(guard._id, "name", "text"),
+    ]
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with gate._lock, scorer._lock, guard._ledger._lock:  # type: ignore[attr-defined]
+            held.set()
+            release.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(60)
+    try:
+        refused = in_child(lambda: [type(caught_in(use)).__name__ for use in uses])
+    finally:
+        release.set()
+        holder.join()
+    assert refused == ["SharingError", "InputError", *["SharingError"] * 3, "SearchFailed", *["SharingError"] * 5]
+    assert gate.incumbent is model
+    assert repr(gate).startswith("<Gate: accuracy")
 
 
 def test_grandchildren_ask_the_same_owner() -> None:
@@ -285,8 +355,7 @@ def test_the_same_questions_in_the_same_order_have_the_same_answers(ledger: str 
     for k, depth in enumerate(depths):
         alone.score(DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*TRAIN), key=f"question {k}")
     guard, turn = make(noise=SeededNoise(7), ledger=stores[1], **settings), FORK.Value("i", 0)
-    share(guard)
-    children = [FORK.Process(target=ask_in_turn, args=(guard, mine, turn, depths)) for mine in range(2)]
+    children = [FORK.Process(target=ask_in_turn, args=(shared(guard), mine, turn, depths)) for mine in range(2)]
     for child in children:
         child.start()
     for child in children:
@@ -315,7 +384,7 @@ def test_charges_are_exact_under_processes_and_threads() -> None:
 
 def test_a_question_whose_answer_was_lost_is_charged_once() -> None:
     guard = make()
-    handle = share(guard)
+    handle = handle_of(guard)
 
     def ask() -> tuple[int, int, bool]:
         lost = 2
@@ -350,7 +419,7 @@ class Losing(Watched):
 
 def test_a_connection_that_always_breaks_is_given_up() -> None:
     guard = make()
-    handle = share(guard)
+    handle = handle_of(guard)
 
     def ask() -> None:
         original = sharing._Clients.take
@@ -363,8 +432,8 @@ def test_a_connection_that_always_breaks_is_given_up() -> None:
 
 
 def test_exceptions_come_back_as_themselves() -> None:
-    guard = make(queries=1)
-    share(guard)
+    owned = make(queries=1)
+    guard = shared(owned)
 
     class Local(Exception):
         pass
@@ -385,9 +454,9 @@ def test_exceptions_come_back_as_themselves() -> None:
     with pytest.raises(SharingError, match="ValueError in the process that holds the guard: cannot be sent"):
         in_child(lambda: guard.ask(unreadable))
     assert in_child(lambda: str(caught_in(lambda: guard.ask(fails)))) == "on the training part"
-    with pytest.raises(SharingError, match="taken before a fork; take it again"):
-        in_child(guard.ask, 0.5, np.ones(897))
-    assert guard.history.empty
+    with pytest.raises(SharingError, match="belongs to the process that made it"):
+        in_child(owned.ask, 0.5, np.ones(897))
+    assert owned.history.empty
     in_child(lambda: guard.ask(0.5, np.ones(897)))
     with pytest.raises(BudgetExhausted) as refused:
         in_child(lambda: guard.ask(0.5, np.ones(897)))
@@ -410,13 +479,14 @@ def caught_in(call: Callable[[], Any]) -> BaseException | None:
 def test_scorers_counted_in_the_owner() -> None:
     guard = make(queries=1)
     scorer = guard.scorer(exhausted="train")
-    share(scorer)
+    there = share(scorer)
+    assert isinstance(there, GuardScorer)
     placeholder = np.repeat(TRAIN[0][:1], 2, axis=0)
     model = DecisionTreeClassifier(max_depth=2).fit(*TRAIN)
 
     def ask() -> tuple[Any, ...]:
-        scores = [scorer(model, placeholder) for _ in range(3)]
-        return scores[1:], scorer.asked, scorer.replaced, scorer.exhausted, repr(scorer), scorer.metrics
+        scores = [there(model, placeholder) for _ in range(3)]
+        return scores[1:], there.asked, there.replaced, there.exhausted, repr(there), there.metrics
 
     with pytest.warns(GuardExhaustedWarning):
         result = in_child(ask)
@@ -427,16 +497,16 @@ def test_scorers_counted_in_the_owner() -> None:
 
 def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
     guard = make(queries=2)
-    share(guard)
+    there = shared(guard)
     placeholder = np.repeat(TRAIN[0][:1], 2, axis=0)
     model = DecisionTreeClassifier(max_depth=2).fit(*TRAIN)
 
     def ask() -> tuple[Any, ...]:
-        scorer = guard.scorer(metrics.log_loss(3.0), cv=2).set_score_request(sample_weight="weights")
+        scorer = there.scorer(metrics.log_loss(3.0), cv=2).set_score_request(sample_weight="weights")
         score = scorer(model, placeholder)
         requests = scorer.get_metadata_routing().score.requests
-        ((fit, _),) = guard.split().split(TRAIN[0])
-        return score, scorer.asked, requests, len(fit), guard.origin(HOLDOUT[0]), guard.origin(X)
+        ((fit, _),) = there.split().split(TRAIN[0])
+        return score, scorer.asked, requests, len(fit), there.origin(HOLDOUT[0]), there.origin(X)
 
     score, asked, requests, size, holdout, mixed = in_child(ask)
     assert (-score, asked, size) == (guard.history["value"].iloc[0], 1, 900)
@@ -444,7 +514,7 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
     assert (holdout, mixed) == ("holdout", "other")
 
     def exhausted() -> None:
-        scorer = guard.scorer(exhausted="raise")
+        scorer = there.scorer(exhausted="raise")
         scorer(model, placeholder)
         scorer(model, placeholder)
 
@@ -459,21 +529,21 @@ def test_a_big_estimator() -> None:
     guard = Thresholdout(
         (features[:20] + 1.0, np.zeros(20)), train=(features[:20] - 1.0, np.zeros(20)), queries=3, budget=1
     )
-    share(guard)
+    there = shared(guard)
     assert len(pickle.dumps(model)) > 32_000_000
-    assert in_child(lambda: guard.score(model).query) == 1
+    assert in_child(lambda: there.score(model).query) == 1
 
 
 def test_an_interrupted_question_leaves_no_stray_answer() -> None:
     """The answer to a question that was interrupted must not be taken for that of the next one."""
     guard = make()
-    share(guard)
+    there = shared(guard)
 
     def ask() -> tuple[bool, str]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         interrupting = functools.partial(interrupt, os.getpid())
-        stopped = isinstance(caught_in(lambda: guard.ask(interrupting, name="slow")), KeyboardInterrupt)
-        return stopped, guard.ask(0.5, np.ones(897), name="next").name
+        stopped = isinstance(caught_in(lambda: there.ask(interrupting, name="slow")), KeyboardInterrupt)
+        return stopped, there.ask(0.5, np.ones(897), name="next").name
 
     assert in_child(ask) == (True, "next")
     deadline = time.monotonic() + 30
@@ -491,7 +561,7 @@ def interrupt(asking: int, X: Any, y: Any) -> Any:
 
 
 def test_who_does_not_know_the_key_is_not_answered() -> None:
-    handle = share(make())
+    handle = handle_of(make())
     stranger = Handle(handle.address, b"0" * 32, handle.token, handle.owner)
     with pytest.raises(SharingError, match="AuthenticationError"):
         stranger.call("history")
@@ -501,7 +571,7 @@ def test_who_does_not_know_the_key_is_not_answered() -> None:
 
 
 def test_only_what_is_served_is_reached() -> None:
-    handle = share(make())
+    handle = handle_of(make())
     for name in ("_records", "_ledger", "_holdout", "__class__", "_mechanism"):
         with pytest.raises(SharingError, match="is not served here"):
             handle.call(name)
@@ -520,13 +590,13 @@ class Unreadable:
 
 def test_a_guard_on_other_groups_keeps_its_model_elsewhere() -> None:
     guard = make(dependence=Groups(np.arange(897) // 3))
-    share(guard)
-    inflation = in_child(lambda: guard.dependence.variance_inflation())
+    there = shared(guard)
+    inflation = in_child(lambda: there.dependence.variance_inflation())
     assert inflation == guard.dependence.variance_inflation() == pytest.approx(3.0)
-    assert in_child(lambda: guard.certificate.half_width(1, 0, "train")) == guard.certificate.half_width(1, 0, "train")
+    assert in_child(lambda: there.certificate.half_width(1, 0, "train")) == guard.certificate.half_width(1, 0, "train")
 
 
 def test_standing_for_nothing() -> None:
     with pytest.raises(TypeError, match="abstract"):
         Shared()  # type: ignore[abstract]
-    assert isinstance(Elsewhere.elsewhere(share(make())), Elsewhere)
+    assert isinstance(Elsewhere.elsewhere(handle_of(make())), Elsewhere)
