@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.gaussian.log_odds import LogOdds
-from thresholdout.certificates.problem import Setting, leakage
+from thresholdout.certificates.problem import leakage
 from thresholdout.certificates.route import Route, up
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.certificates.routes.posterior import PosteriorWidths, mean_total_variation
-from thresholdout.mechanisms import ThresholdoutParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["pure_looks", "uncovered_look", "with_looks"]
@@ -104,6 +103,7 @@ def with_looks(
     >>> from graphs import Independent
     >>> from thresholdout.privacy.accounting import BlackBox
     >>> from thresholdout.certificates.certify_parameters import certify_parameters
+    >>> from thresholdout.mechanisms import ThresholdoutParameters
     >>> parameters = ThresholdoutParameters(0.04, 0.0025, budget=1, queries=1000)
     >>> before = certify_parameters(Independent(10_000), parameters)
     >>> after = with_looks(before, Independent(10_000), parameters, BlackBox(0.02))
@@ -117,14 +117,14 @@ def with_looks(
     for route in certificate.compared:
         if not route.guards or not route.sound:
             continue
-        if route.name == "claims" and route.applies:
+        if parameters.prices_looks and route.applies:
             changed = _claims(route, model, looks)
         elif math.isinf(epsilon):
             changed = _lost(route, uncovered_look(looks))
         elif not route.applies:
             changed = route
-        elif route.name == "posterior" and isinstance(parameters, ThresholdoutParameters):
-            changed = _posterior(route, Setting(model, parameters, certificate.confidence), epsilon)
+        elif isinstance(route.widths, PosteriorWidths):
+            changed = _posterior(route, route.widths, model, epsilon)
         else:
             changed = _lost(route, "nothing is proved for this route beside other looks")
         routes.append(changed)
@@ -150,17 +150,16 @@ def _claims(route: Route, model: DependenceModel, looks: Event) -> Route:
     return dataclasses.replace(route, assumes=route.assumes + ALSO, source="PROOFS.md, B8")
 
 
-def _posterior(route: Route, setting: Setting, epsilon: float) -> Route:
+def _posterior(route: Route, widths: PosteriorWidths, model: DependenceModel, epsilon: float) -> Route:
     """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
-    assert isinstance(route.widths, PosteriorWidths)
-    total = math.nextafter(setting.epsilon + epsilon, math.inf)
-    alone, together = mean_total_variation(setting.model, setting.epsilon), mean_total_variation(setting.model, total)
+    total = math.nextafter(widths.epsilon + epsilon, math.inf)
+    alone, together = mean_total_variation(model, widths.epsilon), mean_total_variation(model, total)
     width = up(route.tolerance + max(0.0, together - alone * (1.0 - 4e-12)))
-    beliefs = LogOdds(leakage(setting.model, total, "uninformed"))
+    beliefs = LogOdds(leakage(model, total, "uninformed"))
     return dataclasses.replace(
         route,
         tolerance=width,
         assumes=route.assumes + ALSO,
         source=f"{SOURCE}, L1",
-        widths=PosteriorWidths(route.widths.error, width, beliefs),
+        widths=PosteriorWidths(widths.error, width, beliefs, widths.epsilon),
     )

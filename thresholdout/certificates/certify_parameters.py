@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
-from thresholdout.certificates.expected_session import guard_width
-from thresholdout.certificates.gaussian_certificate import certify_gaussian
+from thresholdout.certificates.gaussian_certificate import certify_gaussian, with_shares
 from thresholdout.certificates.problem import check_confidence
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
 from thresholdout.certificates.split_records import splitting_intervals, splitting_routes
 from thresholdout.certificates.truth import truth_of
-from thresholdout.mechanisms import (
-    Claims,
-    ClaimsParameters,
-    FinalCheck,
-    FoldClaimsParameters,
-    GaussianParameters,
-    Ladder,
-    LadderParameters,
-    SplittingParameters,
-    ThresholdoutParameters,
-)
-from thresholdout.mechanisms.catalogue import Parameters
+from thresholdout.mechanisms.catalogue import kind_of
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from thresholdout.mechanisms import FinalCheck, GaussianParameters, ThresholdoutParameters
+    from thresholdout.mechanisms.kind import Parameters
 
-__all__ = ["certify_parameters"]
-
-_CLAIMED = "limits for fixed questions by the dependence; the analyst is a function of the answers and his own coins"
-
-_FOLDED = (
-    "folds formed without looking at records, independent groups in one fold each; the analyst is a function of the "
-    "answers and his own coins"
-)
-
-_USUAL = 100
-"""Questions of which the half-width of claims is expected, when their number is not declared."""
-
-_STATED = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
+__all__ = ["Theorems", "certify_parameters"]
 
 
 def certify_parameters(model: DependenceModel, parameters: Parameters, confidence: float = 0.95) -> Certificate:
@@ -65,127 +44,81 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
     Examples
     --------
     >>> from graphs import Independent
+    >>> from thresholdout.mechanisms import SplittingParameters
     >>> certificate = certify_parameters(Independent(10_000), SplittingParameters(10))
     >>> certificate.route, round(certificate.tolerance, 3)
     ('splitting', 0.055)
     """
-    match parameters:
-        case ClaimsParameters():
-            return _claims(model, parameters, min(check_confidence(confidence), parameters.confidence))
-        case FoldClaimsParameters():
-            return _fold_claims(model, parameters, min(check_confidence(confidence), parameters.confidence))
-        case ThresholdoutParameters():
-            return certify(
-                model,
-                threshold=parameters.threshold,
-                noise_scale=parameters.noise_scale,
-                budget=parameters.budget,
-                queries=parameters.queries,
-                confidence=confidence,
-                grid=parameters.grid,
-                ratios=parameters.ratios,
-            )
-        case GaussianParameters():
-            return certify_gaussian(model, parameters, confidence)
-        case SplittingParameters():
-            return _splitting(model, parameters, check_confidence(confidence))
-        case LadderParameters():
-            return _ladder(model, parameters, min(check_confidence(confidence), parameters.confidence))
+    return kind_of(parameters).certify(parameters, Theorems(model, parameters, check_confidence(confidence)))
 
 
-def _claims(model: DependenceModel, parameters: ClaimsParameters, confidence: float) -> Certificate:
-    """Certify claims: every answer comes with its own interval, and all of them hold together."""
-    from graphs.models.out_of_fold import OutOfFold
+@dataclass(frozen=True, slots=True)
+class Theorems:
+    """The theorems that mechanisms are certified with: a `thresholdout.mechanisms.kind.Certifier`; see there.
 
-    needed, effective = model.variance_inflation(), model.effective_records()
-    why = ""
-    if isinstance(model, OutOfFold):
-        why = "truths of out-of-fold averages are functions of the records, and every claim about them has to be paid"
-    elif parameters.effective is not None and (effective is None or effective < parameters.effective):
-        has = "none" if effective is None else f"{effective:.3g}"
-        why = f"the mechanism was given {parameters.effective:.3g} effective records, and the model has {has}"
-    elif parameters.inflation < needed:
-        why = f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
-    return _with_intervals(model, parameters, confidence, "claims", _CLAIMED, "The risk that is left", why)
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    parameters : Parameters
+        Of the mechanism.
+    confidence : float
+        Probability with which all half-widths hold at once.
+    """
 
+    model: DependenceModel
+    parameters: Parameters
+    confidence: float
 
-def _fold_claims(model: DependenceModel, parameters: FoldClaimsParameters, confidence: float) -> Certificate:
-    """Certify claims about out-of-fold averages, by the numbers that the mechanism was given."""
-    from graphs.models.out_of_fold import OutOfFold
+    def stated(
+        self,
+        name: str,
+        tolerance: float,
+        assumes: str,
+        source: str,
+        *,
+        confidence: float,
+        likely: Callable[[float], float] | None = None,
+        why_not: str = "",
+        final: FinalCheck | None = None,
+        epsilon: float | None = None,
+    ) -> Certificate:
+        """Certify a mechanism that states the interval of each answer itself."""
+        widths = ConstantWidth(tolerance) if likely is None else StatedWidth(tolerance, likely)
+        route = Route(name, tolerance, True, assumes, source, widths=widths)
+        if why_not:
+            route = Route.missing(name, why_not, sound=True, assumes=assumes, source=source)
+        compared = (route, *splitting_routes(self.model, self.parameters.queries, 1.0 - confidence))
+        chosen, truth = route if route.eligible else None, truth_of(self.model, self.parameters)
+        return Certificate(confidence, compared, chosen, self.model.describe(), truth, final, epsilon)
 
-    why = ""
-    if not isinstance(model, OutOfFold):
-        why = "it is for averages of out-of-fold values"
-    elif model.claim_records() < parameters.effective:
-        why = (
-            f"the mechanism was given {parameters.effective:.3g} records, and the model has {model.claim_records():.3g}"
+    def parts(self, queries: int) -> Certificate:
+        """Certify parts of the holdout; the baseline is the guard itself here."""
+        model, beta = self.model, 1.0 - self.confidence
+        route, binary = splitting_routes(model, queries, beta)
+        widths = splitting_intervals(model, queries, beta)
+        if route.applies and widths is not None:
+            route = dataclasses.replace(route, tolerance=widths.width, guards=True, widths=widths)
+        chosen = route if route.eligible else None
+        return Certificate(self.confidence, (route, binary), chosen, model.describe(), truth_of(model, self.parameters))
+
+    def algorithm_1(self, parameters: ThresholdoutParameters) -> Certificate:
+        """Certify Algorithm 1 by the best of its routes."""
+        return certify(
+            self.model,
+            threshold=parameters.threshold,
+            noise_scale=parameters.noise_scale,
+            budget=parameters.budget,
+            queries=parameters.queries,
+            confidence=self.confidence,
+            grid=parameters.grid,
+            ratios=parameters.ratios,
         )
-    elif parameters.inflation < (needed := model.variance_inflation()):
-        why = f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
-    return _with_intervals(model, parameters, confidence, "fold claims", _FOLDED, "K-fold cross-validation", why)
 
+    def gaussian(self, parameters: GaussianParameters) -> Certificate:
+        """Certify answers with Gaussian noise."""
+        return certify_gaussian(self.model, parameters, self.confidence)
 
-def _with_intervals(
-    model: DependenceModel,
-    parameters: ClaimsParameters | FoldClaimsParameters,
-    confidence: float,
-    name: str,
-    assumes: str,
-    section: str,
-    why: str,
-) -> Certificate:
-    """Return the certificate of a mechanism whose answers come with their own intervals, or why it does not apply."""
-    source = f"PROOFS.md, {section!r}"
-    widths: ConstantWidth = ConstantWidth(1.0)
-    if isinstance(parameters, ClaimsParameters):
-        widths = StatedWidth(1.0, partial(guard_width, parameters, model.n, parameters.queries or _USUAL))
-    route = Route(name, 1.0, True, assumes, source, widths=widths)
-    if why:
-        route = Route.missing(name, why, sound=True, assumes=assumes, source=source)
-    compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
-    chosen = route if route.eligible else None
-    final, epsilon = None, None
-    if isinstance(parameters, ClaimsParameters) and chosen is not None:
-        final = FinalCheck(parameters, model.n) if parameters.final_check else None
-        epsilon = None if parameters.private is None else Claims(parameters, model.n).epsilon(model.n)
-    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters), final, epsilon)
-
-
-def _splitting(model: DependenceModel, parameters: SplittingParameters, confidence: float) -> Certificate:
-    """Certify parts of the holdout; the baseline is the guard itself here."""
-    route, binary = splitting_routes(model, parameters.queries, 1.0 - confidence)
-    widths = splitting_intervals(model, parameters.queries, 1.0 - confidence)
-    if route.applies and widths is not None:
-        route = dataclasses.replace(route, tolerance=widths.width, guards=True, widths=widths)
-    chosen = route if route.eligible else None
-    return Certificate(confidence, (route, binary), chosen, model.describe(), truth_of(model, parameters))
-
-
-def _ladder(model: DependenceModel, parameters: LadderParameters, confidence: float) -> Certificate:
-    """Certify the Ladder, which states the interval of each answer by its own confidence and limits."""
-    ladder, source = Ladder(parameters, model.n), "PROOFS.md, 'Ladder'"
-    tolerance = ladder.tolerance()
-    route = Route(Ladder.name, tolerance, True, _STATED, source, widths=StatedWidth(tolerance, ladder.expected))
-    why = _other_ladder(model, parameters)
-    if why:
-        route = Route.missing(Ladder.name, why, sound=True, assumes=_STATED, source=source)
-    compared = (route, *splitting_routes(model, parameters.queries, 1.0 - confidence))
-    chosen = route if route.eligible else None
-    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters))
-
-
-def _other_ladder(model: DependenceModel, parameters: LadderParameters) -> str:
-    """Return why a ladder was made for another model; empty where it was not."""
-    from graphs.models.out_of_fold import OutOfFold
-
-    if parameters.inflation < (needed := model.variance_inflation()):
-        return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
-    if isinstance(model, OutOfFold) and not parameters.random_truths:
-        return "truths of out-of-fold averages are functions of the records, and every claim about them has to be paid"
-    effective = model.effective_records()
-    if parameters.effective is not None and (effective is None or effective < parameters.effective):
-        has = "none" if effective is None else f"{effective:.3g}"
-        return f"the mechanism was given {parameters.effective:.3g} effective records, and the model has {has}"
-    if parameters.independent and effective != model.n:
-        return "the mechanism was made for independent records"
-    return ""
+    def gaussian_shares(self, parameters: GaussianParameters) -> GaussianParameters:
+        """Return parameters of Gaussian noise with the events on which their certificate rests."""
+        return with_shares(self.model, parameters, self.confidence)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from thresholdout.mechanisms import LadderParameters, SplittingParameters
-
 if TYPE_CHECKING:
     from graphs import DependenceModel
-    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.kind import Parameters
 
 __all__ = ["Truth", "truth_of"]
 
@@ -60,6 +58,7 @@ def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
     Examples
     --------
     >>> from graphs import Independent
+    >>> from thresholdout.mechanisms import LadderParameters, SplittingParameters
     >>> truth_of(Independent(100), SplittingParameters(2)).short
     'the average over the part that answers'
     >>> truth_of(Independent(100), LadderParameters()).short
@@ -67,12 +66,13 @@ def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
     """
     from graphs.models.out_of_fold import OutOfFold
 
-    if isinstance(parameters, SplittingParameters):
+    if parameters.from_parts:
         return _SPLIT
     plain = _FOLDS if isinstance(model, OutOfFold) else _ALL
-    if not isinstance(parameters, LadderParameters):
+    direction = parameters.best_direction
+    if direction is None:
         return plain
-    best = "largest" if parameters.direction == "maximize" else "smallest"
+    best = "largest" if direction == "maximize" else "smallest"
     return Truth(
         f"the best truth so far, {plain.short}",
         f"the {best} one of all questions until then, and not that of the question just asked; for one question it is "

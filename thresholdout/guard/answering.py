@@ -21,9 +21,8 @@ from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.question import Question
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import check_questions, check_repeat, check_short_texts
-from thresholdout.mechanisms import Claims, Known, Ladder, Mechanism, Outcome
-from thresholdout.mechanisms.base import AnswerSource
-from thresholdout.mechanisms.claims.edges import refuse_private
+from thresholdout.mechanisms import Known, Mechanism, Outcome
+from thresholdout.mechanisms.base import AnswerSource, SharesRisk
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Move, advanced, remembered_by
 from thresholdout.silence import silence
 
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.evidence import Evidence
     from thresholdout.mechanisms.claims.gate import GateState, GateTest
     from thresholdout.mechanisms.claims.paired_models import Duel
+    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["FAILURES", "Steps", "Worth", "failure_share"]
@@ -94,8 +94,10 @@ class Steps:
         What answers.
     noise : NoiseSource
         Where its noise comes from.
-    queries : int or None
-        How many questions there may be.
+    parameters : Parameters
+        Of the mechanism.
+    confidence : float
+        Probability with which all answers hold at once.
     """
 
     def __init__(
@@ -104,13 +106,15 @@ class Steps:
         identity: str,
         mechanism: Mechanism[Any, Any],
         noise: NoiseSource,
-        queries: int | None,
+        parameters: Parameters,
+        confidence: float,
     ) -> None:
         self._ledger = ledger
         self._id = identity
         self._mechanism = mechanism
         self._noise = noise
-        self._queries = queries
+        self._parameters = parameters
+        self._confidence = confidence
 
     def state(self) -> Any:
         """Return the mechanism's state. Secret."""
@@ -142,8 +146,7 @@ class Steps:
             (before,) = self._ledger.entries(self._id, entry.query - 1, 1)
             assert before.risk is not None
             return before.risk
-        assert isinstance(self._mechanism, Claims)
-        return math.log1p(-self._mechanism.parameters.confidence)
+        return math.log1p(-self._confidence)
 
     def failures(self) -> int:
         """Return how many questions have failed."""
@@ -159,8 +162,7 @@ class Steps:
 
     def duel(self, counts: Duel, known: Known) -> Any:
         """Return what the mechanism needs of a share of wins."""
-        assert isinstance(self._mechanism, Claims)
-        return self._mechanism.duel(counts, known)
+        return self._mechanism.shares_risk("a share of wins").duel(counts, known)
 
     def find(self, question: Question) -> Answer | None:
         """Return the answer that the question's key has already; nothing is computed or charged.
@@ -293,7 +295,6 @@ class Steps:
             Whether it was stored before.
         """
         mechanism = self._mechanism
-        assert isinstance(mechanism, Claims)
         _check_texts([question])
         stored = None if question.key is None else self._ledger.find(self._id, question.key)
         if stored is not None:
@@ -353,7 +354,7 @@ class Steps:
         def step(state: Any) -> tuple[Any, Outcome]:
             check(state)
             if final:
-                return self._claims("a final check").final(state, question.train, holdout, self._noise)
+                return self._sharing("a final check").final(state, question.train, holdout, self._noise)
             return self._mechanism.step(state, question.train, holdout, self._noise)
 
         entry, repeated = self._store(question, step, worth)
@@ -362,7 +363,7 @@ class Steps:
     def _check(self, state: Any, question: Question, final: bool = False) -> None:
         """Refuse a question that is not answered, whatever its value on the holdout."""
         if final:
-            refusal = self._claims("a final check").refuses_final(state)
+            refusal = self._sharing("a final check").refuses_final(state)
         else:
             refusal = self._mechanism.refuses(state, question.train, question.known)
         if refusal is not None:
@@ -438,19 +439,14 @@ class Steps:
 
     def final_half_width(self, expected: float) -> float:
         """Return the half-width of a final check now; see `Claims.final_half_width`."""
-        mechanism = self._claims("a final check")
+        mechanism = self._sharing("a final check")
         return mechanism.final_half_width(mechanism.log_risk(self.state()), expected)
 
-    def _lists(self) -> Claims:
-        return self._claims("a list of questions")
+    def _lists(self) -> SharesRisk[Any, Any]:
+        return self._sharing("a list of questions")
 
-    def _claims(self, what: str) -> Claims:
-        if not isinstance(self._mechanism, Claims):
-            seen = f"{what}, asked of {self._mechanism.name}"
-            raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'; or ask one after another")
-        if self._mechanism.parameters.private is not None:
-            raise refuse_private(what)
-        return self._mechanism
+    def _sharing(self, what: str) -> SharesRisk[Any, Any]:
+        return self._mechanism.shares_risk(what, "; or ask one after another")
 
     def _read_all(
         self,
@@ -494,7 +490,6 @@ class Steps:
             When less would be left; nothing is charged then.
         """
         mechanism = self._mechanism
-        assert isinstance(mechanism, Claims)
 
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
@@ -512,13 +507,13 @@ class Steps:
 
         def step(state: Any) -> tuple[Any, Outcome]:
             if final:
-                return self._claims("a final check").fail(state, question.train, self._noise, final=True)
+                return self._sharing("a final check").fail(state, question.train, self._noise, final=True)
             return self._mechanism.fail(state, question.train, self._noise)
 
         return self._store(question, step, worth, failed=True)
 
     def _told(self, question: Question, entry: Entry, repeated: bool) -> Answer:
-        return question.answer(entry, repeated, "best" if isinstance(self._mechanism, Ladder) else "question")
+        return question.answer(entry, repeated, self._mechanism.about)
 
     def _store(
         self, question: Question, step: Callable[[Any], tuple[Any, Outcome]], worth: Worth, *, failed: bool = False
@@ -530,14 +525,14 @@ class Steps:
             before = self._restored(text)
             state, outcome = step(before.mechanism)
             failures = before.failures + failed
-            if certificate.chosen is None and not isinstance(self._mechanism, Claims):
+            if certificate.chosen is None and not self._parameters.prices_looks:
                 outcome = replace(outcome, interval=(0.0, 1.0))  # claims pay for looks; others know nothing of them
             past = ""
             if outcome.interval is None:
                 sure: Certificate | None = certificate
                 if failures:
                     asked = 1 << (outcome.asked - 1).bit_length()  # at least the questions so far; few different ones
-                    sure = for_share(failure_share(failures, asked, self._queries))
+                    sure = for_share(failure_share(failures, asked, self._parameters.queries))
                 kept = "" if failures else before.past
                 interval, past = self._interval(sure, outcome, question.known, kept)
                 outcome = replace(outcome, interval=interval)

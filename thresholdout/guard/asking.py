@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.guard.holdout import Records
     from thresholdout.guard.sample_weights import Weights
-    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.kind import Parameters
 
 __all__ = ["AsksAboutEstimators", "check_lists", "checked_keep"]
 

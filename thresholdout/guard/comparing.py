@@ -18,8 +18,7 @@ from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.given_features import Said, described, said_by
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score
-from thresholdout.mechanisms import Claims, Known
-from thresholdout.mechanisms.claims.edges import refuse_private
+from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.planning.declaration import Given
 from thresholdout.scoring.metrics import Metric
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.guard.answer import Answer
     from thresholdout.guard.holdout import Records
-    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.kind import Parameters
 
 __all__ = ["ComparesModels", "Side"]
 
@@ -207,11 +206,7 @@ class ComparesModels:
             raise InputError(
                 "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
             )
-        if not isinstance(self._mechanism, Claims):
-            seen = f"a comparison, asked of {self._mechanism.name}"
-            raise InputError("mechanism", seen, "a guard with mechanism='thresholdout'")
-        if self._mechanism.parameters.private is not None:
-            raise refuse_private("a comparison of models")
+        self._mechanism.shares_risk("a comparison", private="a comparison of models")
         if about == "wins" and not self._one_law:
             seen = "'wins' of records that are not declared to have one law"
             raise InputError("about", seen, f"{_INSTEAD}; or a guard with identically_distributed=True, if they have")

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from thresholdout.certificates.after_releases import pure_looks, uncovered_look, with_looks
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.errors import InputError, LedgerMismatch
-from thresholdout.mechanisms import ClaimsParameters
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.certificates import Certificate
     from thresholdout.guard.answering import Steps
     from thresholdout.ledger import Ledger
-    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.privacy.accounting.events.event_types import Composed, Event
 
 __all__ = ["LooksRecorded"]
@@ -158,7 +157,7 @@ class LooksRecorded:
         if not void and self.certificate.tolerance < 1.0 <= after.tolerance < math.inf:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
-        if isinstance(self._parameters, ClaimsParameters):
+        if self._parameters.prices_looks:
             self._steps.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
         text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
         number = len(self._look_names())

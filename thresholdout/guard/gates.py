@@ -23,8 +23,6 @@ from thresholdout.errors import InputError
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.ledger.entry_checks import check_question, check_short_texts, fresh_key
-from thresholdout.mechanisms import Claims
-from thresholdout.mechanisms.claims.edges import refuse_private
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
 from thresholdout.mechanisms.rounding_costs import check_number
 from thresholdout.scoring.statistics import Statistic, get_score
@@ -554,12 +552,7 @@ class MakesGates:
             raise InputError(
                 "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
             )
-        if not isinstance(self._mechanism, Claims):
-            seen = f"a gate, asked of {self._mechanism.name}"
-            expected = "a guard with mechanism='thresholdout'; or score(candidate) here, and its interval"
-            raise InputError("mechanism", seen, expected)
-        if self._mechanism.parameters.private is not None:
-            raise refuse_private("a gate")
+        self._mechanism.shares_risk("a gate", "; or score(candidate) here, and its interval")
         if certify not in get_args(Certify):
             raise InputError("certify", repr(certify), "'each' or 'milestones'")
         self._records.labelled()

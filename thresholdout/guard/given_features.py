@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms import ClaimsParameters, Part
+from thresholdout.mechanisms import Part
 from thresholdout.planning.declaration import Given
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.certificates.truth import Truth
-    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["Said", "check_given", "check_served", "described", "said_by", "truth_given"]
@@ -78,7 +78,7 @@ def check_given(given: object, model: DependenceModel, identically_distributed: 
 
 def check_served(given: Given, parameters: Parameters) -> None:
     """Refuse mechanisms whose truths are not known to be what is declared."""
-    if given is not None and not isinstance(parameters, ClaimsParameters):
+    if given is not None and not parameters.given_features:
         seen = f"'features' for {type(parameters).__name__}"
         raise InputError("given", seen, f"mechanism='thresholdout' or 'guess-and-check' beside it, {_LEFT_OUT}")
 
@@ -90,6 +90,7 @@ def truth_given(given: Given, truth: Truth) -> Truth:
     --------
     >>> from graphs import Independent
     >>> from thresholdout.certificates.truth import truth_of
+    >>> from thresholdout.mechanisms import ClaimsParameters
     >>> truth_given("features", truth_of(Independent(9), ClaimsParameters())).short
     'the average over all records, given their features'
     """

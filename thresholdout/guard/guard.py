@@ -42,8 +42,8 @@ from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.state_check import check_standing
 from thresholdout.guard.train_split import TrainSplit
 from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.mechanisms import ThresholdoutParameters
-from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
+from thresholdout.mechanisms.catalogue import build_mechanism
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.rounding_costs import check_count, shown_above
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Declaration, Given, MechanismName, check_budget
@@ -276,8 +276,7 @@ class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, Look
         else:
             check_standing(self._ledger, known, self._mechanism)
         self._id: str = known
-        queries = getattr(parameters, "queries", None)
-        self._steps = Steps(self._ledger, self._id, self._mechanism, self._noise, queries)
+        self._steps = Steps(self._ledger, self._id, self._mechanism, self._noise, parameters, self._confidence)
 
     def ask(
         self,
@@ -575,8 +574,7 @@ class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, Look
     def __repr__(self) -> str:
         noise = "" if self._noise.for_release else ", seeded noise (simulation only)"
         retired = self._ledger.retired(self._id)
-        by_hand = isinstance(self._parameters, ThresholdoutParameters)
-        mechanism = f"Algorithm 1 ({self._mechanism.name})" if by_hand else self._mechanism.name
+        mechanism = self._mechanism.title
         if retired is not None:
             return f"<Thresholdout: {mechanism} for {self.dependence.describe()}; retired: {retired}>"
         left = "any number of" if self.remaining is None else self.remaining

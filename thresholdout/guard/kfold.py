@@ -24,9 +24,9 @@ from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
-from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.ledger.entry_checks import fresh_key
-from thresholdout.mechanisms import Known, Ladder, LadderParameters
+from thresholdout.mechanisms import Known
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 from thresholdout.silence import silence
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from thresholdout.guard.fold_assignment import Fold
     from thresholdout.guard.holdout import Origin
     from thresholdout.ledger import Ledger
-    from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["KFoldGuard"]
@@ -82,7 +81,7 @@ class KFoldGuard(Shared):
         How many answers may differ from what was expected. Any number by default; a small one makes answers wide.
     confidence : float, default=0.95
         Probability with which all intervals hold at once.
-    mechanism : {"thresholdout", "ladder"} or LadderParameters, default="thresholdout"
+    mechanism : {"thresholdout", "ladder"} or parameters, default="thresholdout"
         How questions are answered. "thresholdout" tells in which cell of the range the average lies, the cell around
         what was expected or another; every answer costs some of the probability of error that all answers share, and
         unexpected ones more. "ladder" tells the best score so far only, the largest one. For losses
@@ -148,13 +147,14 @@ class KFoldGuard(Shared):
         queries: int | None = None,
         budget: int | None = None,
         confidence: float = 0.95,
-        mechanism: Literal["thresholdout", "ladder"] | LadderParameters = "thresholdout",
+        mechanism: Literal["thresholdout", "ladder"] | Parameters = "thresholdout",
         ledger: str | Path | Ledger | None = None,
         noise: NoiseSource | None = None,
         random_state: int = 0,
         owner: str = "",
     ) -> None:
-        if mechanism not in ("thresholdout", "ladder") and not isinstance(mechanism, LadderParameters):
+        by_hand = isinstance(mechanism, Parameters) and mechanism.folds
+        if mechanism not in ("thresholdout", "ladder") and not by_hand:
             expected = (
                 "'thresholdout', 'ladder' or LadderParameters; an out-of-fold average is no mean of independent records"
             )
@@ -221,7 +221,7 @@ class KFoldGuard(Shared):
             raise InputError(
                 "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
             )
-        check_direction(self.parameters, chosen)
+        self.parameters.check_direction(chosen.name, chosen.greater_is_better)
         _check_estimator(estimator, chosen.response)
         repeated = None if key is None else self._guard.stored(key, chosen)
         if repeated is not None:
@@ -435,14 +435,14 @@ class _OutOfFoldGuard(Thresholdout):
     def stored(self, key: str, metric: Metric) -> Answer | None:
         """Return the answer that was given to this key, if there is one."""
         entry = self._ledger.find(self._id, key)
-        return (
-            None if entry is None else Question(0.0, metric.bounds, metric.name, key).answer(entry, True, self._about())
-        )
+        if entry is None:
+            return None
+        return Question(0.0, metric.bounds, metric.name, key).answer(entry, True, self._mechanism.about)
 
     def answers(self) -> list[Answer]:
         """Return all answers, in the order of the questions."""
         return [
-            Question(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._about())
+            Question(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._mechanism.about)
             for entry in self._ledger.entries(self._id)
             if entry.source != "failed"
         ]
@@ -456,9 +456,6 @@ class _OutOfFoldGuard(Thresholdout):
                 values = values | {entry.name: entry.value}
         self._last = read, values
         return values.get(metric.name)
-
-    def _about(self) -> Literal["question", "best"]:
-        return "best" if isinstance(self._mechanism, Ladder) else "question"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ import numpy as np
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.entry_checks import CONTENT, fresh_key
-from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts, parameters_to_json
+from thresholdout.mechanisms.catalogue import parameters_to_json
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource, SystemNoise
 from thresholdout.planning.declaration import Declaration, read_declaration
 
@@ -163,7 +164,7 @@ def check_order(
 
     if ledger.document(identity, ORDER) == records.order:
         return
-    in_parts = answers_from_parts(parameters)
+    in_parts = parameters.from_parts
     if in_parts or not isinstance(dependence, Independent):
         why = "its parts are runs of records" if in_parts else "its dependence model counts records in their order"
         raise LedgerMismatch(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.holdout import Origin
     from thresholdout.guard.scorer import GuardScorer
     from thresholdout.guard.train_split import TrainSplit
-    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.privacy.accounting.events.event_types import Composed, Event
     from thresholdout.report import GuardReport
 

@@ -27,9 +27,7 @@ from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhau
 from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.guard.train_split import placeholder_size, rows_of
-from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.ledger.entry_checks import fresh_key
-from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.scoring.statistics import Statistic, get_score
 from thresholdout.scoring.statistics.known_values import known
 from thresholdout.scoring.statistics.scorers import is_scorer
@@ -133,7 +131,7 @@ class GuardScorer(Shared):
         exhausted: Exhausted = "stop",
     ) -> None:
         self._policy = check_exhausted(exhausted)
-        check_tells_each(guard.parameters)
+        guard.parameters.check_tells_each()
         metrics = _metrics(metric)
         for chosen in metrics.values():
             guard._checked_score(chosen, sample_weight)
@@ -313,7 +311,7 @@ class GuardScorer(Shared):
             self._asked += not answer.repeated
             self._answered.add(round_)
             said, self._said = self._said, True
-        if not said and isinstance(self.guard.parameters, ClaimsParameters):
+        if not said and self.guard.parameters.takes_lists:
             _LOG.info(_SAVING)
         return answer.value
 

@@ -9,17 +9,16 @@ from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
 from thresholdout.guard.question import Question
 from thresholdout.guard.sample_weights import Weights
-from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.mechanisms import Known, Mechanism
 from thresholdout.scoring.statistics import Estimate, Statistic, get_score
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.guard.holdout import Records
-    from thresholdout.mechanisms.catalogue import Parameters
     from thresholdout.mechanisms.claims.evidence import Evidence
+    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.planning.declaration import Given
-from thresholdout.scoring.metrics import Metric
+    from thresholdout.scoring.metrics import Metric
 
 __all__ = ["check_score", "statistic_question"]
 
@@ -41,7 +40,7 @@ def check_score(
         is asked for where truths are given the features.
     """
     chosen = get_score(metric)
-    check_direction(parameters, chosen)
+    parameters.check_direction(chosen.name, chosen.greater_is_better)
     records.labelled()
     if isinstance(chosen, Statistic) and not mechanism.statistics:
         seen = f"{chosen.name!r}, which is no mean over records, asked of {mechanism.name}"

@@ -8,12 +8,7 @@ stored.
 from __future__ import annotations
 
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, MechanismState, Outcome, Part, Past
-from thresholdout.mechanisms.catalogue import (
-    Parameters,
-    build_mechanism,
-    parameters_from_json,
-    parameters_to_json,
-)
+from thresholdout.mechanisms.catalogue import build_mechanism, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.claims import (
     Claims,
     ClaimsParameters,
@@ -23,6 +18,7 @@ from thresholdout.mechanisms.claims import (
     FoldClaimsParameters,
 )
 from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
 from thresholdout.mechanisms.rounding_costs import mean_error
 from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.claims.paired_models import Duel
     from thresholdout.mechanisms.claims.statistic_claims import Layout
 
-__all__ = ["UNKNOWN", "AnswerSource", "Known", "Mechanism", "MechanismState", "Outcome", "Part", "Past", "Source"]
+__all__ = [
+    "UNKNOWN",
+    "About",
+    "AnswerSource",
+    "Known",
+    "Mechanism",
+    "MechanismState",
+    "Outcome",
+    "Part",
+    "Past",
+    "SharesRisk",
+    "Source",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +136,9 @@ UNKNOWN: Final = Known()
 AnswerSource = Literal["train", "holdout"]
 """Where the value of an answer comes from."""
 
+About = Literal["question", "best"]
+"""Whether an answer is about the question that was asked, or about the best question so far."""
+
 Source = Literal["train", "holdout", "failed", "look"]
 """Where an answer comes from; "failed" for a question that could not be computed on the holdout, "look" for another
 private look at it, which has no answer."""
@@ -156,7 +171,7 @@ class Outcome:
     source: Source
     hits: int
     asked: int
-    about: Literal["question", "best"] = "question"
+    about: About = "question"
     interval: tuple[float, float] | None = None
     risk: float | None = None
 
@@ -177,6 +192,34 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
 
     statistics: ClassVar[bool] = False
     """Whether it answers questions about statistics that are no means."""
+
+    about: ClassVar[About] = "question"
+    """What its answers are about."""
+
+    @property
+    def title(self) -> str:
+        """How a guard shows it."""
+        return self.name
+
+    def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> SharesRisk[StateT, ValuesT]:
+        """Return the mechanism as one whose answers share one risk, from which more than single questions is paid.
+
+        Parameters
+        ----------
+        what : str
+            What it is asked for.
+        instead : str
+            What else serves, for the message.
+        private : str, optional
+            What it is asked for, where noise protects single records and does not cover it; `what` by default.
+
+        Raises
+        ------
+        InputError
+            Where they do not, or that is not covered.
+        """
+        seen = f"{what}, asked of {self.name}"
+        raise InputError("mechanism", seen, f"a guard with mechanism='thresholdout'{instead}")
 
     @abstractmethod
     def start(self, noise: NoiseSource) -> StateT:
@@ -271,6 +314,23 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def remaining(self, state: StateT) -> int | None:
         """Return how many more answers from the holdout there are at most; ``None`` without a limit. Public."""
 
+    def look(self, state: StateT, nats: Callable[[float], float]) -> tuple[StateT, Outcome]:
+        """Pay for another private look at the holdout.
+
+        Parameters
+        ----------
+        state
+            Before the look.
+        nats : callable
+            From a risk to the price of the look.
+
+        Raises
+        ------
+        InputError
+            Where the mechanism has no price for it.
+        """
+        raise InputError("event", f"a look beside {self.name}", "a guard with mechanism='thresholdout'")
+
     def log_risk(self, state: StateT) -> float | None:
         """Return the natural logarithm of the risk that is left; ``None`` where there is no such number. Public."""
         return None
@@ -288,3 +348,44 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         0 where the mechanism's own half-widths contain it.
         """
         return 0.0
+
+
+class SharesRisk(Protocol[StateT, ValuesT]):
+    """What a mechanism does beyond single questions whose answers share one risk."""
+
+    def duel(self, counts: Duel, known: Known) -> ValuesT:
+        """Return what `step` needs of a share of wins."""
+
+    def step_all(
+        self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, keep: float = 0.2
+    ) -> tuple[StateT, list[Outcome]]:
+        """Answer questions that were fixed together."""
+
+    def step_best(
+        self, state: StateT, asked: Sequence[tuple[float, ValuesT]], noise: NoiseSource, keep: float, greatest: bool
+    ) -> tuple[StateT, Outcome, int]:
+        """Answer which of some questions has the best value."""
+
+    def final(self, state: StateT, train: float, holdout: ValuesT, noise: NoiseSource) -> tuple[StateT, Outcome]:
+        """Answer the last question, with all of the risk that is left."""
+
+    def refuses_final(self, state: StateT) -> BudgetExhausted | None:
+        """Return why there is no last question, or ``None``. Public."""
+
+    def final_half_width(self, log_risk: float, expected: float) -> float:
+        """Return the half-width of a last question at a likely score. Public."""
+
+    def fail(self, state: StateT, train: float, noise: NoiseSource, *, final: bool = False) -> tuple[StateT, Outcome]:
+        """Charge a question that could not be computed, also the last one."""
+
+    def refusal(self, state: StateT, more: int = 1) -> BudgetExhausted | None:
+        """Return why so many more questions are not allowed, or ``None``. Public."""
+
+    def restore(self, text: str) -> StateT:
+        """Return the state that `MechanismState.to_text` wrote."""
+
+    def remaining(self, state: StateT) -> int | None:
+        """Return how many more answers from the holdout there are at most. Public."""
+
+    def log_risk(self, state: StateT) -> float:
+        """Return the natural logarithm of the risk that is left. Public."""

@@ -1,68 +1,64 @@
-"""All mechanisms: build one from its parameters, and keep parameters in a ledger."""
+"""The list of all mechanisms: build one from its parameters, and keep parameters in a ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 from numpy.typing import ArrayLike
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.base import Mechanism, MechanismState
-from thresholdout.mechanisms.claims import (
-    Claims,
-    ClaimsParameters,
-    ClaimsState,
-    FoldClaims,
-    FoldClaimsParameters,
-)
-from thresholdout.mechanisms.gaussian import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
-from thresholdout.mechanisms.ladder import Ladder, LadderParameters, LadderState
-from thresholdout.mechanisms.splitting import Splitting, SplittingParameters, SplittingState
-from thresholdout.mechanisms.thresholdout import NoiseRatios, SparseVector, ThresholdoutParameters, ThresholdoutState
+from thresholdout.mechanisms.claims.kinds import CLAIMS, FOLD_CLAIMS
+from thresholdout.mechanisms.gaussian import GAUSSIAN
+from thresholdout.mechanisms.kind import Kind, Parameters
+from thresholdout.mechanisms.ladder import LADDER
+from thresholdout.mechanisms.splitting import SPLITTING
+from thresholdout.mechanisms.thresholdout import SPARSE_VECTOR
 
 __all__ = [
-    "Parameters",
-    "answers_from_parts",
+    "KINDS",
     "build_mechanism",
-    "is_mechanism",
+    "kind_named",
+    "kind_of",
     "parameters_from_json",
     "parameters_to_json",
     "read_state",
 ]
 
-Parameters = (
-    ClaimsParameters
-    | FoldClaimsParameters
-    | ThresholdoutParameters
-    | GaussianParameters
-    | LadderParameters
-    | SplittingParameters
-)
-"""Public parameters of any mechanism."""
-
-_KINDS: dict[str, type[Parameters]] = {
-    "claims": ClaimsParameters,
-    "fold-claims": FoldClaimsParameters,
-    "thresholdout": ThresholdoutParameters,
-    GaussianGuard.name: GaussianParameters,
-    Ladder.name: LadderParameters,
-    Splitting.name: SplittingParameters,
-}
-
-_STATES: dict[type[Parameters], Any] = {
-    ClaimsParameters: ClaimsState,
-    FoldClaimsParameters: ClaimsState,
-    ThresholdoutParameters: ThresholdoutState,
-    GaussianParameters: GaussianState,
-    LadderParameters: LadderState,
-    SplittingParameters: SplittingState,
-}
+KINDS: Final[list[Kind]] = [CLAIMS, FOLD_CLAIMS, SPARSE_VECTOR, GAUSSIAN, LADDER, SPLITTING]
+"""All mechanisms. Whoever adds one writes its module, or folder, and its kind here."""
 
 
-_LATER = frozenset({"expected", "final_check", "private", "shares"})
-"""What guards were made without; left out where it is not given, so that they are opened as they were declared."""
+def kind_of(parameters: Parameters) -> Kind:
+    """Return the mechanism that some parameters are of.
+
+    Raises
+    ------
+    InputTypeError
+        When they are of none.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms import LadderParameters
+    >>> kind_of(LadderParameters()).name
+    'ladder'
+    """
+    found = next((kind for kind in KINDS if type(parameters) is kind.parameters), None)
+    if found is None:
+        raise InputTypeError("parameters", f"a {type(parameters).__name__}", "parameters of thresholdout.mechanisms")
+    return found
+
+
+def kind_named(name: object) -> Kind | None:
+    """Return the mechanism that a ledger calls so; ``None`` where there is none.
+
+    Examples
+    --------
+    >>> kind_named("claims").name, kind_named("oracle")
+    ('claims', None)
+    """
+    return next((kind for kind in KINDS if kind.name == name), None)
 
 
 def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = None) -> Mechanism[Any, Any]:
@@ -84,33 +80,11 @@ def build_mechanism(parameters: Parameters, n: int, labels: ArrayLike | None = N
 
     Examples
     --------
+    >>> from thresholdout.mechanisms import SplittingParameters
     >>> build_mechanism(SplittingParameters(10), 1000).name
     'splitting'
     """
-    match parameters:
-        case ClaimsParameters():
-            return Claims(parameters, n)
-        case FoldClaimsParameters():
-            return FoldClaims(parameters, n)
-        case ThresholdoutParameters():
-            return SparseVector(parameters)
-        case GaussianParameters():
-            return GaussianGuard(parameters)
-        case LadderParameters():
-            return Ladder(parameters, n)
-        case SplittingParameters():
-            return Splitting(parameters, n, labels)
-
-
-def answers_from_parts(parameters: Parameters) -> bool:
-    """Whether answers come from a part of the records, so that they are about that part.
-
-    Examples
-    --------
-    >>> answers_from_parts(SplittingParameters(10)), answers_from_parts(LadderParameters())
-    (True, False)
-    """
-    return isinstance(parameters, SplittingParameters)
+    return kind_of(parameters).build(parameters, n, labels)
 
 
 def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
@@ -118,12 +92,11 @@ def parameters_to_json(parameters: Parameters) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from thresholdout.mechanisms import SplittingParameters
     >>> parameters_to_json(SplittingParameters(10))
     {'mechanism': 'splitting', 'queries': 10}
     """
-    name = next(name for name, kind in _KINDS.items() if isinstance(parameters, kind))
-    plain = {item.name: _plain(getattr(parameters, item.name)) for item in fields(parameters)}
-    return {"mechanism": name} | {key: value for key, value in plain.items() if key not in _LATER or value}
+    return {"mechanism": kind_of(parameters).name} | parameters.to_json()
 
 
 def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
@@ -143,30 +116,15 @@ def parameters_from_json(stored: Mapping[str, Any]) -> Parameters:
         raise InputTypeError("parameters", f"a {type(stored).__name__}", "what `parameters_to_json` wrote")
     values = dict(stored)
     name = values.pop("mechanism", None)
-    kind = _KINDS.get(name) if isinstance(name, str) else None
+    kind = kind_named(name)
     if kind is None:
-        raise InputError("mechanism", repr(name)[:80], f"one of {', '.join(map(repr, _KINDS))}")
+        raise InputError("mechanism", repr(name)[:80], f"one of {', '.join(repr(kind.name) for kind in KINDS)}")
     try:
-        if "schedule" in values:
-            values["schedule"] = NoiseSchedule.from_json(values["schedule"])
-        if "ratios" in values:
-            values["ratios"] = NoiseRatios(*values["ratios"])
-        return kind(**values)
+        return kind.parameters.from_json(values)
     except InputError:
         raise
     except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError):
         raise InputError("parameters", f"{sorted(map(str, values))}"[:200], f"those of {name}") from None
-
-
-def is_mechanism(name: object) -> bool:
-    """Whether a name that a ledger keeps is that of a mechanism here.
-
-    Examples
-    --------
-    >>> is_mechanism("claims"), is_mechanism("oracle")
-    (True, False)
-    """
-    return name in _KINDS
 
 
 def read_state(parameters: Parameters, text: str) -> MechanismState:
@@ -179,15 +137,8 @@ def read_state(parameters: Parameters, text: str) -> MechanismState:
 
     Examples
     --------
+    >>> from thresholdout.mechanisms import SplittingParameters
     >>> read_state(SplittingParameters(10), "splitting/1 3").asked
     3
     """
-    state: MechanismState = _STATES[type(parameters)].from_text(text)
-    return state
-
-
-def _plain(value: object) -> object:
-    """Return a parameter as JSON knows it."""
-    if isinstance(value, NoiseSchedule):
-        return value.to_json()
-    return list(value) if isinstance(value, (NoiseRatios, tuple)) else value
+    return kind_of(parameters).state.from_text(text)

@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,10 +32,11 @@ from numpy.typing import ArrayLike, NDArray
 from thresholdout.data.values import ExactMean, record_rounding, unit_total
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
+from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.rounding_costs import check_count, check_grid, check_number
 from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["GaussianGuard", "GaussianParameters", "GaussianState", "NoiseSchedule"]
+__all__ = ["GAUSSIAN", "GaussianGuard", "GaussianParameters", "GaussianState", "NoiseSchedule"]
 
 _SMALLEST, _LARGEST = 1e-9, 1e6
 _MOST_STORED = 1 << 24  # answers of a schedule in a ledger; whatever reads one needs 8 bytes for each
@@ -144,6 +145,19 @@ class NoiseSchedule:
         except (KeyError, TypeError, ValueError, binascii.Error, zlib.error):
             raise InputError("schedule", "a value of another form", "what a noise schedule wrote") from None
 
+    def describe(self) -> str:
+        """Say how much noise there is.
+
+        Examples
+        --------
+        >>> NoiseSchedule([0.03, 0.02]).describe()
+        'noise of standard deviation 0.03 on answer 1, 0.02 on answer 2, for values in [0, 1]'
+        """
+        first = f"noise of standard deviation {self.scale(1):.3g} on "
+        if self.limit is None:
+            return f"{first}every answer, for values in [0, 1]"
+        return f"{first}answer 1, {self.scale(self.limit):.3g} on answer {self.limit}, for values in [0, 1]"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, NoiseSchedule):
             return NotImplemented
@@ -159,7 +173,7 @@ class NoiseSchedule:
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianParameters:
+class GaussianParameters(Parameters):
     """Public parameters of `GaussianGuard`, in units of the query's range.
 
     Parameters
@@ -194,6 +208,9 @@ class GaussianParameters:
     >>> parameters.queries, parameters.intervals
     (3, 1000)
     """
+
+    words: ClassVar[str] = "Every question is answered from the holdout, with Gaussian noise."
+    later: ClassVar[frozenset[str]] = frozenset({"expected", "shares"})
 
     schedule: NoiseSchedule
     queries: int | None = None
@@ -231,6 +248,37 @@ class GaussianParameters:
         """Whether all answers have the same noise, so that they can be compared with each other."""
         scales = self.schedule.scales(self.queries or self.schedule.limit or 1)
         return bool(np.all(scales == scales[0]))
+
+    @property
+    def wording(self) -> Mapping[str, str]:
+        """The noise, which a ledger keeps packed, in words."""
+        return {"schedule": self.schedule.describe()}
+
+    def check_tells_each(self) -> None:
+        """Refuse noise that changes from answer to answer.
+
+        Examples
+        --------
+        >>> GaussianParameters([0.03, 0.02]).check_tells_each()
+        Traceback (most recent call last):
+        thresholdout.errors.InputError: guard: Gaussian noise of 0.03 to 0.02, with which early candidates would win...
+        """
+        if not self.alike:
+            first, last = self.schedule.scale(1), self.schedule.scale(self.schedule.limit or 1)
+            seen = (
+                f"Gaussian noise of {first:.3g} to {last:.3g}, with which early candidates would win too often or too "
+                "rarely"
+            )
+            wanted = "the same noise on all answers: mechanism='gaussian', or GaussianParameters with one number"
+            raise InputError("guard", seen, wanted)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> GaussianParameters:
+        """Return the parameters that `to_json` wrote."""
+        values = dict(stored)
+        if "schedule" in values:
+            values["schedule"] = NoiseSchedule.from_json(values["schedule"])
+        return cls(**values)
 
     @property
     def intervals(self) -> int:
@@ -413,3 +461,14 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
         """
         unseen = 0.0 if self.parameters.grid is not None else 0.5 / _FINEST
         return (record_rounding(n) + unseen + 2.0**-51) * (1.0 + 2.0**-50)
+
+
+GAUSSIAN: Final = Kind(
+    name=GaussianGuard.name,
+    parameters=GaussianParameters,
+    state=GaussianState,
+    build=lambda parameters, n, labels: GaussianGuard(parameters),
+    certify=lambda parameters, by: by.gaussian(parameters),
+    suited=lambda parameters, by: by.gaussian_shares(parameters),
+)
+"""The mechanism as others see it."""

@@ -23,29 +23,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import RAISED, lowered
+from thresholdout.mechanisms.kind import CertificateT, Certifier, Direction, Kind, Parameters
 from thresholdout.mechanisms.rounding_costs import check_count, check_number
 from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["Ladder", "LadderParameters", "LadderState"]
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+
+__all__ = ["LADDER", "Ladder", "LadderParameters", "LadderState"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _FORMAT: Final = "ladder/1"
 
+_ASSUMES: Final = "a variance inflation for fixed questions; the analyst is a function of the answers and his own coins"
+
 
 @dataclass(frozen=True, slots=True)
-class LadderParameters:
+class LadderParameters(Parameters):
     """Public parameters of `Ladder`; it works without any.
 
     Parameters
@@ -77,8 +83,14 @@ class LadderParameters:
     'minimize'
     """
 
+    words: ClassVar[str] = (
+        "The guard tells only the best score so far: each value and its half-width are about the best truth of all "
+        "questions until then, not about the question that was asked."
+    )
+    folds: ClassVar[bool] = True
+
     confidence: float = 0.95
-    direction: Literal["maximize", "minimize"] = "maximize"
+    direction: Direction = "maximize"
     queries: int | None = None
     inflation: float = 1.0
     effective: float | None = None
@@ -104,6 +116,39 @@ class LadderParameters:
     def independent(self) -> bool:
         """Whether the records are independent."""
         return self.effective is None and self.inflation == 1.0
+
+    @property
+    def best_direction(self) -> Direction:
+        """Which score is the best."""
+        return self.direction
+
+    def check_direction(self, metric: str, greater_is_better: bool) -> None:
+        """Refuse a loss where the largest value is the best, and a score where the smallest is.
+
+        Examples
+        --------
+        >>> LadderParameters(direction="minimize").check_direction("zero_one_loss", greater_is_better=False)
+        """
+        needed = "maximize" if greater_is_better else "minimize"
+        if self.direction != needed:
+            more = "more" if greater_is_better else "less"
+            seen = f"{metric}, of which {more} is better, asked of a ladder that keeps to {self.direction!r}"
+            limit = "" if self.queries is None else f", queries={self.queries}"
+            raise InputError("metric", seen, f"a guard with mechanism=LadderParameters(direction={needed!r}{limit})")
+
+    def check_tells_each(self) -> None:
+        """Refuse: it tells the best score so far.
+
+        Examples
+        --------
+        >>> LadderParameters().check_tells_each()
+        Traceback (most recent call last):
+        thresholdout.errors.InputError: guard: a ladder, which tells the best score so far and not each candidate's...
+        """
+        seen = "a ladder, which tells the best score so far and not each candidate's"
+        raise InputError(
+            "guard", seen, "a guard with mechanism='thresholdout'; or guard.score(model, metric) candidate by candidate"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +261,7 @@ class Ladder(Mechanism[LadderState, Reading]):
     """
 
     name: ClassVar[str] = "ladder"
+    about: ClassVar[About] = "best"
 
     def __init__(self, parameters: LadderParameters, n: int) -> None:
         self.parameters = parameters
@@ -472,3 +518,59 @@ def _lower(limit: Limit, lo: int, level: float) -> float:
 def _upper(limit: Limit, hi: int, steps: int, level: float) -> float:
     """Return what a mean of at most `hi` steps says about its truth, rounded up."""
     return 1.0 if hi >= steps else min(1.0, 1.0 - _lower(limit, steps - hi, level) + 2.0**-53)
+
+
+def _certified(parameters: LadderParameters, by: Certifier[CertificateT]) -> CertificateT:
+    """Certify the intervals of a ladder, which it states by its own confidence and limits."""
+    ladder = Ladder(parameters, by.model.n)
+    return by.stated(
+        Ladder.name,
+        ladder.tolerance(),
+        _ASSUMES,
+        "PROOFS.md, 'Ladder'",
+        confidence=min(by.confidence, parameters.confidence),
+        likely=ladder.expected,
+        why_not=_made_for_others(parameters, by.model),
+    )
+
+
+def _made_for_others(parameters: LadderParameters, model: DependenceModel) -> str:
+    """Return why a ladder was made for another model; empty where it was not."""
+    from graphs.models.out_of_fold import OutOfFold
+
+    if parameters.inflation < (needed := model.variance_inflation()):
+        return f"the mechanism was given the inflation {parameters.inflation:.3g}, and the model has {needed:.3g}"
+    if isinstance(model, OutOfFold) and not parameters.random_truths:
+        return "truths of out-of-fold averages are functions of the records, and every claim about them has to be paid"
+    effective = model.effective_records()
+    if parameters.effective is not None and (effective is None or effective < parameters.effective):
+        has = "none" if effective is None else f"{effective:.3g}"
+        return f"the mechanism was given {parameters.effective:.3g} effective records, and the model has {has}"
+    if parameters.independent and effective != model.n:
+        return "the mechanism was made for independent records"
+    return ""
+
+
+def _suited(parameters: LadderParameters, by: Certifier[CertificateT]) -> LadderParameters:
+    """Say how the records depend on each other, and whether truths do too."""
+    from graphs.models.out_of_fold import OutOfFold
+
+    effective = by.model.effective_records()
+    return replace(
+        parameters,
+        confidence=by.confidence,
+        inflation=by.model.variance_inflation(),
+        effective=None if effective == by.model.n else effective,
+        random_truths=isinstance(by.model, OutOfFold),
+    )
+
+
+LADDER: Final = Kind(
+    name=Ladder.name,
+    parameters=LadderParameters,
+    state=LadderState,
+    build=lambda parameters, n, labels: Ladder(parameters, n),
+    certify=_certified,
+    suited=_suited,
+)
+"""The mechanism as others see it."""

@@ -7,7 +7,7 @@ records per question this is the honest answer, and with more it is what a guard
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,17 +16,18 @@ from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.claims.reading import Reading, read_values
+from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.record_parts import equal_groups, shuffled
 from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["Splitting", "SplittingParameters", "SplittingState"]
+__all__ = ["SPLITTING", "Splitting", "SplittingParameters", "SplittingState"]
 
 _FORMAT = "splitting/1"
 
 
 @dataclass(frozen=True, slots=True)
-class SplittingParameters:
+class SplittingParameters(Parameters):
     """Public parameters of `Splitting`.
 
     Parameters
@@ -41,6 +42,12 @@ class SplittingParameters:
     InputTypeError
         When it is not an integer.
     """
+
+    words: ClassVar[str] = (
+        "Every question is answered from a part of the holdout that no other question has seen; its records were "
+        "declared to have one law."
+    )
+    from_parts: ClassVar[bool] = True
 
     queries: int
 
@@ -219,3 +226,13 @@ def _dealt(groups: NDArray[np.intp], queries: int) -> list[NDArray[np.intp]]:
     owners = owner[groups]
     records = np.argsort(owners, kind="stable")
     return np.split(records, np.cumsum(np.bincount(owners, minlength=queries))[:-1])
+
+
+SPLITTING: Final = Kind(
+    name=Splitting.name,
+    parameters=SplittingParameters,
+    state=SplittingState,
+    build=Splitting,
+    certify=lambda parameters, by: by.parts(parameters.queries),
+)
+"""The mechanism as others see it."""

@@ -22,13 +22,15 @@ holdout reuse", NeurIPS 2015.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
+from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.rounding_costs import (
     check_count,
     check_grid,
@@ -41,6 +43,7 @@ from thresholdout.noise.sources import NoiseSource
 
 __all__ = [
     "DWORK_RATIOS",
+    "SPARSE_VECTOR",
     "ZHAO_RATIOS",
     "NoiseRatios",
     "SparseVector",
@@ -85,7 +88,7 @@ A hit costs ``D/sigma (1/2 + 2/4 + 1) = 2 D/sigma`` instead of [Z17]'s ``9/4 D/s
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdoutParameters:
+class ThresholdoutParameters(Parameters):
     """Public parameters of `SparseVector`, in units of the query's range.
 
     Parameters
@@ -121,6 +124,11 @@ class ThresholdoutParameters:
     thresholdout.errors.InputError: grid: 0.3; expected: 1/(K-1) for an integer K between 2 and 2**30 + 1
     """
 
+    words: ClassVar[str] = (
+        "While the training part agrees with the holdout, the guard answers with the training value, which costs "
+        "nothing. When they disagree, it answers with a noisy value from the holdout and spends one unit of budget."
+    )
+
     threshold: float
     noise_scale: float
     budget: int | None
@@ -143,6 +151,19 @@ class ThresholdoutParameters:
     def levels(self) -> int | None:
         """K, the number of values that an answer from the holdout can take; ``None`` without a grid."""
         return None if self.grid is None else check_grid(self.grid) + 1
+
+    def summary(self, from_holdout: int, left: str, answered: bool) -> str:
+        """Say how many answers came from the holdout."""
+        told = f"{from_holdout:,} were answered from the holdout"
+        return f"{told}{left}; for all others the training part was good enough."
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> ThresholdoutParameters:
+        """Return the parameters that `to_json` wrote."""
+        values = dict(stored)
+        if "ratios" in values:
+            values["ratios"] = NoiseRatios(*values["ratios"])
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +257,11 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     """
 
     name: ClassVar[str] = "sparse vector"
+
+    @property
+    def title(self) -> str:
+        """How a guard shows it."""
+        return f"Algorithm 1 ({self.name})"
 
     def __init__(self, parameters: ThresholdoutParameters) -> None:
         self.parameters = parameters
@@ -445,3 +471,13 @@ def _ratios(ratios: NoiseRatios) -> NoiseRatios:
     below = math.nextafter(1 / 64, 0.0)
     expected = "three numbers between 1/64 and 64"
     return NoiseRatios(*(check_number("ratios", ratio, below, 64.0, expected) for ratio in ratios))
+
+
+SPARSE_VECTOR: Final = Kind(
+    name="thresholdout",
+    parameters=ThresholdoutParameters,
+    state=ThresholdoutState,
+    build=lambda parameters, n, labels: SparseVector(parameters),
+    certify=lambda parameters, by: by.algorithm_1(parameters),
+)
+"""The mechanism as others see it."""

@@ -17,7 +17,6 @@ from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhau
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.train_split import check_training
-from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.listed_questions import (
     Found,
@@ -240,7 +239,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         policy, scoring = check_exhausted(self.exhausted), Scoring(self.search, self.metric)
         y = _checked_labels(self.search, y)
         if isinstance(self.guard, Thresholdout | KFoldGuard):
-            check_tells_each(self.guard.parameters)
+            self.guard.parameters.check_tells_each()
         tell = checked_tell(self.tell, self.guard)
         checked_keep(self.keep)
         if isinstance(self.guard, KFoldGuard):

@@ -13,7 +13,6 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
-from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
 from thresholdout.scoring.metrics import Metric
@@ -146,7 +145,7 @@ class GuardedStopping:
         exhausted: Exhausted = "stop",
         key: str | None = None,
     ) -> None:
-        check_tells_each(guard.parameters)
+        guard.parameters.check_tells_each()
         self.guard = guard
         self.metric = get_score(metric)
         self._sign = 1.0 if self.metric.greater_is_better else -1.0

@@ -13,7 +13,6 @@ from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, Sha
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.sharing.shared_objects import Elsewhere
-from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.predicting_functions import Kind, as_it_is, check_objective, classifies, predictor
@@ -217,7 +216,7 @@ class LightGBMEval:
             raise SharingError(
                 "LightGBMEval needs the holdout, which is in another process; LightGBMCallback works here"
             )
-        check_tells_each(guard.parameters)
+        guard.parameters.check_tells_each()
         self._guard = guard
         train, _ = guard._records.labelled()
         self._kind: Kind = "probabilities" if classifies(self.metric) else "values"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.exhaustion import Exhausted
 from thresholdout.ledger.entry_checks import fresh_key
-from thresholdout.mechanisms import ClaimsParameters
 from thresholdout.model_selection.question_keys import content_key
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.guard.guard import Thresholdout
+    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.scoring.metrics import Metric
     from thresholdout.scoring.statistics import Statistic
 
@@ -124,8 +124,8 @@ def checked_tell(tell: Tell | None, guard: Any) -> Tell:
 
 def takes_lists(guard: Any) -> bool:
     """Whether a guard answers lists of questions that were fixed together."""
-    parameters = getattr(guard, "parameters", None)
-    return isinstance(parameters, ClaimsParameters) and parameters.private is None
+    parameters: Parameters | None = getattr(guard, "parameters", None)
+    return parameters is not None and parameters.takes_lists
 
 
 def ask_together(

@@ -16,7 +16,6 @@ import numpy as np
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
-from thresholdout.guard.unserved_metrics import check_tells_each
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
@@ -120,7 +119,7 @@ class GuardedObjective:
             raise InputError("key", repr(key), "'trial' or 'params'")
         if len(guard.train) != 2:
             raise InputError("guard", "a training part without labels", "Thresholdout((X, y), train=(X, y))")
-        check_tells_each(guard.parameters)
+        guard.parameters.check_tells_each()
         self.guard = guard
         self._build = build
         self._cv = cv

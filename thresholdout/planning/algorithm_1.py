@@ -13,12 +13,13 @@ from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
+from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.mechanisms.rounding_costs import check_count, check_number
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["algorithm_1", "is_unlimited", "quiet_rise"]
+__all__ = ["algorithm_1", "quiet_rise"]
 
 _SMALLEST, _LARGEST = 1e-11, 1e3  # noise scales
 _CLOSE: Final = 0.02  # relative step of the noise scale at which the search stops; the tolerance is flat there
@@ -102,15 +103,6 @@ def quiet_rise(queries: int, beta: float) -> float:
     19.0
     """
     return max(0.0, 2.0 * math.log(2.0 * queries / (3.0 * beta)))
-
-
-def is_unlimited(model: DependenceModel) -> bool:
-    """Whether nothing limits the deviation of a mean that is fixed in advance."""
-    from graphs import Independent
-
-    if isinstance(model, Independent):
-        return False
-    return model.effective_records() is None and model.variance_inflation() >= model.n > 1
 
 
 class _Search:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from thresholdout.certificates.problem import check_confidence
 from thresholdout.errors import InputTypeError, LedgerDamaged, LedgerUnusable
-from thresholdout.mechanisms.catalogue import Parameters, is_mechanism, parameters_from_json, parameters_to_json
+from thresholdout.mechanisms.catalogue import kind_named, parameters_from_json, parameters_to_json
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.rounding_costs import check_count
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def check_mechanism(ledger: Ledger, stored: Any) -> None:
     """
     chosen = stored.get("chosen") if isinstance(stored, Mapping) else None
     name = chosen.get("mechanism") if isinstance(chosen, Mapping) else None
-    if isinstance(name, str) and not is_mechanism(name):
+    if isinstance(name, str) and kind_named(name) is None:
         raise LedgerUnusable(
             ledger.location,
             f"its guard answers by {name[:80]!r}, a mechanism that this program does not have; use the program that "

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.certificates.gaussian_certificate import with_shares
+from thresholdout.certificates.certify_parameters import Theorems
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import (
     ClaimsParameters,
     FoldClaimsParameters,
-    GaussianParameters,
     LadderParameters,
     SplittingParameters,
     ThresholdoutParameters,
 )
-from thresholdout.mechanisms.catalogue import (
-    Parameters,
-    answers_from_parts,
-)
+from thresholdout.mechanisms.catalogue import kind_of
+from thresholdout.mechanisms.claims.kinds import is_unlimited
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.record_parts import equal_groups
-from thresholdout.planning.algorithm_1 import algorithm_1, is_unlimited
+from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.planning.all_from_holdout import gaussian_parameters
 from thresholdout.planning.declaration import Declaration, MechanismName
-from thresholdout.planning.request import QUIET, claims
+from thresholdout.planning.request import QUIET
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -62,10 +59,10 @@ def check_choice(mechanism: object) -> MechanismName | Parameters | None:
         if mechanism not in _NAMES:
             raise InputError("mechanism", repr(mechanism), f"{names}, or parameters of thresholdout.mechanisms")
         return cast(MechanismName, mechanism)
-    if not isinstance(mechanism, get_args(Parameters)):
+    if not isinstance(mechanism, Parameters):
         expected = f"{names}, or parameters of thresholdout.mechanisms"
         raise InputTypeError("mechanism", f"a {type(mechanism).__name__}", expected)
-    return cast(Parameters, mechanism)
+    return mechanism
 
 
 def check_final(final_check: object) -> bool:
@@ -148,7 +145,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
         final_check=final,
         private=private,
     )
-    return claims(plain, model, declared.confidence)
+    return plain.for_records(model, declared.confidence)
 
 
 def _about_folds(model: OutOfFold, declared: Declaration) -> FoldClaimsParameters:
@@ -212,18 +209,9 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Declaratio
     """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
     confidence = declared.confidence
     _check_agreement(parameters, confidence)
-    if answers_from_parts(parameters):
+    if parameters.from_parts:
         _check_parts(parameters, model, declared.identically_distributed)
-    if isinstance(parameters, FoldClaimsParameters):
-        seen = f"FoldClaimsParameters for {model.describe()}"
-        raise InputError("mechanism", seen, "mechanism='thresholdout'; folds are those of KFoldGuard(X, y, cv=...)")
-    if isinstance(parameters, ClaimsParameters):
-        return claims(_checked_claims(parameters, model), model, confidence)
-    if isinstance(parameters, GaussianParameters):
-        return with_shares(model, parameters, confidence)
-    if isinstance(parameters, LadderParameters):
-        return _ladder(parameters, model, confidence)
-    return parameters
+    return cast(Parameters, kind_of(parameters).suited(parameters, Theorems(model, parameters, confidence)))
 
 
 def _check_agreement(parameters: Parameters, confidence: float) -> None:
@@ -234,30 +222,6 @@ def _check_agreement(parameters: Parameters, confidence: float) -> None:
         raise InputError(
             "confidence", seen, f"confidence={stated!r}, or parameters that are planned for {confidence!r}"
         )
-
-
-def _ladder(parameters: LadderParameters, model: DependenceModel, confidence: float) -> LadderParameters:
-    """Say how the records depend on each other, and whether truths do too."""
-    from graphs.models.out_of_fold import OutOfFold
-
-    effective = model.effective_records()
-    return dataclasses.replace(
-        parameters,
-        confidence=confidence,
-        inflation=model.variance_inflation(),
-        effective=None if effective == model.n else effective,
-        random_truths=isinstance(model, OutOfFold),
-    )
-
-
-def _checked_claims(parameters: ClaimsParameters, model: DependenceModel) -> ClaimsParameters:
-    """Refuse claims where nothing limits the deviation of a fixed mean."""
-    from graphs.models.out_of_fold import OutOfFold
-
-    if isinstance(model, OutOfFold) or is_unlimited(model):
-        seen = f"ClaimsParameters for {model.describe()}, of which no deviation of a mean can be bounded"
-        raise InputError("mechanism", seen, "mechanism='thresholdout' with queries= and budget=, which is Algorithm 1")
-    return parameters
 
 
 def _check_parts(parameters: Parameters, model: DependenceModel, identically_distributed: bool) -> None:

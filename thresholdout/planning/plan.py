@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from thresholdout.mechanisms.catalogue import Parameters, parameters_to_json
+from thresholdout.mechanisms.catalogue import parameters_to_json
+from thresholdout.mechanisms.kind import Parameters
 
 if TYPE_CHECKING:
     import pandas as pd

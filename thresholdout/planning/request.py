@@ -23,7 +23,6 @@ __all__ = [
     "Use",
     "check_declaration",
     "check_use",
-    "claims",
     "independent",
 ]
 
@@ -100,38 +99,7 @@ class Use:
             noise=0.0 if self.mechanism == "guess-and-check" else QUIET,
             train_records=self.train_records,
         )
-        return claims(plain, self.model, self.confidence)
-
-
-def claims(parameters: ClaimsParameters, model: DependenceModel, confidence: float) -> ClaimsParameters:
-    """Return the parameters of a guard that makes claims, with how the records depend on each other.
-
-    Parameters
-    ----------
-    parameters : ClaimsParameters
-        Without it.
-    model : graphs.DependenceModel
-        How they depend.
-    confidence : float
-        1 - beta.
-
-    Examples
-    --------
-    >>> from graphs import Groups
-    >>> claims(ClaimsParameters(), Groups([0, 0, 1, 1]), 0.95).effective
-    2.0
-    """
-    from graphs import Independent
-
-    parameters = dataclasses.replace(parameters, confidence=confidence)
-    if isinstance(model, Independent):
-        return dataclasses.replace(parameters, effective=None, inflation=1.0)
-    effective = model.effective_records()
-    return dataclasses.replace(
-        parameters,
-        effective=None if effective == model.n else effective,
-        inflation=model.variance_inflation(),
-    )
+        return plain.for_records(self.model, self.confidence)
 
 
 def check_use(

@@ -7,15 +7,16 @@ import math
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.expected_session import guard_width, list_width
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import Claims, SplittingParameters
-from thresholdout.planning.algorithm_1 import algorithm_1, is_unlimited
+from thresholdout.mechanisms.claims.expected_session import guard_width, list_width
+from thresholdout.mechanisms.claims.kinds import is_unlimited
+from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.planning.all_from_holdout import gaussian_half_width
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Way, WayName
 
 if TYPE_CHECKING:
-    from thresholdout.mechanisms.catalogue import Parameters
+    from thresholdout.mechanisms.kind import Parameters
     from thresholdout.planning.request import Use
 
 __all__ = ["all_ways", "claims_width", "named_way", "one_way"]

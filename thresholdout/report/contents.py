@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.ledger.entry_table import history_frame
 from thresholdout.mechanisms.base import AnswerSource
-from thresholdout.mechanisms.catalogue import parameters_to_json
+from thresholdout.mechanisms.catalogue import parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Verdict
 from thresholdout.planning.declaration import Declaration, read_declaration
 from thresholdout.report.page import embedded, render
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
+    from thresholdout.mechanisms.kind import Parameters
 
 __all__ = ["GuardReport", "report_of"]
 
@@ -83,6 +84,11 @@ class GuardReport:
     retired: str | None
 
     @property
+    def parameters(self) -> Parameters:
+        """Parameters of the mechanism."""
+        return parameters_from_json(self.chosen)
+
+    @property
     def answers(self) -> pd.DataFrame:
         """The rows of the history that are answers: not failures, other looks, and decisions about candidates."""
         return self.history[self.history["source"].isin(get_args(AnswerSource))]
@@ -112,7 +118,7 @@ class GuardReport:
         """What the answers can have told, in nats: how much the logarithm of the risk has fallen; None without one."""
         risks = self.history["risk"].dropna()
         start = math.log1p(-self.declared.confidence)
-        return None if self.chosen["mechanism"] != "claims" else start - float(risks.iloc[-1]) if len(risks) else 0.0
+        return None if not self.parameters.tells_nats else start - float(risks.iloc[-1]) if len(risks) else 0.0
 
     @property
     def from_holdout(self) -> int:

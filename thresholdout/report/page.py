@@ -170,7 +170,7 @@ def _looks(report: GuardReport) -> str:
 def _mechanism(report: GuardReport) -> str:
     rows = "".join(
         f'<tr><td class="text">{escape(name)}</td><td class="text">{escape(value)}</td></tr>'
-        for name, value in words.parameters(report.chosen)
+        for name, value in words.parameters(report)
     )
     return (
         f"<h2>How questions are answered</h2><p>{escape(words.mechanism(report))}</p>"

@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-from thresholdout.mechanisms.gaussian import NoiseSchedule
 
 if TYPE_CHECKING:
     from thresholdout.report.contents import GuardReport
 
 __all__ = ["limits", "mechanism", "parameters", "summary"]
-
-_MECHANISMS = {
-    "claims": "The guard claims that the value on the holdout is near what the training part and earlier answers say, "
-    "and tests the claim. One that is confirmed is the answer. One that is not is made again, further out, and leaves "
-    "less of the probability of error that all answers share, so that later ones are wider.",
-    "fold-claims": "Every question is the average over all records of models that were fitted to the other folds. The "
-    "guard tells in which cell of the range it lies; each answer costs some of the probability of error that all "
-    "answers share, and unexpected ones more, so that later ones are wider.",
-    "thresholdout": "While the training part agrees with the holdout, the guard answers with the training value, which "
-    "costs nothing. When they disagree, it answers with a noisy value from the holdout and spends one unit of budget.",
-    "gaussian": "Every question is answered from the holdout, with Gaussian noise.",
-    "ladder": "The guard tells only the best score so far: each value and its half-width are about the best truth of "
-    "all questions until then, not about the question that was asked.",
-    "splitting": "Every question is answered from a part of the holdout that no other question has seen; its records "
-    "were declared to have one law.",
-}
 
 _COMMON = (
     "The holdout was seen by nobody before the guard was made, and through nothing but the guard since.",
@@ -46,13 +27,9 @@ def summary(report: GuardReport) -> str:
     most = report.declared.queries
     of = "" if most is None else f" of {most:,}"
     parts = [f"{report.questions:,}{of} questions were asked."]
-    if report.chosen["mechanism"] == "claims":
-        told = f"{report.from_holdout:,} were not near what was expected, and were answered from the holdout"
-        others = "; for all others the first claim was confirmed" if len(report.answers) else ""
-        parts.append(f"{told}{_left(report)}{others}.")
-    if report.chosen["mechanism"] == "thresholdout":
-        told = f"{report.from_holdout:,} were answered from the holdout"
-        parts.append(f"{told}{_left(report)}; for all others the training part was good enough.")
+    counted = report.parameters.summary(report.from_holdout, _left(report), bool(len(report.answers)))
+    if counted:
+        parts.append(counted)
     if report.candidates:
         parts.append(
             f"{report.candidates:,} candidates were proposed, and {report.certified:,} are certified to be better than "
@@ -91,31 +68,23 @@ def _worth(report: GuardReport) -> str:
 
 def mechanism(report: GuardReport) -> str:
     """Say how questions are answered."""
-    return _MECHANISMS[str(report.chosen["mechanism"])]
+    return report.parameters.words
 
 
-def parameters(chosen: Mapping[str, Any]) -> list[tuple[str, str]]:
+def parameters(report: GuardReport) -> list[tuple[str, str]]:
     """Return the mechanism's parameters as names and values."""
-    return [(name.replace("_", " "), _plain(value)) for name, value in chosen.items()]
+    wording = report.parameters.wording
+    return [(name.replace("_", " "), wording.get(name) or _plain(value)) for name, value in report.chosen.items()]
 
 
 def _plain(value: Any) -> str:
     if value is None:
         return "none"
-    if isinstance(value, Mapping):  # the one that parameters have: in a ledger it is packed
-        return _noise(NoiseSchedule.from_json(value))
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_plain, value))
     return str(value)
-
-
-def _noise(schedule: NoiseSchedule) -> str:
-    first = f"noise of standard deviation {schedule.scale(1):.3g} on "
-    if schedule.limit is None:
-        return f"{first}every answer, for values in [0, 1]"
-    return f"{first}answer 1, {schedule.scale(schedule.limit):.3g} on answer {schedule.limit}, for values in [0, 1]"
 
 
 def limits(report: GuardReport) -> list[str]:

@@ -36,10 +36,9 @@ from thresholdout.guard.comparing import Side
 from thresholdout.guard.comparison import Comparison
 from thresholdout.guard.given_features import said_by
 from thresholdout.guard.guard import Thresholdout
-from thresholdout.guard.unserved_metrics import check_direction
 from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.mechanisms import Splitting
-from thresholdout.mechanisms.catalogue import Parameters, answers_from_parts
+from thresholdout.mechanisms.catalogue import kind_named
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import Given, MechanismName, read_declaration
 from thresholdout.planning.declared_parameters import INSTEAD, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
@@ -392,7 +391,7 @@ class PredictionGuard:
             different = "that are not integers" if labels.dtype.kind == "f" else f"of more than {MOST_CLASSES} kinds"
             seen = f"{name} of training labels {different}"
             raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
-        check_direction(self.guard.parameters, metric)
+        self.guard.parameters.check_direction(metric.name, metric.greater_is_better)
 
     def _in_order(self, predictions: pd.DataFrame) -> pd.DataFrame:
         """Return the predictions in the order of the records, training part first."""
@@ -451,13 +450,11 @@ class PredictionGuard:
 def _check_mechanism(mechanism: object) -> None:
     """Refuse to answer about records that are told apart by their ids from a part of these."""
     chosen = check_choice(mechanism)
-    shown: str | None
-    if chosen is None or isinstance(chosen, str):
-        in_parts, shown = chosen == Splitting.name, chosen
-    else:
-        in_parts, shown = answers_from_parts(chosen), type(chosen).__name__
-    if in_parts:
-        seen = f"{shown}, which answers from a part of the records, for predictions that come in by id"
+    named = kind_named(chosen) if isinstance(chosen, str) else None
+    kind = type(chosen) if isinstance(chosen, Parameters) else named.parameters if named else None
+    if kind is not None and kind.from_parts:
+        name = chosen if isinstance(chosen, str) else kind.__name__
+        seen = f"{name}, which answers from a part of the records, for predictions that come in by id"
         raise InputError("mechanism", seen, INSTEAD)
 
 

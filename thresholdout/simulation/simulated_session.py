@@ -13,7 +13,8 @@ from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.rounded_intervals import larger_side
 from thresholdout.mechanisms.base import UNKNOWN, Known
-from thresholdout.mechanisms.catalogue import Parameters, build_mechanism
+from thresholdout.mechanisms.catalogue import build_mechanism
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declared_parameters import record_groups
 

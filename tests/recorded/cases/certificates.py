@@ -29,7 +29,6 @@ from thresholdout.certificates.baselines.published_tolerances import (
 )
 from thresholdout.certificates.capacity import Reach, fewest_records, questions_within, tolerances_for
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.expected_session import guard_width, list_width
 from thresholdout.certificates.gaussian.comparisons import tightest_comparisons
 from thresholdout.certificates.gaussian_certificate import certify_gaussian
 from thresholdout.certificates.independent_blocks import blocks_of
@@ -58,6 +57,7 @@ from thresholdout.mechanisms import (
     noise_slack,
     parameters_to_json,
 )
+from thresholdout.mechanisms.claims.expected_session import guard_width, list_width
 from thresholdout.privacy.accounting import BlackBox, LaplaceAnswer, PoissonGaussianStep, SelfComposed
 
 CASES = Cases()

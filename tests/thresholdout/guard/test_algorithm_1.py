@@ -14,8 +14,9 @@ from thresholdout import InputError, PlanError, SeededNoise
 from thresholdout.certificates.problem import Setting
 from thresholdout.certificates.routes.posterior import PosteriorWidths, posterior_widths
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
+from thresholdout.mechanisms.claims.kinds import is_unlimited
 from thresholdout.planning import algorithm_1
-from thresholdout.planning.algorithm_1 import is_unlimited, quiet_rise
+from thresholdout.planning.algorithm_1 import quiet_rise
 
 
 def widths(parameters: ThresholdoutParameters, n: int = 10_000) -> PosteriorWidths:

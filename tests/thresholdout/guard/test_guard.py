@@ -409,11 +409,11 @@ def test_every_mechanism_answers_within_its_half_width_and_goes_on(
 def test_a_mechanism_knows_the_dependence_and_the_confidence() -> None:
     chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=N)
     ladder = make(mechanism="ladder", dependence=chain, confidence=0.9).parameters
-    assert ladder.inflation == chain.variance_inflation()  # type: ignore[union-attr]
-    assert ladder.confidence == 0.9  # type: ignore[union-attr]
+    assert ladder.inflation == chain.variance_inflation()  # type: ignore[attr-defined]
+    assert ladder.confidence == 0.9  # type: ignore[attr-defined]
     claims = make(mechanism=ClaimsParameters(inflation=1.0, train_records=N), dependence=chain, confidence=0.9)
-    assert claims.parameters.inflation == chain.variance_inflation()  # type: ignore[union-attr]
-    assert claims.parameters.confidence == 0.9  # type: ignore[union-attr]
+    assert claims.parameters.inflation == chain.variance_inflation()  # type: ignore[attr-defined]
+    assert claims.parameters.confidence == 0.9  # type: ignore[attr-defined]
     assert claims.risk_left == pytest.approx(0.1)
     assert claims.certificate.route == "claims"
 

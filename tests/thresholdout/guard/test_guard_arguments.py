@@ -23,7 +23,6 @@ from thresholdout.mechanisms import (
     SplittingParameters,
     ThresholdoutParameters,
 )
-from thresholdout.mechanisms.catalogue import answers_from_parts
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.planning import algorithm_1
 
@@ -84,9 +83,9 @@ def test_training_records_count_as_they_are_or_by_their_groups() -> None:
     model = Groups(np.arange(40) // 4)
     plain = Thresholdout(holdout, train=train, dependence=model)
     grouped = Thresholdout(holdout, train=train, dependence=model, train_groups=100 + np.arange(60) // 3)
-    assert [guard.parameters.train_records for guard in (plain, grouped)] == [60, 20]  # type: ignore[union-attr]
-    assert grouped.parameters.effective == 10  # type: ignore[union-attr]
-    assert Thresholdout(holdout, dependence=model).parameters.train_records is None  # type: ignore[union-attr]
+    assert [guard.parameters.train_records for guard in (plain, grouped)] == [60, 20]  # type: ignore[attr-defined]
+    assert grouped.parameters.effective == 10  # type: ignore[attr-defined]
+    assert Thresholdout(holdout, dependence=model).parameters.train_records is None  # type: ignore[attr-defined]
 
 
 def test_algorithm_1_is_planned_where_no_deviation_of_a_mean_is_bounded() -> None:
@@ -284,7 +283,7 @@ def test_the_default_never_answers_from_a_part_though_that_would_be_narrower() -
     X, y = data(0)
     for queries, budget in ((1, 1), (2, 2), (3, 1)):
         guard = Thresholdout((X[:300], y[:300]), queries=queries, budget=budget)
-        assert not answers_from_parts(guard.parameters)
+        assert not guard.parameters.from_parts
         assert guard.certificate.splitting < guard.certificate.tolerance
 
 

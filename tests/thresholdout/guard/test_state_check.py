@@ -22,7 +22,7 @@ from thresholdout.mechanisms import (
     SplittingParameters,
     ThresholdoutParameters,
 )
-from thresholdout.mechanisms.catalogue import Parameters
+from thresholdout.mechanisms.kind import Parameters
 
 N = 1000
 HALF = np.arange(N) % 2

@@ -253,7 +253,7 @@ def test_dependence_is_what_the_guard_declares() -> None:
     alone = Thresholdout(records, mechanism="ladder")
     answers = [guard.ask(0.9, records < 2250, binary=True) for guard in (alone, groups, chain)]
     assert answers[0].half_width < answers[1].half_width < answers[2].half_width
-    assert groups.parameters.effective == N / 5  # type: ignore[union-attr]
+    assert groups.parameters.effective == N / 5  # type: ignore[attr-defined]
     assert groups.certificate.route == "ladder"
 
 

@@ -75,10 +75,12 @@ class PosteriorWidths:
         Half-width of every answer, whatever its value.
     beliefs : LogOdds
         How far expectations can be from the truth.
+    epsilon : float
+        Differential privacy of the interaction alone, nats.
 
     Examples
     --------
-    >>> widths = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])))
+    >>> widths = PosteriorWidths(0.03, 0.08, LogOdds(np.array([0.2])), 0.2)
     >>> [round(end, 4) for end in widths.interval(1, 0, "holdout", 0.97)]
     [0.9277, 1.0]
     >>> round(widths.expected(0.97), 4), widths.half_width(1, 0, "holdout")
@@ -88,6 +90,7 @@ class PosteriorWidths:
     error: float
     width: float
     beliefs: LogOdds
+    epsilon: float
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
         """Return the width."""
@@ -111,7 +114,7 @@ def posterior_widths(setting: Setting) -> PosteriorWidths:
     alphas = leakage(setting.model, setting.epsilon, "uninformed")
     variation = mean_total_variation(setting.model, setting.epsilon)
     width = up(posterior_tolerance(setting, variation))
-    return PosteriorWidths(up(posterior_tolerance(setting, 0.0)), width, LogOdds(alphas))
+    return PosteriorWidths(up(posterior_tolerance(setting, 0.0)), width, LogOdds(alphas), setting.epsilon)
 
 
 def posterior_tolerance(setting: Setting, variation: float) -> float:

@@ -28,6 +28,7 @@ from thresholdout.mechanisms.claims.lists import NOTHING
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.rounding_costs import check_count, check_number
 from thresholdout.noise.sources import NoiseSource
 
@@ -41,7 +42,7 @@ _SURPRISE: Final = 100.0  # at most, of one answer: an outlier does not make all
 
 
 @dataclass(frozen=True, slots=True)
-class FoldClaimsParameters:
+class FoldClaimsParameters(Parameters):
     """Public parameters of `FoldClaims`.
 
     Parameters
@@ -62,6 +63,12 @@ class FoldClaimsParameters:
     >>> FoldClaimsParameters(400.0, 5.0).confidence
     0.95
     """
+
+    words: ClassVar[str] = (
+        "Every question is the average over all records of models that were fitted to the other folds. The guard tells "
+        "in which cell of the range it lies; each answer costs some of the probability of error that all answers "
+        "share, and unexpected ones more, so that later ones are wider."
+    )
 
     effective: float
     inflation: float

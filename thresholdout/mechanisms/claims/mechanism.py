@@ -24,7 +24,7 @@ import numpy as np
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
-from thresholdout.mechanisms.claims.edges import EdgeNoise, check_covered, private_noise
+from thresholdout.mechanisms.claims.edges import EdgeNoise, check_covered, private_noise, refuse_private
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval, reserving_window
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
@@ -133,6 +133,12 @@ class Claims(Mechanism[ClaimsState, Reading]):
         self._budget = math.inf if parameters.budget is None else parameters.budget
         self._private = private_noise(parameters, self._n)
         self._edges = EdgeNoise(parameters, self._private)
+
+    def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> Claims:
+        """Return itself; refuse what the epsilon of its answers does not cover."""
+        if self.parameters.private is not None:
+            raise refuse_private(private or what)
+        return self
 
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""

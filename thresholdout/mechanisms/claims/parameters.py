@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
+from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.rounding_costs import check_count, check_number
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
 
 __all__ = ["ClaimsParameters"]
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimsParameters:
+class ClaimsParameters(Parameters):
     """Public parameters of `Claims`.
 
     Parameters
@@ -47,6 +52,16 @@ class ClaimsParameters:
     >>> ClaimsParameters(queries=100).noise
     0.05
     """
+
+    words: ClassVar[str] = (
+        "The guard claims that the value on the holdout is near what the training part and earlier answers say, and "
+        "tests the claim. One that is confirmed is the answer. One that is not is made again, further out, and leaves "
+        "less of the probability of error that all answers share, so that later ones are wider."
+    )
+    prices_looks: ClassVar[bool] = True
+    tells_nats: ClassVar[bool] = True
+    given_features: ClassVar[bool] = True
+    later: ClassVar[frozenset[str]] = frozenset({"final_check", "private"})
 
     confidence: float = 0.95
     queries: int | None = None
@@ -85,3 +100,38 @@ class ClaimsParameters:
     def independent(self) -> bool:
         """Whether the records are independent."""
         return self.effective is None and self.inflation == 1.0
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether lists are answered: not where noise protects single records."""
+        return self.private is None
+
+    def summary(self, from_holdout: int, left: str, answered: bool) -> str:
+        """Say how many answers came from the holdout."""
+        told = f"{from_holdout:,} were not near what was expected, and were answered from the holdout"
+        others = "; for all others the first claim was confirmed" if answered else ""
+        return f"{told}{left}{others}."
+
+    def for_records(self, model: DependenceModel, confidence: float) -> ClaimsParameters:
+        """Return the same, with how the records depend on each other.
+
+        Parameters
+        ----------
+        model : graphs.DependenceModel
+            How they depend.
+        confidence : float
+            1 - beta.
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> ClaimsParameters().for_records(Groups([0, 0, 1, 1]), 0.95).effective
+        2.0
+        """
+        effective = model.effective_records()
+        return replace(
+            self,
+            confidence=confidence,
+            effective=None if effective == model.n else effective,
+            inflation=model.variance_inflation(),
+        )

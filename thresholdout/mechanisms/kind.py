@@ -1,0 +1,246 @@
+"""What a mechanism is to everybody else: its parameters, what they can be asked for, and how it is made and certified.
+
+Nobody asks which mechanism it is. `Parameters` say what a guard with them does, a `Kind` makes and certifies it, and
+`thresholdout.mechanisms.catalogue` lists the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypeAlias, TypeVar
+
+from numpy.typing import ArrayLike
+
+from thresholdout.mechanisms.base import Mechanism, MechanismState
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+
+__all__ = ["CertificateT", "Certifier", "Direction", "Kind", "Parameters"]
+
+CertificateT = TypeVar("CertificateT")
+CertificateT_co = TypeVar("CertificateT_co", covariant=True)
+
+Direction: TypeAlias = Literal["maximize", "minimize"]
+"""Whether the best score is the largest or the smallest."""
+
+
+class Parameters:
+    """Public parameters of a mechanism: a frozen dataclass of numbers, which also says what its guard does.
+
+    Attributes
+    ----------
+    queries : int or None
+        Questions in all; ``None`` for any number.
+    words : str
+        How questions are answered, in sentences for a report.
+    from_parts : bool
+        Whether each answer comes from a part of the records, and is about that part.
+    prices_looks : bool
+        Whether other private looks at the holdout are paid from the risk that is left; intervals hold after any of
+        them then.
+    tells_nats : bool
+        Whether the fall of the risk that is left says what answers can have told.
+    given_features : bool
+        Whether truths can be what is expected of the labels, given the features.
+    folds : bool
+        Whether a guard of out-of-fold averages takes them.
+    """
+
+    __slots__ = ()
+
+    queries: int | None
+
+    words: ClassVar[str]
+    from_parts: ClassVar[bool] = False
+    prices_looks: ClassVar[bool] = False
+    tells_nats: ClassVar[bool] = False
+    given_features: ClassVar[bool] = False
+    folds: ClassVar[bool] = False
+    later: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that guards were made without; left out of a ledger where they are not given, so that guards are
+    opened as they were declared."""
+
+    @property
+    def takes_lists(self) -> bool:
+        """Whether questions that were fixed together are answered as one list."""
+        return False
+
+    @property
+    def best_direction(self) -> Direction | None:
+        """Which score is the best, where answers are about the best question so far; ``None`` where they are not."""
+        return None
+
+    @property
+    def wording(self) -> Mapping[str, str]:
+        """Parameters that a report shows in other words than their values, by their names."""
+        return {}
+
+    def check_direction(self, metric: str, greater_is_better: bool) -> None:
+        """Refuse a metric of the other direction, where the mechanism keeps to one.
+
+        Parameters
+        ----------
+        metric : str
+            Its name.
+        greater_is_better : bool
+            Whether it is a score, and no loss.
+
+        Raises
+        ------
+        InputError
+            When the best value would be the worst.
+        """
+
+    def check_tells_each(self) -> None:
+        """Refuse to serve a tool that picks the best candidate by its answer.
+
+        Raises
+        ------
+        InputError
+            When not each candidate's score is told, or not all with the same noise: with more noise on early answers
+            than on late ones, the best of equal candidates is an early one.
+        """
+
+    def summary(self, from_holdout: int, left: str, answered: bool) -> str:
+        """Say in a sentence how many answers came from the holdout; empty where that says nothing.
+
+        Parameters
+        ----------
+        from_holdout : int
+            How many did.
+        left : str
+            How many still may, as the end of a clause; empty without a limit.
+        answered : bool
+            Whether there was any answer.
+        """
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all parameters for a ledger."""
+        this: Any = self
+        plain = {item.name: _plain(getattr(self, item.name)) for item in fields(this)}
+        return {key: value for key, value in plain.items() if key not in self.later or value}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the parameters that `to_json` wrote."""
+        return cls(**stored)
+
+
+class Certifier(Protocol[CertificateT_co]):
+    """The theorems with which mechanisms are certified, for some records.
+
+    Attributes
+    ----------
+    model : DependenceModel
+        How the records depend on each other.
+    confidence : float
+        Probability with which all half-widths hold at once.
+    """
+
+    @property
+    def model(self) -> DependenceModel:
+        """How the records depend on each other."""
+
+    @property
+    def confidence(self) -> float:
+        """Probability with which all half-widths hold at once."""
+
+    def stated(
+        self,
+        name: str,
+        tolerance: float,
+        assumes: str,
+        source: str,
+        *,
+        confidence: float,
+        likely: Callable[[float], float] | None = None,
+        why_not: str = "",
+        final: Any = None,
+        epsilon: float | None = None,
+    ) -> CertificateT_co:
+        """Certify a mechanism that states the interval of each answer itself.
+
+        Parameters
+        ----------
+        name : str
+            How the route is called.
+        tolerance : float
+            The largest half-width that it states.
+        assumes, source : str
+            What its theorem needs, and where it is proved.
+        confidence : float
+            That of the mechanism's own intervals.
+        likely : callable, optional
+            From a value to the larger side of intervals of answers with this value.
+        why_not : str
+            Why the theorem does not hold for these records; empty where it does.
+        final, epsilon : optional
+            What `Certificate` says of a final check, and of the privacy of all answers.
+        """
+
+    def parts(self, queries: int) -> CertificateT_co:
+        """Certify answers from a part of the records each, one of so many."""
+
+    def algorithm_1(self, parameters: Any) -> CertificateT_co:
+        """Certify Algorithm 1 by the best of its routes."""
+
+    def gaussian(self, parameters: Any) -> CertificateT_co:
+        """Certify answers with Gaussian noise."""
+
+    def gaussian_shares(self, parameters: Any) -> Any:
+        """Return parameters of Gaussian noise with the events on which their certificate rests."""
+
+
+class _Certify(Protocol):
+    """Says what answers are worth, with a certifier."""
+
+    def __call__(self, parameters: Any, by: Certifier[CertificateT], /) -> CertificateT: ...
+
+
+class _State(Protocol):
+    """A class of states."""
+
+    def from_text(self, text: str, /) -> MechanismState: ...
+
+
+def _as_given(parameters: Any, by: Certifier[Any]) -> Any:
+    return parameters
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One mechanism.
+
+    Attributes
+    ----------
+    name : str
+        How ledgers call it.
+    parameters : type
+        Class of its parameters; no two mechanisms have the same.
+    state : type
+        Class of its states; its ``from_text`` reads what their ``to_text`` wrote.
+    build : callable
+        From parameters, the number of records and their groups, or ``None``, to the `Mechanism`.
+    certify : callable
+        From parameters and a `Certifier` to a certificate.
+    suited : callable
+        From parameters and a `Certifier` to parameters with what they have to know about the records; it raises
+        InputError where they do not suit these. By default they are what they are.
+    """
+
+    name: str
+    parameters: type[Parameters]
+    state: _State
+    build: Callable[[Any, int, ArrayLike | None], Mechanism[Any, Any]]
+    certify: _Certify
+    suited: Callable[[Any, Certifier[Any]], Any] = _as_given
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON knows it."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    return list(value) if isinstance(value, tuple) else value
