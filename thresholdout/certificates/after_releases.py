@@ -45,7 +45,7 @@ def uncovered_look(event: Event) -> str:
     "looks with a delta, or only Renyi divergences, are covered by guards that make claims (mechanism='thr..."
     """
     from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant
-    from thresholdout.privacy.accounting.events.event_types import check_event, leaves
+    from thresholdout.privacy.accounting.events.composed_events import check_event, leaves
 
     accountant = PureAccountant("replace_one")
     found = check_event(event)
@@ -66,7 +66,7 @@ def pure_looks(event: Event) -> float:
     0.75
     """
     from thresholdout.privacy.accounting.accountants.pure_accountant import PureAccountant, total_pure_epsilon
-    from thresholdout.privacy.accounting.events.event_types import check_event
+    from thresholdout.privacy.accounting.events.composed_events import check_event
 
     found = check_event(event)
     return math.inf if uncovered_look(found) else total_pure_epsilon(PureAccountant("replace_one").compose(found))

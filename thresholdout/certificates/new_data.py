@@ -22,7 +22,8 @@ from thresholdout.privacy.accounting.accountants.accountant import Accountant
 from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import count
-from thresholdout.privacy.accounting.events.event_types import Event, check_event
+from thresholdout.privacy.accounting.events.composed_events import check_event
+from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, on_average_bound
 from thresholdout.silence import silence
 

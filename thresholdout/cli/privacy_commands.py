@@ -13,7 +13,8 @@ from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:
     from thresholdout.privacy.accounting.accountants.calibration import Method
-    from thresholdout.privacy.accounting.events.event_types import Adjacency, Composed
+    from thresholdout.privacy.accounting.events.composed_events import Composed
+    from thresholdout.privacy.accounting.events.event_types import Adjacency
 
 __all__ = ["account", "calibrate"]
 
@@ -123,7 +124,7 @@ def _from_options(
     sampling: str, batch_size: int | None, records: int | None, noise: tuple[float, ...], steps: tuple[int, ...]
 ) -> Composed:
     from thresholdout.privacy.accounting.accountants.calibration import step_of
-    from thresholdout.privacy.accounting.events.event_types import Composed, SelfComposed
+    from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
 
     if batch_size is None or records is None or not noise or not steps:
         raise click.UsageError("give a file of events, or --noise, --batch-size, --records and --steps")
@@ -150,7 +151,7 @@ def calibrate(
 ) -> None:
     """Find the smallest noise with which DP-SGD costs at most an epsilon."""
     from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon, calibrate_sigma, step_of
-    from thresholdout.privacy.accounting.events.event_types import SelfComposed
+    from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 
     if batch_size is None or records is None:
         raise click.UsageError("give --batch-size and --records")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from thresholdout.guard.answering import Steps
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.kind import Parameters
-    from thresholdout.privacy.accounting.events.event_types import Composed, Event
+    from thresholdout.privacy.accounting.events.composed_events import Composed
+    from thresholdout.privacy.accounting.events.event_types import Event
 
 __all__ = ["LooksRecorded"]
 
@@ -94,7 +95,7 @@ class LooksRecorded:
         >>> guard.certificate.tolerance < guard.certificate_with(BlackBox(0.01)).tolerance < 0.11
         True
         """
-        from thresholdout.privacy.accounting.events.event_types import Composed, check_event
+        from thresholdout.privacy.accounting.events.composed_events import Composed, check_event
 
         more = check_event(events if not isinstance(events, Iterable) else list(events))
         looks = Composed([self._read_looks(self._look_names()), more])
@@ -146,8 +147,8 @@ class LooksRecorded:
         >>> round(guard.told)  # nats, paid from the risk that is left
         69
         """
+        from thresholdout.privacy.accounting.events.composed_events import check_event
         from thresholdout.privacy.accounting.events.event_files import event_to_dict
-        from thresholdout.privacy.accounting.events.event_types import check_event
 
         checked = check_event(event)
         after = self.certificate_with(checked)
@@ -189,8 +190,8 @@ class LooksRecorded:
 
     def _read_looks(self, names: tuple[str, ...]) -> Composed:
         """Return the looks of these names."""
+        from thresholdout.privacy.accounting.events.composed_events import Composed
         from thresholdout.privacy.accounting.events.event_files import event_from_dict
-        from thresholdout.privacy.accounting.events.event_types import Composed
 
         texts = [self._ledger.document(self._id, name) for name in names]
         return Composed([event_from_dict(json.loads(text)["event"]) for text in texts if text is not None])

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from thresholdout.guard.scorer import GuardScorer
     from thresholdout.guard.train_split import TrainSplit
     from thresholdout.mechanisms.kind import Parameters
-    from thresholdout.privacy.accounting.events.event_types import Composed, Event
+    from thresholdout.privacy.accounting.events.composed_events import Composed
+    from thresholdout.privacy.accounting.events.event_types import Event
     from thresholdout.report import GuardReport
 
 __all__ = ["RemoteGuard"]

@@ -16,8 +16,9 @@ from thresholdout.privacy.accounting import read_events
 from thresholdout.privacy.accounting.bound_tables import compare_on_average, exponential_mechanism_gap
 from thresholdout.privacy.accounting.composition.optimal import optimal_epsilon_bounds
 from thresholdout.privacy.accounting.composition.response_lattice import chernoff_epsilon, saddle
+from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
 from thresholdout.privacy.accounting.events.event_files import event_to_dict, events_to_toml
-from thresholdout.privacy.accounting.events.event_types import BlackBox, Composed, GaussianAnswer, SelfComposed
+from thresholdout.privacy.accounting.events.event_types import BlackBox, GaussianAnswer
 from thresholdout.privacy.learning import (
     DPSGDClassifier,
     DPVIRegressor,

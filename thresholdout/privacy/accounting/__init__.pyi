@@ -13,17 +13,21 @@ from .accountants.optimal_accountant import OptimalAccountant as OptimalAccounta
 from .accountants.pure_accountant import PureAccountant as PureAccountant
 from .accountants.renyi_accountant import RenyiAccountant as RenyiAccountant
 from .events.event_files import read_events as read_events
+from .events.composed_events import (
+    Composed as Composed,
+    SelfComposed as SelfComposed,
+)
 from .events.event_types import (
     BlackBox as BlackBox,
-    Composed as Composed,
     Event as Event,
-    FederatedRound as FederatedRound,
     GaussianAnswer as GaussianAnswer,
     LaplaceAnswer as LaplaceAnswer,
+    ThresholdoutInteraction as ThresholdoutInteraction,
+)
+from .events.learning_steps import (
+    FederatedRound as FederatedRound,
     PoissonGaussianStep as PoissonGaussianStep,
     SGLDStep as SGLDStep,
-    SelfComposed as SelfComposed,
-    ThresholdoutInteraction as ThresholdoutInteraction,
     WithReplacementGaussianStep as WithReplacementGaussianStep,
     WithoutReplacementGaussianStep as WithoutReplacementGaussianStep,
 )

@@ -4,8 +4,10 @@ from .dpsgd.regressor import DPSGDRegressor as DPSGDRegressor
 from .federated_classifier import FederatedClassifier as FederatedClassifier
 from .privacy_report import PrivacyReport as PrivacyReport
 from .propagation.dpvi import DPVIRegressor as DPVIRegressor
-from .propagation.ep_estimators import (
+from .propagation.ep_classifier import (
     EPClassifier as EPClassifier,
+)
+from .propagation.ep_linear_regression import (
     EPLinearRegression as EPLinearRegression,
 )
 from .propagation.fitting import (

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive
-from thresholdout.privacy.accounting.events.event_types import FederatedRound, SelfComposed
+from thresholdout.privacy.accounting.events.composed_events import SelfComposed
+from thresholdout.privacy.accounting.events.learning_steps import FederatedRound
 from thresholdout.privacy.accounting.generalization.iterative_learners import federated_privacy
 from thresholdout.privacy.learning.bounded_mean import check_bound, noisy_mean
 from thresholdout.privacy.learning.client_models import ClientModels, client_numbers

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.events.event_types import Event, SelfComposed
+from thresholdout.privacy.accounting.events.composed_events import SelfComposed
+from thresholdout.privacy.accounting.events.event_types import Event
 from thresholdout.privacy.accounting.minibatches.sampling import sample_minibatch
 from thresholdout.privacy.accounting.results import Composition
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, standing_assumptions

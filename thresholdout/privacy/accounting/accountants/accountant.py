@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count as check_count
 from thresholdout.privacy.accounting.bound_arguments import positive, probability
-from thresholdout.privacy.accounting.events.event_types import (
-    Adjacency,
-    Composed,
-    Event,
-    SelfComposed,
-    check_adjacency,
-    check_event,
-    leaves,
-)
+from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed, check_event, leaves
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, check_adjacency
 
 if TYPE_CHECKING:
     import pandas as pd

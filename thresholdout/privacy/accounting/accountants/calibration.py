@@ -16,16 +16,12 @@ from thresholdout.privacy.accounting.accountants.pure_accountant import PureAcco
 from thresholdout.privacy.accounting.accountants.renyi_accountant import RenyiAccountant
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, NoFiniteOrderWarning
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, probability
-from thresholdout.privacy.accounting.events.event_types import (
-    Adjacency,
-    Composed,
-    Event,
+from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed, check_event
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, check_adjacency
+from thresholdout.privacy.accounting.events.learning_steps import (
     PoissonGaussianStep,
-    SelfComposed,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
-    check_adjacency,
-    check_event,
 )
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
 from thresholdout.silence import silence

@@ -11,6 +11,7 @@ from thresholdout.privacy.accounting.accountants.accountant import Accountant, S
 from thresholdout.privacy.accounting.bound_arguments import open_unit, positive, probability
 from thresholdout.privacy.accounting.events.event_pairs import Both, attained_pairs, pair_refusal, pairs_of
 from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
+from thresholdout.privacy.accounting.pld.atomic_pairs import Discrete
 from thresholdout.privacy.accounting.pld.distribution import (
     Interval,
     PrivacyLossDistribution,
@@ -19,8 +20,8 @@ from thresholdout.privacy.accounting.pld.distribution import (
     worst_delta,
     worst_epsilon,
 )
+from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, gaussian
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
-from thresholdout.privacy.accounting.pld.pairs import Discrete, GaussianMixture, gaussian
 
 __all__ = ["DistributionAccountant"]
 
@@ -52,7 +53,7 @@ class DistributionAccountant(Accountant):
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.event_types import WithoutReplacementGaussianStep
+    >>> from thresholdout.privacy.accounting.events.learning_steps import WithoutReplacementGaussianStep
     >>> accountant = DistributionAccountant("add_remove", accuracy=1e-3)
     >>> round(accountant.compose(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000).epsilon(1e-5), 2)
     0.99

@@ -55,7 +55,7 @@ class RenyiAccountant(Accountant):
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.events.event_types import WithoutReplacementGaussianStep
+    >>> from thresholdout.privacy.accounting.events.learning_steps import WithoutReplacementGaussianStep
     >>> accountant = RenyiAccountant("add_remove").compose(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000)
     >>> round(accountant.epsilon(1e-5), 3)
     1.083

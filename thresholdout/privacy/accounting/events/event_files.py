@@ -11,10 +11,38 @@ from typing import Any
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count
-from thresholdout.privacy.accounting.events.event_types import KINDS, Composed, Event, SelfComposed, check_event
+from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed, check_event
+from thresholdout.privacy.accounting.events.event_types import (
+    BlackBox,
+    Event,
+    GaussianAnswer,
+    LaplaceAnswer,
+    ThresholdoutInteraction,
+)
+from thresholdout.privacy.accounting.events.learning_steps import (
+    FederatedRound,
+    PoissonGaussianStep,
+    SGLDStep,
+    WithoutReplacementGaussianStep,
+    WithReplacementGaussianStep,
+)
 
 __all__ = ["event_from_dict", "event_to_dict", "event_to_json", "events_to_toml", "read_events"]
 
+KINDS: dict[str, type[Event]] = {
+    "laplace_answer": LaplaceAnswer,
+    "gaussian_answer": GaussianAnswer,
+    "thresholdout_interaction": ThresholdoutInteraction,
+    "black_box": BlackBox,
+    "poisson_gaussian_step": PoissonGaussianStep,
+    "without_replacement_gaussian_step": WithoutReplacementGaussianStep,
+    "with_replacement_gaussian_step": WithReplacementGaussianStep,
+    "sgld_step": SGLDStep,
+    "federated_round": FederatedRound,
+    "self_composed": SelfComposed,
+    "composed": Composed,
+}
+"""Names of events in files."""
 _NAMES = {kind: name for name, kind in KINDS.items()}
 _SHAPE = 'a table such as {"kind": "gaussian_answer", "std": 2.0}'
 

@@ -8,16 +8,19 @@ from thresholdout.privacy.accounting.events.event_types import (
     Event,
     GaussianAnswer,
     LaplaceAnswer,
-    PoissonGaussianStep,
     ThresholdoutInteraction,
+)
+from thresholdout.privacy.accounting.events.learning_steps import (
+    PoissonGaussianStep,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,
 )
 from thresholdout.privacy.accounting.events.stated_parameters import adjacency_refusal, parameters_of, shift_of
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import rate
+from thresholdout.privacy.accounting.pld.atomic_pairs import Laplace, randomised_response
+from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
 from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, fswr_pairs, poisson_pairs
-from thresholdout.privacy.accounting.pld.pairs import Laplace, gaussian, randomised_response
 
 __all__ = ["attained_pairs", "pair_refusal", "pairs_of"]
 

@@ -8,11 +8,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.privacy.accounting.events.event_types import (
-    Adjacency,
-    Event,
-    GaussianAnswer,
-    LaplaceAnswer,
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, GaussianAnswer, LaplaceAnswer
+from thresholdout.privacy.accounting.events.learning_steps import (
     PoissonGaussianStep,
     WithoutReplacementGaussianStep,
     WithReplacementGaussianStep,

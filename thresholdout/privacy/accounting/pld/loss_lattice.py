@@ -169,7 +169,7 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
     >>> upper = pessimistic(gaussian(1.0).loss(1e-20), 0.01)
     >>> bool(abs(upper.mass.sum() - 1) < 1e-12)
     True
@@ -225,7 +225,7 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
 
     Examples
     --------
-    >>> from thresholdout.privacy.accounting.pld.pairs import gaussian
+    >>> from thresholdout.privacy.accounting.pld.gaussian_pairs import gaussian
     >>> loss = gaussian(1.0).loss(1e-20)
     >>> lower = optimistic(loss, pessimistic(loss, 0.01))
     >>> bool(1 - 1e-4 < lower.mass.sum() < 1)

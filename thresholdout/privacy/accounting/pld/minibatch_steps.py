@@ -13,8 +13,8 @@ from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch, rate, sigma_of
 from thresholdout.privacy.accounting.pld.distribution import Interval, PrivacyLossDistribution, worst_epsilon
+from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, OppositeShifts, Symmetrised
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
-from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, OppositeShifts, Symmetrised
 
 __all__ = ["draws", "fswor_pairs", "fswr_pairs", "pld_fswor", "pld_fswr", "pld_poisson", "poisson_pairs"]
 

@@ -10,13 +10,8 @@ from numpy.typing import NDArray
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count
-from thresholdout.privacy.accounting.events.event_types import (
-    Adjacency,
-    Event,
-    GaussianAnswer,
-    PoissonGaussianStep,
-    check_adjacency,
-)
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, GaussianAnswer, check_adjacency
+from thresholdout.privacy.accounting.events.learning_steps import PoissonGaussianStep
 from thresholdout.privacy.accounting.minibatches.sampling import sample_minibatch
 from thresholdout.privacy.learning.dpsgd.clipping import BATCH_LIMIT
 

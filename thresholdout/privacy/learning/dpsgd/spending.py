@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
 from thresholdout.privacy.accounting.bound_arguments import count, number, positive
-from thresholdout.privacy.accounting.events.event_types import Adjacency, Composed, Event, SelfComposed
+from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event
 from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
 from thresholdout.privacy.learning.targets import check_left, warn_if_costly

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive
-from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, SelfComposed, check_adjacency
+from thresholdout.privacy.accounting.events.composed_events import SelfComposed
+from thresholdout.privacy.accounting.events.event_types import Adjacency, Event, check_adjacency
 from thresholdout.privacy.learning.dpsgd.batches import PLACES, Batches, check_public_size
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
 from thresholdout.privacy.learning.propagation.gaussian_predictions import GaussianPredictions

@@ -12,12 +12,9 @@ from numpy.typing import ArrayLike
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, RenyiEpsilon, rdp_to_epsilon
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
-from thresholdout.privacy.accounting.events.event_types import (
-    Event,
-    GaussianAnswer,
-    SelfComposed,
-    WithoutReplacementGaussianStep,
-)
+from thresholdout.privacy.accounting.events.composed_events import SelfComposed
+from thresholdout.privacy.accounting.events.event_types import Event, GaussianAnswer
+from thresholdout.privacy.accounting.events.learning_steps import WithoutReplacementGaussianStep
 from thresholdout.privacy.accounting.minibatches.poisson import rdp_poisson
 from thresholdout.privacy.accounting.minibatches.wang import rdp_wang
 from thresholdout.privacy.learning.propagation.natural import Floats, clip_norm_of

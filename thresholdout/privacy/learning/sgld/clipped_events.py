@@ -7,13 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from thresholdout.privacy.accounting.events.event_types import (
-    Composed,
-    Event,
-    GaussianAnswer,
-    SelfComposed,
-    WithReplacementGaussianStep,
-)
+from thresholdout.privacy.accounting.events.composed_events import Composed, SelfComposed
+from thresholdout.privacy.accounting.events.event_types import Event, GaussianAnswer
+from thresholdout.privacy.accounting.events.learning_steps import WithReplacementGaussianStep
 
 __all__ = ["clipped_event", "noise_multiplier_of", "step_size_of"]
 

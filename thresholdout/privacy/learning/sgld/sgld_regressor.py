@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.accountants.calibration import best_epsilon
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
-from thresholdout.privacy.accounting.events.event_types import BlackBox, Composed, Event
+from thresholdout.privacy.accounting.events.composed_events import Composed
+from thresholdout.privacy.accounting.events.event_types import BlackBox, Event
 from thresholdout.privacy.learning.privacy_report import PrivacyReport, account_for, choose_noise, standing_assumptions
 from thresholdout.privacy.learning.random_streams import is_seeded, streams
 from thresholdout.privacy.learning.sgld.clipped_events import clipped_event, noise_multiplier_of, step_size_of

@@ -25,7 +25,8 @@ from thresholdout.privacy.accounting import (
     calibrate_sigma,
 )
 from thresholdout.privacy.accounting.accountants.calibration import best_delta, step_of
-from thresholdout.privacy.accounting.events.event_types import Adjacency, PoissonGaussianStep
+from thresholdout.privacy.accounting.events.event_types import Adjacency
+from thresholdout.privacy.accounting.events.learning_steps import PoissonGaussianStep
 
 
 def test_best_is_the_smallest_guarantee() -> None:

@@ -28,13 +28,13 @@ from thresholdout.privacy.accounting import (
     WithReplacementGaussianStep,
     read_events,
 )
+from thresholdout.privacy.accounting.events.composed_events import leaves
 from thresholdout.privacy.accounting.events.event_files import (
     event_from_dict,
     event_to_dict,
     event_to_json,
     events_to_toml,
 )
-from thresholdout.privacy.accounting.events.event_types import leaves
 
 ALL: list[Event] = [
     LaplaceAnswer(0.5, 0.01),

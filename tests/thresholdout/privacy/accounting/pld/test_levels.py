@@ -9,12 +9,15 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from thresholdout.privacy.accounting.accountants.distribution_accountant import DistributionAccountant
-from thresholdout.privacy.accounting.events.event_types import Composed, GaussianAnswer, WithoutReplacementGaussianStep
+from thresholdout.privacy.accounting.events.composed_events import Composed
+from thresholdout.privacy.accounting.events.event_types import GaussianAnswer
+from thresholdout.privacy.accounting.events.learning_steps import WithoutReplacementGaussianStep
+from thresholdout.privacy.accounting.pld.atomic_pairs import Laplace
 from thresholdout.privacy.accounting.pld.distribution import PrivacyLossDistribution
+from thresholdout.privacy.accounting.pld.gaussian_pairs import GaussianMixture, Symmetrised, gaussian
 from thresholdout.privacy.accounting.pld.levels import dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair
 from thresholdout.privacy.accounting.pld.minibatch_steps import fswor_pairs, pld_fswor
-from thresholdout.privacy.accounting.pld.pairs import GaussianMixture, Laplace, Symmetrised, gaussian
 
 
 def divergence(pair: DominatingPair, level: mp.mpf) -> mp.mpf:

@@ -14,7 +14,8 @@ from sklearn.datasets import make_friedman1
 from tests.estimator_checks import each_check
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.calibration import METHODS, best_epsilon
-from thresholdout.privacy.accounting.events.event_types import PoissonGaussianStep, SelfComposed
+from thresholdout.privacy.accounting.events.composed_events import SelfComposed
+from thresholdout.privacy.accounting.events.learning_steps import PoissonGaussianStep
 from thresholdout.privacy.learning.propagation.dpvi import DPVIRegressor
 from thresholdout.privacy.learning.propagation.ep_privacy import epsilon_of
 from thresholdout.privacy.learning.propagation.variational import (
