@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from graphs.numerics.bisection import bisect_integers
 from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity_width
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import is_possible
@@ -322,10 +323,7 @@ def _most(holds: Callable[[int], bool]) -> int:
     low, high = 1, 2
     while holds(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return bisect_integers(holds, high, low)
 
 
 def _fewest(holds: Callable[[int], bool]) -> int:
@@ -335,10 +333,7 @@ def _fewest(holds: Callable[[int], bool]) -> int:
         low, high = high, 2 * high
         if high > _MOST_RECORDS:
             raise InputError("tolerance", "out of reach", f"one that {_MOST_RECORDS} records can keep")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return bisect_integers(holds, low, high)
 
 
 def _check_tolerance(tolerance: float) -> None:

@@ -21,6 +21,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.bisection import bisect
 from thresholdout.mechanisms import NoiseRatios
 
 __all__ = ["PUBLISHED_RATIOS", "LargestError", "answer_tail", "surprise_tail"]
@@ -94,11 +95,11 @@ class LargestError:
         half = probability / 2.0
         high = max(threshold + self.surprise_quantile(half), grid / 2.0 + self.answer_quantile(half))
         low = min(threshold, grid / 2.0)
-        for _ in range(80):
-            middle = (low + high) / 2.0
-            enough = float(self._tail(np.array([middle]), threshold, grid)[0]) <= probability
-            low, high = (low, middle) if enough else (middle, high)
-        return high * _UP
+
+        def enough(error: float) -> bool:
+            return float(self._tail(np.array([error]), threshold, grid)[0]) <= probability
+
+        return bisect(enough, low, high, halvings=80) * _UP
 
     def superquantile(self, probability: float, threshold: float, grid: float = 0.0) -> float:
         """Return an upper bound on ``CVaR(M)``, the mean of M over its worst cases of this total probability.
@@ -228,10 +229,10 @@ def _single_surprise(probability: float, first: float, second: float) -> float:
     """Invert `surprise_tail` by bisection."""
     scale = max(first, second)
     low, high = 0.0, scale
-    while float(surprise_tail(np.array([high]), first, second)[0]) * _UP > probability:
+
+    def enough(surprise: float) -> bool:
+        return float(surprise_tail(np.array([surprise]), first, second)[0]) * _UP <= probability
+
+    while not enough(high):
         low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        enough = float(surprise_tail(np.array([middle]), first, second)[0]) * _UP <= probability
-        low, high = (low, middle) if enough else (middle, high)
-    return high * _UP
+    return bisect(enough, low, high, halvings=60) * _UP

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.bisection import bisect, within
 from thresholdout.certificates.route import ConstantWidth, Earlier, Route, larger_side, up
 from thresholdout.data.values import record_rounding
 from thresholdout.limits.binomial import binomial_lower, binomial_upper
@@ -72,11 +73,8 @@ def bounded_width(records: int, failure: float) -> float:
     0.1355
     """
     target = math.log(2.0 / failure) / records
-    low, high = 0.0, min(1.0, math.sqrt(target / 2.0))
-    for _ in range(50):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if smallest_divergence(middle) >= target else (middle, high)
-    return min(1.0, up(high))
+    widest = min(1.0, math.sqrt(target / 2.0))
+    return min(1.0, up(bisect(lambda width: smallest_divergence(width) >= target, 0.0, widest, halvings=50)))
 
 
 def smallest_divergence(difference: float) -> float:
@@ -144,24 +142,21 @@ def bernoulli_width(records: int, failure: float) -> float:
         return high
     if records > _MOST_ATOMS:
         return _many_records_width(records, failure, high)
-    low = 1e-9
-    while high > low * (1.0 + 1e-4):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if bernoulli_holds(records, middle, failure) else (middle, high)
-    return min(1.0, high * (1.0 + 1e-9))
+    width = bisect(lambda width: bernoulli_holds(records, width, failure), 1e-9, high, close=within(1e-4))
+    return min(1.0, width * (1.0 + 1e-9))
 
 
 def _many_records_width(records: int, failure: float, most: float) -> float:
     """Guess the width from the tails at some means, then try widths slightly above until one holds for all means."""
     means = np.linspace(0.0, 0.5, 65)
-    low, high = 1e-9, most
-    while high > low * (1.0 + 1e-4):
-        middle = (low + high) / 2.0
-        above, below = _counts(records, means, means, middle)
-        failing = np.any(_tails(records, above, below, means, means) > failure)
-        low, high = (middle, high) if failing else (low, middle)
-    excess = 2.0 * _RESOLVED / (4.0 * records * high**2)  # the tails fall by about twice what is resolved
-    tried = (high * (1.0 + times * excess) for times in (1, 2, 4, 8))
+
+    def holds(width: float) -> bool:
+        above, below = _counts(records, means, means, width)
+        return not np.any(_tails(records, above, below, means, means) > failure)
+
+    guess = bisect(holds, 1e-9, most, close=within(1e-4))
+    excess = 2.0 * _RESOLVED / (4.0 * records * guess**2)  # the tails fall by about twice what is resolved
+    tried = (guess * (1.0 + times * excess) for times in (1, 2, 4, 8))
     holding = (width * (1.0 + 1e-9) for width in tried if width < most and bernoulli_holds(records, width, failure))
     return next(holding, most)
 

@@ -27,6 +27,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+from graphs.numerics.bisection import bisect
+
 __all__ = ["best_bet", "bet_lower", "log_wealth", "placed_bet"]
 
 _SLACK: Final = 1e-9
@@ -86,14 +88,8 @@ def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> floa
     """
     if log_wealth(values, bet, 0.0) < -log_level:
         return 0.0
-    low, high = 0.0, min(1.0, (1.0 - _SLACK) / bet)
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if log_wealth(values, bet, middle) >= -log_level:
-            low = middle
-        else:
-            high = middle
-    return low
+    most = min(1.0, (1.0 - _SLACK) / bet)
+    return bisect(lambda mean: log_wealth(values, bet, mean) >= -log_level, most, 0.0, halvings=60)
 
 
 def best_bet(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> tuple[float, float]:

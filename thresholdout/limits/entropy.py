@@ -17,6 +17,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from graphs.numerics.bisection import bisect
+
 __all__ = ["coin_divergence", "entropy_lower", "entropy_upper"]
 
 _SLACK: Final = 1.0 + 1e-9  # of the divergence that is asked for; its own rounding errors are near 1e-15
@@ -83,19 +85,16 @@ def entropy_upper(mean: float, effective: float, log_level: float) -> float:
     needed = -log_level * _SLACK / effective
     if mean <= 0.0:
         return min(1.0, -math.expm1(-needed) * _SLACK)
-    low, high = mean, 1.0
+    high = 1.0
     step = math.sqrt(2.0 * needed * mean * (1.0 - mean)) + 2.0 * needed
     if mean + step < 1.0 and coin_divergence(mean, mean + step) > needed:
         high = mean + step
-    while high - low > 1e-12 * (1.0 - low) + _TINY:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        if coin_divergence(mean, middle) > needed:
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisect(
+        lambda truth: coin_divergence(mean, truth) > needed,
+        mean,
+        high,
+        close=lambda low, high: high - low <= 1e-12 * (1.0 - low) + _TINY,
+    )
 
 
 def entropy_lower(mean: float, effective: float, log_level: float) -> float:
@@ -112,16 +111,13 @@ def entropy_lower(mean: float, effective: float, log_level: float) -> float:
     needed = -log_level * _SLACK / effective
     if mean >= 1.0:
         return max(0.0, math.exp(-needed) * (1.0 - 2.0**-50))
-    low, high = 0.0, mean
+    low = 0.0
     step = math.sqrt(2.0 * needed * mean * (1.0 - mean)) + 2.0 * needed
     if mean - step > 0.0 and coin_divergence(mean, mean - step) > needed:
         low = mean - step
-    while high - low > 1e-12 * high + _TINY:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        if coin_divergence(mean, middle) > needed:
-            low = middle
-        else:
-            high = middle
-    return low
+    return bisect(
+        lambda truth: coin_divergence(mean, truth) > needed,
+        mean,
+        low,
+        close=lambda low, high: high - low <= 1e-12 * high + _TINY,
+    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from graphs.numerics.bisection import bisect_integers
 from thresholdout.errors import PlanError
 from thresholdout.planning.all_from_holdout import gaussian_guess
 from thresholdout.planning.plan import FINAL, GAUSSIAN, GUARD, LIST, WayName
@@ -176,7 +177,4 @@ def smallest_at_which(holds: Callable[[int], bool], first: int, last: int, rough
             high = low + step
         else:
             low, step = low + step, 2 * step
-    while high - low > (1 if rough == 1 else max(1, high // rough)):
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return bisect_integers(holds, low, high, close=lambda low, high: rough > 1 and high - low <= max(1, high // rough))

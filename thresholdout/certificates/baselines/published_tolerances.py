@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from graphs.errors import RouteUnavailable
+from graphs.numerics.bisection import bisect, within
 from thresholdout.certificates.problem import Setting, leakage
 from thresholdout.certificates.route import Route
 
@@ -208,10 +209,7 @@ def theorem_2_tolerance(model: DependenceModel, *, queries: int, budget: int, be
         lower, upper = upper, 2.0 * upper
         if lower > 1000.0:
             return math.inf
-    while upper > lower * (1.0 + 1e-4):
-        middle = math.sqrt(lower * upper)
-        lower, upper = (lower, middle) if granted(middle) else (middle, upper)
-    return upper
+    return bisect(granted, lower, upper, close=within(1e-4), geometric=True)
 
 
 def theorem_3_bits(n: int, epsilon: float, beta: float) -> float:

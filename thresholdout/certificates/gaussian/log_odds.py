@@ -12,6 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.bisection import bracket
+
 __all__ = ["LogOdds"]
 
 Floats = NDArray[np.float64]
@@ -71,11 +73,9 @@ class LogOdds:
             return c
         if len(self._leakage) == 1:
             return c / (c + (1.0 - c) * math.exp(reach)) * _DOWN if reach < _WIDE else 0.0
-        low, high = -min(reach, _WIDE), min(reach, _WIDE)
-        for _ in range(_STEPS):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._most(middle)[0] > c else (low, middle)
-        best = max((c - self._most(slope)[1] - _SLACK) * math.exp(-slope) for slope in (low, high))
+        far = min(reach, _WIDE)
+        slopes = bracket(lambda slope: self._most(slope)[0] > c, far, -far, halvings=_STEPS)
+        best = max((c - self._most(slope)[1] - _SLACK) * math.exp(-slope) for slope in slopes)
         return max(0.0, best * _DOWN)
 
     def highest(self, expected: float) -> float:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.bisection import bisect, bisect_each, bisect_integers
 from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.gaussian.deviations import (
     SHARES,
@@ -56,14 +57,14 @@ class _Backward:
         low, high = np.zeros_like(most), np.maximum(most, 0.0)
         if room <= 0.0:
             return low
-        for _ in range(48):
-            middle = (low + high) / 2.0
+
+        def rising(middle: Floats) -> NDArray[np.bool_]:
             denominator = 2.0 - factor * crowding * middle
             far = np.sqrt(factor * (middle + self._start()) / (effective * denominator))
             slope = factor * (2.0 + factor * crowding * self._start()) / (effective * denominator**2) / (2.0 * far)
-            rising = run * self.constant**2 * slope < 4.0 * effective * np.maximum(room - far, 0.0) ** 3
-            low, high = np.where(rising, middle, low), np.where(rising, high, middle)
-        return low
+            return run * self.constant**2 * slope < 4.0 * effective * np.maximum(room - far, 0.0) ** 3
+
+        return bisect_each(rising, high, low, halvings=48)
 
     def counts(self, answers: float, pieces: int) -> Floats:
         """Return how many answers are possible, with runs of ``answers/pieces``; with the fraction of a last one."""
@@ -173,22 +174,21 @@ def tightest_schedule(
     """
     same = one_scale(blocks, answers, beta)
     available = beta - math.sqrt(blocks.exception)
-    low, high = 0.5 * same.tolerance(), same.tolerance()
-    best = (0.5, 1.0)
-    for _ in range(14):
-        middle = (low + high) / 2.0
-        share, stretch, count = _best_split(blocks, answers, middle, available)
-        if count >= answers:
-            high, best = middle, (share, stretch)
-        else:
-            low = middle
-    drift, failure = Drift(blocks, best[1], (1.0 - best[0]) * available), best[0] * available
-    low, high = 0.97 * high, 1.01 * high
-    schedule = schedule_within(blocks, answers, high, drift, failure)
-    for _ in range(20):
-        middle = (low + high) / 2.0
-        found = schedule_within(blocks, answers, middle, drift, failure)
-        low, high, schedule = (middle, high, schedule) if found is None else (low, middle, found)
+
+    @cache
+    def best_split(tolerance: float) -> tuple[float, float, float]:
+        return _best_split(blocks, answers, tolerance, available)
+
+    widest = same.tolerance()
+    found = bisect(lambda tolerance: best_split(tolerance)[2] >= answers, 0.5 * widest, widest, halvings=14)
+    share, stretch = best_split(found)[:2] if found < widest else (0.5, 1.0)
+    drift, failure = Drift(blocks, stretch, (1.0 - share) * available), share * available
+
+    @cache
+    def fits(tolerance: float) -> NoiseRuns | None:
+        return schedule_within(blocks, answers, tolerance, drift, failure)
+
+    schedule = fits(bisect(lambda tolerance: fits(tolerance) is not None, 0.97 * found, 1.01 * found, halvings=20))
     widths = None if schedule is None else GaussianWidths(drift, schedule, failure)
     if widths is None or widths.tolerance() > same.tolerance():
         widths = same
@@ -231,20 +231,23 @@ def most_answers(blocks: IndependentBlocks, tolerance: float, beta: float) -> Ga
             break
     drift, failure = Drift(blocks, stretch, (1.0 - share) * available), share * available
 
+    @cache
     def fits(answers: int) -> NoiseRuns | None:
-        return schedule_within(blocks, answers, tolerance, drift, failure)
+        return schedule_within(blocks, answers, tolerance, drift, failure) if answers else None
 
     low = int(0.98 * count)
-    schedule = fits(low) if low else None
-    while schedule is None and low > 1:
+    while low > 1 and fits(low) is None:
         low = int(0.9 * low)
-        schedule = fits(low)
-    low = low if schedule is not None else 0
+    low = low if fits(low) is not None else 0
     high = max(low + 1, int(1.05 * count) + 2)
-    while high - low > max(1, low // 100_000):
-        middle = (low + high) // 2
-        found = fits(middle)
-        low, high, schedule = (low, middle, schedule) if found is None else (middle, high, found)
+    schedule = fits(
+        bisect_integers(
+            lambda answers: fits(answers) is not None,
+            high,
+            low,
+            close=lambda low, high: high - low <= max(1, low // 100_000),
+        )
+    )
     return None if schedule is None else GaussianWidths(drift, schedule, failure)
 
 

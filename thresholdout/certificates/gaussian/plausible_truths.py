@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from graphs.numerics.bisection import bisect
 from thresholdout.limits.entropy import coin_divergence
 
 __all__ = ["entropy_gap", "farthest", "largest_spread", "lowest_truth", "spread"]
@@ -57,16 +58,14 @@ def lowest_truth(expected: float, dilation: float, allowed: float) -> float:
     0.85
     """
     bound = allowed * _SLACK + _ABSOLUTE
-    low, high = 0.0, expected
     if expected == 0.0 or not bound < math.inf:
         return 0.0
-    while high - low > 1e-9 * expected:
-        middle = 0.5 * (low + high)
-        if entropy_gap(expected, middle, dilation) > bound:
-            low = middle
-        else:
-            high = middle
-    return low
+    return bisect(
+        lambda truth: entropy_gap(expected, truth, dilation) > bound,
+        expected,
+        0.0,
+        close=lambda low, high: high - low <= 1e-9 * expected,
+    )
 
 
 def spread(low: float, high: float) -> float:

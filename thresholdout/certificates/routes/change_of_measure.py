@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphs.numerics.bisection import bisect
 from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
@@ -63,13 +64,8 @@ def mutual_information_nats(x: float, p: float) -> float:
         return p * t + (1.0 - p) * (math.log1p(-p) - math.log1p(-p * math.exp(-t)))
 
     target = x * (1.0 + 1e-12) + 1e-15
-    low, high = 0.0, (target - (1.0 - p) * math.log1p(-p)) / p
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if divergence(middle) >= target else (middle, high)
-    return up(high)
+    enough = (target - (1.0 - p) * math.log1p(-p)) / p
+    return up(bisect(lambda t: divergence(t) >= target, 0.0, enough))
 
 
 def approximate_nats(accountants: Sequence[Accountant], n: int, p: float) -> float:

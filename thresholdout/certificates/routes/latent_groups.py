@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.bisection import bisect_integers
 from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
 from thresholdout.certificates.gaussian.noise_schedule import most_answers, tightest_schedule
@@ -249,14 +250,12 @@ def tightest_gaussian(
 
 
 def _most_of_one_scale(blocks: IndependentBlocks, tolerance: float, beta: float) -> GaussianWidths | None:
-    best = one_scale(blocks, 1, beta)
-    if best.tolerance() > tolerance:
+    def fits(answers: int) -> bool:
+        return one_scale(blocks, answers, beta).tolerance() <= tolerance
+
+    if not fits(1):
         return None
     low, high = 1, 2
-    while (found := one_scale(blocks, high, beta)).tolerance() <= tolerance:
-        low, high, best = high, 2 * high, found
-    while high - low > 1:
-        middle = (low + high) // 2
-        found = one_scale(blocks, middle, beta)
-        low, high, best = (middle, high, found) if found.tolerance() <= tolerance else (low, middle, best)
-    return best
+    while fits(high):
+        low, high = high, 2 * high
+    return one_scale(blocks, bisect_integers(fits, high, low), beta)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
+from graphs.numerics.bisection import bisect
 from thresholdout.limits.entropy import coin_divergence, entropy_lower
 from thresholdout.limits.one_law import log_one_law_tail
 
@@ -324,13 +325,7 @@ class ExpectedCounts(Expected):
             return 0.0, 0.0
         if self.exact:
             return self._exact(share, log_level)
-        low, high = 0.0, share
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            if middle > 0.0 and self._wins(share, middle) >= -log_level:
-                low = middle
-            else:
-                high = middle
+        low = _largest(lambda end: self._wins(share, end) >= -log_level, share)
         if low <= 0.0:
             return 0.0, 0.0
         scale = (1.0 + (self.weight - 1.0) * low) / (self.weight * self.unit)
@@ -544,11 +539,4 @@ class ExpectedDependent(Expected):
 
 def _largest(refuted: Callable[[float], bool], top: float) -> float:
     """Return the largest end that is refuted, near enough; 0 where there is none."""
-    low, high = 0.0, top
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle > 0.0 and refuted(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return bisect(lambda end: end > 0.0 and refuted(end), top, 0.0, halvings=_HALVINGS)

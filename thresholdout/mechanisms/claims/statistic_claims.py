@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from graphs.numerics.bisection import bisect
 from thresholdout.limits.noisy import log_laplace_moment
 from thresholdout.mechanisms.claims.evidence import Evidence, Expected
 from thresholdout.mechanisms.claims.interval import UNITS, Letter, Noise, Scales, TwoEnds, mirror
@@ -109,14 +110,10 @@ class Layout:
         def at(deviations: float) -> list[float]:
             return [min(1.0, max(0.0, part.train + deviations * part.deviation)) for part in self.parts]
 
-        low, high = -_REACH, _REACH
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            if self.combined(at(middle)) < edge:
-                low = middle
-            else:
-                high = middle
-        return at(high if up else low)
+        far = _REACH if up else -_REACH
+        return at(
+            bisect(lambda deviations: (self.combined(at(deviations)) < edge) != up, -far, far, halvings=_HALVINGS)
+        )
 
 
 class StatisticTest(TwoEnds):
@@ -212,11 +209,4 @@ class StatisticTest(TwoEnds):
 
 def _limit(evidence: Evidence, bet: float, log_level: float) -> float:
     """Return the largest number that is refuted at a level, near enough: evidence falls with it."""
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if evidence.against(middle, bet) >= -log_level:
-            low = middle
-        else:
-            high = middle
-    return low
+    return bisect(lambda end: evidence.against(end, bet) >= -log_level, 1.0, 0.0, halvings=_HALVINGS)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
+from graphs.numerics.bisection import bisect_each_integer
 from thresholdout.privacy.auditing.audit_goals import Goal
 from thresholdout.privacy.auditing.probability_limits import approximate_limits
 
@@ -41,13 +42,13 @@ class _Extreme:
     def __init__(self, goal: Goal, fp: int, n_fp: int, fn: int, n_fn: int, alpha: float) -> None:
         first, second = approximate_limits(n_fp, alpha / 2.0), approximate_limits(n_fn, alpha / 2.0)
         seen = goal.order(first[[fp]], second[[fn]])[0]
-        low, high = np.full(n_fp + 1, -1), np.full(n_fp + 1, n_fn)
-        while (low < high).any():
-            middle = (low + high + 1) // 2
-            extreme = goal.order(first, second[middle]) >= seen
-            low, high = np.where(extreme, middle, low), np.where(extreme, high, middle - 1)
-        self.most = int(np.flatnonzero(low >= 0)[-1])
-        self.frontier = low[: self.most + 1]
+        frontier = bisect_each_integer(
+            lambda negatives: goal.order(first, second[negatives]) >= seen,
+            np.full(n_fp + 1, n_fn + 1),
+            np.full(n_fp + 1, -1),
+        )
+        self.most = int(np.flatnonzero(frontier >= 0)[-1])
+        self.frontier = frontier[: self.most + 1]
         self.n_fp, self.n_fn, self.alpha = n_fp, n_fn, alpha
         self._ways = [_log_ways(n) for n in (n_fp, n_fn)]
         size = max(n_fp, n_fn)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.bisection import bisect
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit
 
@@ -189,7 +190,4 @@ def _move(weights: Floats, offsets: Floats, x: Floats, label: int, limit: float)
         return None
     high = 1.001 * float(_STEPS[longer])
     low = 1.001 * float(_STEPS[longer - 1]) if longer else high
-    for _ in range(20):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if fooled(middle) else (middle, high)
-    return x + high * way
+    return x + bisect(fooled, low, high, halvings=20) * way

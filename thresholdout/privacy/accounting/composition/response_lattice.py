@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.bisection import bisect
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
 from thresholdout.privacy.accounting.parameter_sums import TINY, UNIT, down, sum_up, tail_slack, up
 
@@ -40,10 +41,7 @@ def saddle(eps: Floats, counts: Counts, e: float) -> float:
         low, high = high, 2.0 * high
     if _tilted_mean(eps, counts, 0.0) >= e:
         return 0.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _tilted_mean(eps, counts, middle) < e else (low, middle)
-    return low
+    return bisect(lambda tilt: _tilted_mean(eps, counts, tilt) < e, high, low, halvings=40)
 
 
 def _merged(counts: Counts) -> list[range]:

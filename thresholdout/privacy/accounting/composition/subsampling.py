@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
+from graphs.numerics.bisection import bisect
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit, positive, probability, unit
 from thresholdout.privacy.accounting.parameter_sums import TINY, UNIT, up
@@ -101,12 +102,7 @@ def gaussian_step(sensitivity: float, noise_std: float, delta: float, exact: boo
     low = 0.0
     if _delta(mu, low) <= delta:
         return low
-    while high - low > 4e-16 * high:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if _delta(mu, middle) <= delta else (middle, high)
-    return high
+    return bisect(lambda eps: _delta(mu, eps) <= delta, low, high, close=lambda low, high: high - low <= 4e-16 * high)
 
 
 def subsample(eps: float, delta: float, q: float, formula: str = "corrected") -> PrivacyParams:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
+from graphs.numerics.bisection import bisect
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import (
     chosen,
@@ -292,12 +293,8 @@ def best_error(eps: float, delta: float, n: int, failure: float) -> float | None
         return None
     if reached(low):
         return math.nextafter(9 * low, math.inf)
-    while high - low > 4e-16 * high:
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if reached(middle) else (middle, high)
-    return math.nextafter(9 * high, math.inf)
+    smallest = bisect(reached, low, high, close=lambda low, high: high - low <= 4e-16 * high)
+    return math.nextafter(9 * smallest, math.inf)
 
 
 def pac_guarantee(emp_risk: float, eps: float, delta: float, n: int) -> GeneralizationBound:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from graphs.numerics.bisection import bisect
 from thresholdout.privacy.accounting.pld.convolution import Composed, mixed_moments
 from thresholdout.privacy.accounting.pld.levels import Mixtures, dominated, dominating
 from thresholdout.privacy.accounting.pld.loss import DominatingPair, Floats, Loss
@@ -77,10 +78,7 @@ class Rough:
             low, high = high, 4.0 * high
             if self.moments(high)[2] * high < 1e-3 or high * self.largest > 1e6:
                 return high
-        for _ in range(10):
-            middle = math.sqrt(low * high) if low > 0 else 0.5 * high
-            low, high = (middle, high) if short(middle) else (low, middle)
-        return high
+        return bisect(lambda tilt: not short(tilt), low, high, halvings=10, geometric=True)
 
     def tilt_of_epsilon(self, epsilon: float) -> float:
         """Return the tilt whose mean is an epsilon."""

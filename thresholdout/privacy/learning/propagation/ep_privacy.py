@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from graphs.numerics.bisection import bisect, within
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.accountants.renyi_conversion import EdgeOrderWarning, RenyiEpsilon, rdp_to_epsilon
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive
@@ -203,10 +204,7 @@ def calibrate_sep_sigma(
         low, high = high, min(2 * high, _MOST_SIGMA)
     while low > _LEAST_SIGMA and enough(low):
         low, high = low / 2, low
-    while high > low * (1 + 1e-10):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return bisect(enough, low, high, close=within(1e-10))
 
 
 def joint_sigma(sigmas: tuple[float, ...]) -> float:
