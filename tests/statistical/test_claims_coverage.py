@@ -163,9 +163,9 @@ class Shape:
 
     def mechanism(self, n: int, noise: float) -> Claims:
         effective = n / self.groups if self.groups > 1 else None
-        if self.inflation is not None:
-            return Claims(ClaimsParameters(confidence=1 - BETA, noise=noise, inflation=self.inflation), n)
-        return Claims(ClaimsParameters(confidence=1 - BETA, noise=noise, effective=effective), n)
+        inflation = float(self.groups) if self.inflation is None else self.inflation
+        parameters = ClaimsParameters(confidence=1 - BETA, noise=noise, effective=effective, inflation=inflation)
+        return Claims(parameters, n)
 
 
 def _coins(rng: np.random.Generator, n: int, truth: float) -> NDArray[np.float64]:
