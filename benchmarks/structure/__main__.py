@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ def measure(root: Path) -> dict[str, Any]:
     imports = read_imports(modules, root)
     whole = import_graph(imports)
     classes = mechanism_classes(modules)
-    parameters = {name: home for name, home in classes.items() if name.endswith("Parameters")}
+    parameters = {name: home for name, home in classes.items() if re.fullmatch(r"\w+Parameters", name)}
     paths = run(TRACED, root)
     return {
         "folders": folders(modules),
