@@ -34,6 +34,7 @@ from .propagation.clipping_theory import (
     kl_leading_order as kl_leading_order,
 )
 from .propagation.ep_privacy import (
+    calibrate_sep_sigma as calibrate_sep_sigma,
     epsilon_of as epsilon_of,
     rdp_gaussian as rdp_gaussian,
     rdp_subsampled_gaussian as rdp_subsampled_gaussian,

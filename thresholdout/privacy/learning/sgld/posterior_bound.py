@@ -249,7 +249,9 @@ def free_terms(sizes: Sizes, nu: float, eps: float) -> tuple[float, float, float
 
 
 def power_of(base: float, power: float) -> float:
-    """Return a power of a positive number, ``inf`` where it is too large for a float."""
+    """Return a power above 0 of a number, 0 for one below 0, and ``inf`` where it is too large for a float."""
+    if base <= 0:
+        return 0.0
     exponent_ = power * math.log(base)
     return math.inf if exponent_ > 709.0 else base**power
 

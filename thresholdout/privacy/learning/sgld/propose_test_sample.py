@@ -165,18 +165,14 @@ def _n_min(found: _Parameters, m: float, size: float, printed_condition: bool = 
     m, share = max(0.0, m), nu / found.eps
     terms = [
         *free_terms(sizes, nu, found.eps),
-        _power(32.0 * share * sizes.mixed * m, 1.0 / (2.0 - gamma1)),
-        _power(32.0 * share * sizes.mixed, 1.0 / (2.0 - 2.0 * gamma1)),
-        _power(4.0 * share * sizes.prior * 4.0 * m * m, 1.0 / 3.0),
-        _power(16.0 * share * sizes.prior, 1.0 / (3.0 - 2.0 * gamma1)),
+        power_of(32.0 * share * sizes.mixed * m, 1.0 / (2.0 - gamma1)),
+        power_of(32.0 * share * sizes.mixed, 1.0 / (2.0 - 2.0 * gamma1)),
+        power_of(4.0 * share * sizes.prior * 4.0 * m * m, 1.0 / 3.0),
+        power_of(16.0 * share * sizes.prior, 1.0 / (3.0 - 2.0 * gamma1)),
         sizes.least(nu, printed_condition),
-        _power(max(0.0, size), found.rho2 / gamma1),
+        power_of(max(0.0, size), found.rho2 / gamma1),
     ]
     return up(max(terms), 1e-12)
-
-
-def _power(base: float, power: float) -> float:
-    return power_of(base, power) if base > 0 else 0.0
 
 
 def pts_ratio_scale(nb: float, n2: float, *, eps: float, x_l: float, x_h: float, rho1: float) -> float:
