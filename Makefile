@@ -17,13 +17,19 @@ OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
 OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/guard/test_scorer.py \
 	tests/thresholdout/guard/test_guard.py tests/thresholdout/guard/test_guard_arguments.py tests/thresholdout/ledger/test_memory.py
 
-.PHONY: help demo docs test test-slow test-oldest postgres browser lint mutation bench experiments clean
+# The packages whose guarantees others build on, and the part of their lines and branches that `make coverage` asks for.
+CORE := graphs thresholdout/guard thresholdout/mechanisms thresholdout/certificates thresholdout/limits thresholdout/ledger
+COVERED ?= 85
+
+.PHONY: help demo docs test test-slow test-oldest postgres browser lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         the main job, on real data (under two minutes)"
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE))"
+	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
+	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
 	@echo "make lint         ruff, mypy --strict, and who may import whom"
 	@echo "make docs         the documentation's site, in docs/_build; a warning is an error"
 	@echo "make postgres     PostgreSQL from the system's packages, for its tests"
@@ -87,6 +93,13 @@ mutation: $(VENV)/.test
 	$(BIN)/python -m tests.mutation run sample
 	$(BIN)/python -m tests.mutation run critical
 	$(BIN)/python -m tests.mutation tables
+
+coverage: postgres
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --cov-branch $(CORE:%=--cov=%) --cov-report=term:skip-covered \
+		--cov-fail-under=$(COVERED) $(CORE:%=tests/%) $(CORE)
+
+dist: $(VENV)/.test
+	$(BIN)/python -m tests.distribution
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

@@ -390,6 +390,7 @@ def test_a_lucky_claim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         holds(monkeypatch, asked(right, shown=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", DOCUMENTED, ids=lambda test: test.name)
 def test_docstrings(test: doctest.DocTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     holds(monkeypatch, passes(test, tmp_path))
@@ -404,6 +405,7 @@ def test_docstrings_are_found() -> None:
     } <= names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_documents(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)

@@ -21,6 +21,7 @@ from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from tests.oracles.noise_doubles import LaplaceOnly
+from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters
@@ -175,7 +176,9 @@ class TestGuard:
         result = self.audit(start, 4000)
         assert result.contradicts(ThresholdoutInteraction(1, 1.0, 1).epsilon, 0.0) == caught
 
-    @pytest.mark.parametrize(("make", "runs", "caught"), [(lambda noise: noise, 10_000, False), (Half, 20_000, True)])
+    @pytest.mark.parametrize(
+        ("make", "runs", "caught"), corners([(lambda noise: noise, 10_000, False), (Half, 20_000, True)], 0)
+    )
     def test_its_mechanism(self, make: Any, runs: int, caught: bool) -> None:
         mechanism = SparseVector(ThresholdoutParameters(self.threshold, 1.0, budget=1, queries=None))
 
@@ -236,6 +239,7 @@ class Steps:
 class TestSteps:
     """Simulated steps against the account of fresh batches."""
 
+    @pytest.mark.slow
     def test_bounds_of_many_seeds_stay_below_the_account(self) -> None:
         for records, batch, steps, noise in ((32, 8, 16, 3.0), (8, 4, 4, 1.0)):
             event = SelfComposed(WithoutReplacementGaussianStep(noise, batch, records), steps)

@@ -33,6 +33,7 @@ def test_figure2(order: float, exact: float, three: float, four: float, five: fl
     assert exact * (1 - 1e-6) < row["smallest proved"] < four
 
 
+@pytest.mark.slow
 def test_figures_3_and_4() -> None:
     expected = [
         [1.082597, 1.181249, 1.117106, 1.116043, 2.356477, 1.049765, 0.498356],

@@ -30,6 +30,7 @@ def test_growth_is_like_the_square() -> None:
     assert 1 / 1.5 < ratio[0] / ratio[1] < 1.5
 
 
+@pytest.mark.slow
 def test_figure_1() -> None:
     curves = figure1_curves(epochs=56)
     peaks = curves.loc[curves.groupby("step", sort=False)["chernoff"].idxmax()]

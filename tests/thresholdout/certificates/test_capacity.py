@@ -65,6 +65,7 @@ def test_records_are_monotone() -> None:
     assert fewest_records(100, 0.1, 0.9).records < fewest_records(100, 0.1, 0.99).records
 
 
+@pytest.mark.slow
 def test_dependent_records() -> None:
     chain = MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=100_000)
     reached = {reach.route: reach for reach in questions_within(chain, 0.1)}

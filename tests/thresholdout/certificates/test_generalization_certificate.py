@@ -51,6 +51,7 @@ def test_formulas() -> None:
     assert divergence >= x
 
 
+@pytest.mark.slow
 def test_learners_with_a_delta() -> None:
     learner = SelfComposed(WithoutReplacementGaussianStep(6, 120, 50_000), 104_000)
     found = generalization_certificate(learner, 50_000)
@@ -63,6 +64,7 @@ def test_learners_with_a_delta() -> None:
     assert unknown.bound < 0.015
 
 
+@pytest.mark.slow
 def test_nothing_is_known() -> None:
     found = generalization_certificate(Composed([BlackBox(0.1, 1e-3), GaussianAnswer(1e-3)]), 100)
     assert found.bound == 1.0

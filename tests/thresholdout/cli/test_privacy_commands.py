@@ -71,6 +71,7 @@ def test_account_says_what_is_missing(tmp_path: Path) -> None:
         assert message in run("account", *words, code=code).output
 
 
+@pytest.mark.slow
 def test_calibrate() -> None:
     shown = run("calibrate", "--epsilon", "1.1", *LEARNER, "--method", "rdp").output
     noise = float(shown.split()[1].rstrip(":"))

@@ -14,6 +14,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_validate
 
+from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import BACKENDS, TRAIN, X, make, train_scores, tree
 from thresholdout import BudgetExhausted, SeededNoise, Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted
@@ -79,7 +80,7 @@ def test_raise_ends_the_search(backend: str, n_jobs: int) -> None:
 
 
 @BY_BACKEND
-@pytest.mark.parametrize("policy", ["nan", "stop"])
+@pytest.mark.parametrize("policy", corners(["nan", "stop"], 0))
 def test_nan_stands_in(backend: str, n_jobs: int, policy: Exhausted) -> None:
     guard = make(queries=4)
     scorer, search, messages = searched(guard, policy, backend, n_jobs)

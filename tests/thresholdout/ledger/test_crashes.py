@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sizes import sizes
+from tests.sizes import corners, sizes
 from tests.thresholdout.ledger.mechanism import FIRST, GUARD, Mechanism, assert_consistent
 from thresholdout.ledger import SQLLedger
 from thresholdout.ledger.entry import Entry
@@ -41,7 +41,7 @@ def lines(entries: Iterable[Entry]) -> list[str]:
     return [f"{entry.key} {entry.value!r}" for entry in entries]
 
 
-@pytest.mark.parametrize("command", ["killed_while_computing", "killed_at_commit"])
+@pytest.mark.parametrize("command", corners(["killed_while_computing", "killed_at_commit"], 1))
 def test_killed_before_the_commit_nothing_was_charged(file: Path, command: str) -> None:
     answers = finish(start(command, file), -signal.SIGKILL)
     with SQLLedger(file, must_exist=True) as ledger:

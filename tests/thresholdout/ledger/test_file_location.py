@@ -72,6 +72,7 @@ def test_the_name_under_which_a_file_was_made_is_taken_away(file: Path) -> None:
     assert other.exists()  # another file
 
 
+@pytest.mark.slow
 def test_processes_that_make_a_file_at_once_all_open_it(tmp_path: Path) -> None:
     code = "import sys; from thresholdout.ledger import SQLLedger\nsys.stdin.readline()\nSQLLedger(sys.argv[1]).close()"
     words = [sys.executable, "-W", "error", "-c", code, str(tmp_path / "guard.db")]

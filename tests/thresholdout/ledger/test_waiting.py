@@ -263,6 +263,7 @@ print(time.monotonic(), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_first_come_first_served(tmp_path: Path) -> None:
     """Six processes come one after another while the file is taken, and then it is given six times."""
     words = [sys.executable, "-c", QUEUES, str(tmp_path / "file"), str(tmp_path / "free")]

@@ -19,6 +19,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import DEPTHS, TRAIN, X, Y, make, tree
 from thresholdout import Thresholdout
 from thresholdout.errors import InputError, InputTypeError
@@ -110,7 +111,7 @@ SEARCHES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", corners(SEARCHES, *range(0, len(SEARCHES), 3)))
 @pytest.mark.filterwarnings("ignore:The total space of parameters")
 def test_as_many_as_fitting_asks(name: str) -> None:
     guard = make(queries=200, budget=100)

@@ -97,6 +97,7 @@ def test_candidates_that_are_the_same_are_one_question(tell: Any, asked: int) ->
     assert guarded.best_half_width_ == pytest.approx(max(high - scores[2], scores[2] - low), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_the_number_of_workers() -> None:
     found = [GuardedSearchCV(grid(n_jobs=n_jobs), plain(), tell="all").fit(*TRAIN) for n_jobs in (1, 2)]
     assert found[0].answers_ == found[1].answers_

@@ -226,6 +226,7 @@ def test_questions_of_several_ranges_have_pictures_of_their_own() -> None:
     assert "Questions with 1 more ranges are in the table only." in page.text
 
 
+@pytest.mark.slow
 def test_from_another_process_it_is_the_same() -> None:
     guard = long_life(3)
     (report,) = Parallel(n_jobs=2)(delayed(lambda g: g.report("there"))(g) for g in [guard])

@@ -84,6 +84,7 @@ def test_labels_and_parities_of_a_chain_of_more_states() -> None:
     assert not fits(everything(weaker), law)
 
 
+@pytest.mark.slow
 def test_labels_of_a_field_with_a_loop() -> None:
     edges = ([[0, 1], [1, 2], [0, 2]], 3)
     weights = {

@@ -64,6 +64,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     script = tmp_path / "sweep.py"
     script.write_text(SCRIPT)

@@ -133,7 +133,7 @@ def test_schedule_is_decreasing_and_never_wider_than_one_scale() -> None:
         assert best.half_width(middle, middle - 1, "holdout") <= best.tolerance() * (1 + 1e-12)
 
 
-@settings(max_examples=7, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.integers(500, 10**6), st.integers(1, 10**5), st.floats(1e-6, 0.3))
 def test_tolerance_is_monotone(n: int, answers: int, beta: float) -> None:
     def tolerance(n: int, answers: int, beta: float) -> float:
@@ -146,7 +146,7 @@ def test_tolerance_is_monotone(n: int, answers: int, beta: float) -> None:
     assert tolerance(n, answers, beta / 2) >= here / near
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.integers(2_000, 10**6), st.floats(0.03, 0.3))
 def test_count_is_monotone(n: int, tolerance: float) -> None:
     def count(n: int, tolerance: float, beta: float = 0.05) -> int:

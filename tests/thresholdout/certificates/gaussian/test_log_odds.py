@@ -127,6 +127,7 @@ def test_records_about_which_nothing_or_anything_may_be_known() -> None:
         assert beliefs.lowest(value) == beliefs.highest(value) == min(max(value, 0.0), 1.0)
 
 
+@pytest.mark.slow
 def test_many_different_leakages_are_taken_in_classes() -> None:
     leakage = np.linspace(0.1, 0.6, 20_000)
     exact = smallest_truth(np.linspace(0.1, 0.6, 400).tolist(), 0.9)

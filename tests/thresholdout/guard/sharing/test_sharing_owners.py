@@ -80,6 +80,7 @@ def test_an_owner_that_is_killed_is_noticed_in_the_middle_of_a_question(owner: t
         guard.ask(lambda X, y: __import__("time").sleep(30) or y)
 
 
+@pytest.mark.slow
 def test_a_child_of_the_owner_does_not_keep_its_connections_open() -> None:
     """A forked child inherits the descriptors; if it kept them, nobody would notice that the owner is gone."""
     code = """

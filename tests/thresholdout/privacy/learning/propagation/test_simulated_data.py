@@ -60,6 +60,7 @@ def test_components_are_matched_whatever_their_order() -> None:
     assert aligned_f_norm(moved, exact, data.means) == pytest.approx((0.01, 0.0))
 
 
+@pytest.mark.slow
 def test_full_steps_reach_the_exact_posterior_and_printed_ones_do_not() -> None:
     """Targets of the specification: 6e-4 and 2e-9 with gamma = N; covariances off by 5e-4 with gamma = 1."""
     data = make_mog_data(60)
