@@ -65,6 +65,15 @@ class RouteUnavailable(ArgumentError):
     ----------
     method, reason, alternatives
         As given.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> try:
+    ...     Groups([0, 0, 1]).leakage(0.1, method="spectral-published")
+    ... except RouteUnavailable as error:
+    ...     print(error.method, error.alternatives)
+    spectral-published ('best', 'group')
     """
 
     def __init__(self, method: str, reason: str, alternatives: Sequence[str] = ()) -> None:
@@ -94,6 +103,14 @@ class TooWide(ArgumentError):
         As given.
     width : float
         Binary logarithm of `entries`: how many binary variables the table has.
+
+    Examples
+    --------
+    >>> error = TooWide(2**40, 2**24)
+    >>> print(error)
+    factors: a network that needs a table of 2^40.0 entries; expected: at most 2^24.0: ...
+    >>> error.width
+    40.0
     """
 
     def __init__(self, entries: int, limit: int) -> None:

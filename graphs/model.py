@@ -53,6 +53,13 @@ class DependenceModel(RoutedModel):
     References
     ----------
     .. [Z17] J. Zhao, "Adaptive statistical learning with Bayesian differential privacy", WPES 2017.
+
+    Examples
+    --------
+    >>> from graphs import Groups
+    >>> model = Groups(["ann", "ann", "bob"])
+    >>> isinstance(model, DependenceModel), model.n, model.leakage(0.1).round(9).tolist()
+    (True, 3, [0.2, 0.2, 0.1])
     """
 
     @abstractmethod

@@ -50,3 +50,10 @@ def test_all_is_what_the_reference_lists(package: object) -> None:
     for name in names:
         assert getattr(package, name) is not None
     assert set(names) == indexed(package.__name__)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_every_name_has_an_example_that_runs(package: object) -> None:
+    """The examples in docstrings are doctests; here they only have to be there."""
+    names = package.__all__  # type: ignore[attr-defined]
+    assert [name for name in names if ">>>" not in (getattr(package, name).__doc__ or "")] == []

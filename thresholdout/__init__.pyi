@@ -29,9 +29,7 @@ from .noise.sources import (
     SeededNoise as SeededNoise,
     SystemNoise as SystemNoise,
 )
-from .planning import (
-    Plan as Plan,
-    plan as plan,
-)
+from .planning.plan import Plan as Plan
+from .planning.planner import plan as plan
 
 __all__: list[str]

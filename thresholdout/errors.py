@@ -52,19 +52,58 @@ __all__ = [
 
 
 class ThresholdoutError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose.
+
+    Examples
+    --------
+    >>> from thresholdout import plan
+    >>> try:
+    ...     plan(n=0, queries=100)
+    ... except ThresholdoutError as error:
+    ...     print(type(error).__name__, error)
+    InputError n: 0; expected: an integer of at least 1
+    """
 
 
 class InputError(ThresholdoutError, ArgumentError):
-    """An argument that cannot be used; see `graphs.errors.ArgumentError` for the attributes."""
+    """An argument that cannot be used; see `graphs.errors.ArgumentError` for the attributes.
+
+    Examples
+    --------
+    >>> error = InputError("confidence", 1.5, "a number between 0 and 1")
+    >>> print(error)
+    confidence: 1.5; expected: a number between 0 and 1
+    >>> error.argument, isinstance(error, ValueError)
+    ('confidence', True)
+    """
 
 
 class InputTypeError(InputError, TypeError):
-    """An argument whose type cannot be used."""
+    """An argument whose type cannot be used.
+
+    Examples
+    --------
+    >>> from thresholdout.ledger import open_ledger
+    >>> open_ledger(3)
+    Traceback (most recent call last):
+    thresholdout.errors.InputTypeError: ledger: a int; expected: a path, a Ledger, or None for one in memory
+    """
 
 
 class OverlapError(InputError):
-    """Training and holdout part share records, so nothing about these is protected."""
+    """Training and holdout part share records, so nothing about these is protected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> X, y = np.arange(40.0).reshape(20, 2), np.arange(20) % 2
+    >>> try:
+    ...     Thresholdout((X[8:], y[8:]), train=(X[:10], y[:10]))
+    ... except OverlapError as error:
+    ...     print(error.argument)
+    train
+    """
 
 
 class BudgetExhausted(ThresholdoutError):
@@ -77,6 +116,14 @@ class BudgetExhausted(ThresholdoutError):
         epsilon, or the declared half-width (`at_most`) by this question, while others may still be answered.
     spent, limit : int
         How many were used, and how many there were; questions so far, twice, where risk or half-width is the limit.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise BudgetExhausted("queries", spent=100, limit=100)
+    ... except BudgetExhausted as error:
+    ...     print(error)
+    all 100 questions of this guard are used; earlier answers stay valid, new questions need a new holdout
     """
 
     def __init__(self, what: str, spent: int, limit: int) -> None:
@@ -110,6 +157,12 @@ class SearchExhausted(BaseException):
     what : {"budget", "queries"}
     spent, limit : int
         As in `BudgetExhausted`.
+
+    Examples
+    --------
+    >>> ended = SearchExhausted("queries", spent=100, limit=100)
+    >>> ended.what, ended.limit, isinstance(ended, Exception)
+    ('queries', 100, False)
     """
 
     def __init__(self, what: str, spent: int, limit: int) -> None:
@@ -141,6 +194,12 @@ class SearchFailed(BaseException):
     ----------
     reason : LedgerError or SharingError
         What happened; ``__cause__`` too, in the process that asked.
+
+    Examples
+    --------
+    >>> ended = SearchFailed(LedgerRetired("guard.db", "moved to other.db"))
+    >>> print(ended.reason)
+    ledger guard.db: this guard was retired and answers no more here: moved to other.db
     """
 
     def __init__(self, reason: LedgerError | SharingError) -> None:
@@ -152,7 +211,15 @@ class SearchFailed(BaseException):
 
 
 class GuardExhaustedWarning(UserWarning):
-    """A guard answers no more, and a search or a training loop goes on without it."""
+    """A guard answers no more, and a search or a training loop goes on without it.
+
+    Examples
+    --------
+    A search that may go on without answers, and nothing said about it:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("ignore", category=GuardExhaustedWarning)
+    """
 
 
 class PlanError(ThresholdoutError):
@@ -162,6 +229,14 @@ class PlanError(ThresholdoutError):
     ----------
     reason : str
         What stands in the way, and what would help.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise PlanError("20 records do not reach a width of 0.001; take more")
+    ... except PlanError as error:
+    ...     print(error.reason)
+    20 records do not reach a width of 0.001; take more
     """
 
     def __init__(self, reason: str) -> None:
@@ -170,7 +245,14 @@ class PlanError(ThresholdoutError):
 
 
 class SharingError(ThresholdoutError, TypeError):
-    """A guard or a scorer cannot be used in this process: its own is gone, or two would spend the same budget."""
+    """A guard or a scorer cannot be used in this process: its own is gone, or two would spend the same budget.
+
+    Examples
+    --------
+    >>> error = SharingError("the process that held this guard is gone")
+    >>> isinstance(error, ThresholdoutError), isinstance(error, TypeError)
+    (True, True)
+    """
 
 
 class LedgerError(ThresholdoutError):
@@ -182,6 +264,15 @@ class LedgerError(ThresholdoutError):
         The file or address.
     reason : str
         What is wrong, and what to do.
+
+    Examples
+    --------
+    >>> from thresholdout.ledger import open_ledger
+    >>> try:
+    ...     open_ledger("missing/guard.db", must_exist=True)
+    ... except LedgerError as error:
+    ...     print(type(error).__name__, error.location)
+    LedgerUnusable missing/guard.db
     """
 
     def __init__(self, location: str, reason: str) -> None:
@@ -204,6 +295,14 @@ class LedgerDamaged(LedgerError):
         The first entry that is wrong; None when it is not about one entry.
     reason : str
         What is wrong.
+
+    Examples
+    --------
+    >>> error = LedgerDamaged("guard.db", 3, "this entry is not the one that was written")
+    >>> print(error)
+    ledger guard.db: this entry is not the one that was written
+    >>> error.query
+    3
     """
 
     def __init__(self, location: str, query: int | None, reason: str) -> None:
@@ -215,7 +314,15 @@ class LedgerDamaged(LedgerError):
 
 
 class LedgerMismatch(LedgerError):
-    """The ledger belongs to other data, or to a guard with other parameters."""
+    """The ledger belongs to other data, or to a guard with other parameters.
+
+    Examples
+    --------
+    >>> from thresholdout.ledger import MemoryLedger, export_history
+    >>> export_history(MemoryLedger(), "guard", "history.jsonl")
+    Traceback (most recent call last):
+    thresholdout.errors.LedgerMismatch: ledger memory: holds no guard 'guard'...
+    """
 
 
 class LedgerRetired(LedgerError):
@@ -227,6 +334,15 @@ class LedgerRetired(LedgerError):
         The file or address.
     why : str
         What was said when it was retired, such as where it went.
+
+    Examples
+    --------
+    >>> from thresholdout.ledger import MemoryLedger
+    >>> ledger = MemoryLedger()
+    >>> guard = ledger.create("guard", {"budget": 2}, "state 0")
+    >>> ledger.retire(guard, "the project ended")
+    >>> ledger.retired(guard)
+    'the project ended'
     """
 
     def __init__(self, location: str, why: str) -> None:
@@ -238,16 +354,56 @@ class LedgerRetired(LedgerError):
 
 
 class LedgerSealed(LedgerError):
-    """Its secrets are sealed, and the key is missing, or it is another one."""
+    """Its secrets are sealed, and the key is missing, or it is another one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from thresholdout.ledger import new_key, open_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "guard.db")
+    >>> open_ledger(file, key=new_key()).close()
+    >>> try:
+    ...     open_ledger(file)
+    ... except LedgerSealed as error:
+    ...     print(Path(error.location).name)
+    guard.db
+    >>> folder.cleanup()
+    """
 
 
 class LedgerUnusable(LedgerError):
-    """Not a ledger, or one that cannot be read or written."""
+    """Not a ledger, or one that cannot be read or written.
+
+    Examples
+    --------
+    >>> from thresholdout.ledger import open_ledger
+    >>> open_ledger("missing/guard.db", must_exist=True)
+    Traceback (most recent call last):
+    thresholdout.errors.LedgerUnusable: ledger missing/guard.db: there is no such file; check its name, or create it
+    """
 
 
 class LedgerPlaceWarning(UserWarning):
-    """A ledger's file is where the locks of other machines may not hold."""
+    """A ledger's file is where the locks of other machines may not hold.
+
+    Examples
+    --------
+    On a file system whose locks are known to hold:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("ignore", category=LedgerPlaceWarning)
+    """
 
 
 class UnsealedLedgerWarning(UserWarning):
-    """The environment has a key, and this ledger keeps its secrets in plain text."""
+    """The environment has a key, and this ledger keeps its secrets in plain text.
+
+    Examples
+    --------
+    To be told by an error, so that no ledger stays in plain text:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=UnsealedLedgerWarning)
+    """

@@ -86,6 +86,14 @@ class Ledger(ABC):
     ----------
     location : str
         Where the guards are kept, for messages.
+
+    Examples
+    --------
+    >>> from thresholdout.ledger import open_ledger
+    >>> ledger = open_ledger(None)
+    >>> guard = ledger.create("guard", {"budget": 2}, "state 0")
+    >>> ledger.guards(), ledger.verify(guard)
+    (['guard'], 0)
     """
 
     location: str

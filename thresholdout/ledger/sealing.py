@@ -238,6 +238,21 @@ def seal(
     part of its log holds the plain text. Copies, backups, a server's archived log, and the places on a disk where the
     file was before are out of reach. Calling it again on a sealed ledger only does the second part. Whoever has the
     ledger open meanwhile is refused from then on, and has to open it again with the key.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from thresholdout.ledger import new_key, open_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "guard.db")
+    >>> open_ledger(file).close()
+    >>> key = new_key()
+    >>> location = seal(file, key=key)
+    >>> with open_ledger(file, key=key) as ledger:
+    ...     print(ledger.sealed)
+    True
+    >>> folder.cleanup()
     """
     found = Key.find(key, key_file)
     if found is None:
@@ -292,6 +307,21 @@ def rekey(
     -----
     As for `seal`, all is done in one transaction, and what was sealed with the old key is gone from the file. When it
     was interrupted, call it again in the same way.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from thresholdout.ledger import new_key, open_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "guard.db")
+    >>> old, new = new_key(), new_key()
+    >>> open_ledger(file, key=old).close()
+    >>> location = rekey(file, new_key=new, key=old)
+    >>> with open_ledger(file, key=new) as ledger:
+    ...     print(ledger.sealed)
+    True
+    >>> folder.cleanup()
     """
     if (new_key is None) == (new_key_file is None):
         raise InputError("new_key", "none" if new_key is None else "a key beside a new_key_file", "one of the two")

@@ -91,6 +91,19 @@ def verify_export(file: str | os.PathLike[str], head: str | None = None) -> Expo
         A line was changed, removed, inserted or moved, or the head is not in the history.
     LedgerUnusable
         The file can't be read, or is no exported history.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> ledger = MemoryLedger()
+    >>> guard = ledger.create("guard", {"budget": 2}, "state 0")
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "history.jsonl")
+    >>> exported = export_history(ledger, guard, file)
+    >>> verify_export(file, head=ledger.head(guard)) == exported
+    True
+    >>> folder.cleanup()
     """
     with HistoryFile(file) as history:
         met = head is None or history.digest == head
@@ -131,6 +144,22 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
         The ledger has this guard already.
     LedgerUnusable
         The file can't be read or is no exported history, or the ledger can't be written; nothing is stored.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> ledger = MemoryLedger()
+    >>> guard = ledger.create("guard", {"budget": 2}, "state 0")
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = Path(folder.name, "history.jsonl")
+    >>> exported = export_history(ledger, guard, file)
+    >>> archive = MemoryLedger()
+    >>> import_history(archive, file)
+    'guard'
+    >>> archive.retired("guard") is None
+    False
+    >>> folder.cleanup()
     """
     with HistoryFile(file) as history:
         header = history.header
@@ -178,6 +207,20 @@ def move(source: Ledger, target: Ledger, guard: str) -> None:
 
     The secrets stay at the source too; delete its file when it holds no other guard. What the guard is called moves
     with it; the digest by which its records are found again is made anew, see `thresholdout.ledger.recognition`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from thresholdout.ledger import open_ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> source = MemoryLedger()
+    >>> guard = source.create("guard", {"budget": 2}, "state 0")
+    >>> with open_ledger(Path(folder.name, "guard.db")) as target:
+    ...     move(source, target, guard)
+    ...     print(target.guards())
+    ['guard']
+    >>> folder.cleanup()
     """
     if isinstance(target, MemoryLedger):
         raise InputError("target", "a ledger in memory", "one in a database, since the guard lives nowhere else then")

@@ -61,11 +61,15 @@ def keras_callback(
 
     Examples
     --------
-    ::
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> from thresholdout.model_selection import GuardedStopping
+    >>> X, y = np.arange(4000.0).reshape(2000, 2), np.arange(2000) % 2
+    >>> guard = Thresholdout((X[1000:], y[1000:]), train=(X[:1000], y[:1000]))
+    >>> stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000))
+    >>> hook = keras_callback(stopping)
 
-        stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000))
-        model.fit(X[:700], y[:700], epochs=100, callbacks=[keras_callback(stopping)])
-        stopping.best
+    With a model of Keras: ``model.fit(X[:700], y[:700], epochs=100, callbacks=[hook])``, and then `stopping.best`.
     """
     if predict is not None and not callable(predict):
         raise InputTypeError("predict", f"a {type(predict).__name__}", "a function predict(model, X)")
@@ -115,12 +119,15 @@ def lightning_callback(
 
     Examples
     --------
-    ::
+    >>> import numpy as np
+    >>> from thresholdout import Thresholdout
+    >>> from thresholdout.model_selection import GuardedStopping
+    >>> X, y = np.arange(4000.0).reshape(2000, 2), np.arange(2000) % 2
+    >>> guard = Thresholdout((X[1000:], y[1000:]), train=(X[:1000], y[:1000]))
+    >>> stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000))
+    >>> hook = lightning_callback(stopping, predict=lambda module, X: module(torch.as_tensor(X)).softmax(1))
 
-        stopping = GuardedStopping(guard, "accuracy", validation=range(700, 1000))
-        hook = lightning_callback(stopping, predict=lambda module, X: module(torch.as_tensor(X)).softmax(1))
-        Trainer(max_epochs=100, callbacks=[hook]).fit(module, loader, validation_loader)
-        stopping.best
+    With Lightning: ``Trainer(callbacks=[hook]).fit(module, loader, validation_loader)``, and then `stopping.best`.
     """
     view = _View(stopping, _in_evaluation(predict), kind, classes)
 

@@ -90,6 +90,13 @@ class Plan:
         Why, in one sentence.
     warnings : tuple of str
         What stands in the way.
+
+    Examples
+    --------
+    >>> from thresholdout import plan
+    >>> found = plan(n=2000, queries=100, expected=0.95)
+    >>> found.asked, found.recommended in found.ways
+    (100, True)
     """
 
     model: DependenceModel

@@ -210,7 +210,13 @@ def squared_error(clip: float) -> Metric:
 
 
 def absolute_error(clip: float) -> Metric:
-    """Absolute error of each record, at most ``clip`` (in units of the target)."""
+    """Absolute error of each record, at most ``clip`` (in units of the target).
+
+    Examples
+    --------
+    >>> absolute_error(clip=2.0).values(np.array([1.0, 5.0]), np.array([1.5, 1.0]), None)
+    array([0.5, 2. ])
+    """
     top = _positive(clip, "clip")
     return Metric(
         f"absolute_error(clip={top!r})",

@@ -13,11 +13,27 @@ MUCH = 2.0
 
 
 class SpentTargetWarning(UserWarning):
-    """All the steps that a target epsilon is for were taken before: this call took none."""
+    """All the steps that a target epsilon is for were taken before: this call took none.
+
+    Examples
+    --------
+    As an error, so that such a fit is not taken for a good one:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=SpentTargetWarning)
+    """
 
 
 class CostlyTargetWarning(UserWarning):
-    """What earlier calls have left of a target epsilon is met with at least twice the noise that these had."""
+    """What earlier calls have left of a target epsilon is met with at least twice the noise that these had.
+
+    Examples
+    --------
+    As an error, so that such a fit is not taken for a good one:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=CostlyTargetWarning)
+    """
 
 
 def check_left(target: float, spent: float, instead: str) -> None:

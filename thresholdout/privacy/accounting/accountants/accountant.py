@@ -34,6 +34,15 @@ class UnsupportedEvent(InputError):
         Who refuses.
     reason : str
         Why.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import GaussianAnswer, PureAccountant
+    >>> try:
+    ...     PureAccountant().compose(GaussianAnswer(2.0))
+    ... except UnsupportedEvent as error:
+    ...     print(error.accountant)
+    pure
     """
 
     def __init__(self, event: Event, accountant: str, reason: str) -> None:
@@ -85,6 +94,12 @@ class Accountant(ABC):
     Equal events are kept once, with their number, so that repeating a step costs no time, and the order in which
     events come does not matter. An event may be chosen in view of what earlier ones released; *how many* events there
     are and with which parameters must not be, except where they follow a rule that was fixed before.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import LaplaceAnswer, PureAccountant
+    >>> PureAccountant().compose(LaplaceAnswer(10.0), 5).total
+    5
     """
 
     name: ClassVar[str]

@@ -34,7 +34,14 @@ def check_adjacency(value: object, name: str = "adjacency") -> Adjacency:
 
 @dataclass(frozen=True)
 class Event:
-    """What was done to private records; an immutable value, equal to others of the same content."""
+    """What was done to private records; an immutable value, equal to others of the same content.
+
+    Examples
+    --------
+    >>> from thresholdout.privacy.accounting import LaplaceAnswer
+    >>> LaplaceAnswer(10.0) == LaplaceAnswer(10), isinstance(LaplaceAnswer(10.0), Event)
+    (True, True)
+    """
 
     def __post_init__(self) -> None:
         self._check()

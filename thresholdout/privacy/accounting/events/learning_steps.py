@@ -91,6 +91,11 @@ class WithReplacementGaussianStep(_FixedSizeStep):
     ----------
     noise_multiplier, batch_size, records
         As in `WithoutReplacementGaussianStep`.
+
+    Examples
+    --------
+    >>> WithReplacementGaussianStep(6, 120, 50_000)
+    WithReplacementGaussianStep(noise_multiplier=6.0, batch_size=120, records=50000)
     """
 
 

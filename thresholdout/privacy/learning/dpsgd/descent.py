@@ -32,7 +32,15 @@ FEW_PRODUCTS = 2**27
 
 
 class DivergedWarning(UserWarning):
-    """Parameters have grown beyond all numbers: the learning rate, or its product with the penalty, is too large."""
+    """Parameters have grown beyond all numbers: the learning rate, or its product with the penalty, is too large.
+
+    Examples
+    --------
+    As an error, so that such a fit is not taken for a good one:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=DivergedWarning)
+    """
 
 
 class PrivateDescent(BaseEstimator):  # type: ignore[misc]

@@ -58,19 +58,51 @@ _DRAWN = "nobody learns which records were drawn"
 
 
 class LooseDeltaWarning(UserWarning):
-    """The delta is at least one over the number of records: it allows the publication of a record."""
+    """The delta is at least one over the number of records: it allows the publication of a record.
+
+    Examples
+    --------
+    As an error, so that such a fit is not taken for a good one:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=LooseDeltaWarning)
+    """
 
 
 class LowInformationWarning(UserWarning):
-    """Less than half of what the records say was absorbed; a larger gamma or more passes absorb more."""
+    """Less than half of what the records say was absorbed; a larger gamma or more passes absorb more.
+
+    Examples
+    --------
+    As an error, so that such a fit is not taken for a good one:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=LowInformationWarning)
+    """
 
 
 class LowSignalWarning(UserWarning):
-    """The noise is expected to be larger than what was learned."""
+    """The noise is expected to be larger than what was learned.
+
+    Examples
+    --------
+    As an error, so that such a fit is not taken for a good one:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=LowSignalWarning)
+    """
 
 
 class UnprovedTargetWarning(UserWarning):
-    """The noise was chosen by a formula that is not proved; what is proved of it is above the target."""
+    """The noise was chosen by a formula that is not proved; what is proved of it is above the target.
+
+    Examples
+    --------
+    As an error, so that such a fit is not taken for a good one:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("error", category=UnprovedTargetWarning)
+    """
 
 
 def noise_after(sigma: float, C: float, gamma: float, N: int, T: int) -> tuple[float, float]:
