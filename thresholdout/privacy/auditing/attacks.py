@@ -21,17 +21,7 @@ _CUTS = 2000
 
 
 def plain(first: Floats, second: Floats) -> Score:
-    """Return the only feature itself as score.
-
-    Parameters
-    ----------
-    first, second : ndarray, shape (n, 1)
-        Features of outputs on both data sets.
-
-    Raises
-    ------
-    InputError
-        When there are several features.
+    """Return the only feature itself as score; refuse several.
 
     Examples
     --------

@@ -41,14 +41,7 @@ def entropy_of(random_state: Any) -> int:
 def run_seed(entropy: int, data_set: int, run: int) -> int:
     """Return the seed of one run, below 2**32; no two runs of an audit have the same.
 
-    Parameters
-    ----------
-    entropy : int
-        Of the audit.
-    data_set : int
-        0 or 1.
-    run : int
-        0, 1, ... below 2**31.
+    `entropy` is the audit's, the data set 0 or 1, the run below 2**31.
 
     Examples
     --------

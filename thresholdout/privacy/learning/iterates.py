@@ -183,25 +183,9 @@ def _counted(T: int, progress: bool, unit: str) -> Iterable[int]:
 
 
 def run_steps(start: Floats, T: int, step: Callable[[int, Floats], Floats], *, progress: bool, unit: str) -> Floats:
-    """Return the start and all iterates, read-only.
+    """Return the start and T more iterates, read-only; a step gets its number, from 0 on, and a read-only iterate.
 
-    Parameters
-    ----------
-    start : ndarray, shape (d,)
-        The first iterate.
-    T : int
-        How many more.
-    step : callable
-        From the step's number, from 0 on, and a read-only iterate to the next one.
-    progress : bool
-        Whether to show a bar.
-    unit : str
-        What the bar counts.
-
-    Raises
-    ------
-    InputError
-        When an iterate is not finite; that follows from noisy steps alone, so it tells nothing new.
+    An iterate that is not finite is refused: that follows from noisy steps alone, so it tells nothing new.
 
     Examples
     --------

@@ -39,19 +39,8 @@ class CostlyTargetWarning(UserWarning):
 def check_left(target: float, spent: float, instead: str) -> None:
     """Refuse a target that earlier calls have used up; their noise can't be taken back, and more steps add to them.
 
-    Parameters
-    ----------
-    target : float
-        Epsilon of all calls together.
-    spent : float
-        Epsilon of the earlier ones, at the same delta.
-    instead : str
-        Other calls that work.
-
-    Raises
-    ------
-    InputError
-        When less than a twentieth of the target is left.
+    `target` is the epsilon of all calls together, `spent` that of earlier ones at the same delta. A target of which
+    less than a twentieth is left is refused; `instead` names other calls that work.
 
     Examples
     --------
@@ -67,17 +56,7 @@ for all calls together, or warm_start=False
 
 
 def warn_if_costly(target: float, spent: float, noise: float, before: float, *, stacklevel: int) -> None:
-    """Warn when the rest of a target is met with much more noise than there was before.
-
-    Parameters
-    ----------
-    target, spent
-        As in `check_left`.
-    noise, before : float
-        Noise multipliers: the one that was found, and the smallest one of earlier calls.
-    stacklevel : int
-        Of the warning, counted from the caller.
-    """
+    """Warn when the rest of a target is met with much more noise than earlier calls had at the least."""
     if noise >= MUCH * before:
         message = (
             f"earlier calls have spent {spent:.4g} of the target epsilon {target:g}; the rest is met with a noise "

@@ -65,18 +65,7 @@ class Call:
 
 
 def plan_fit(settings: Settings, n: int, account: Account, delta: float | None) -> Call:
-    """Return the call of ``fit``, whose target holds together with what was done before.
-
-    Parameters
-    ----------
-    settings : Settings
-    n : int
-        Number of records.
-    account : Account
-        What was done since the parameters started.
-    delta : float or None
-        Of earlier calls.
-    """
+    """Return the call of ``fit`` on n records; its target holds together with the account's steps, at their delta."""
     batches = settings.batches(n)
     delta = _delta(settings, batches, delta)
     steps, target = settings.steps(batches), None

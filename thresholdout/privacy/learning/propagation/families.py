@@ -26,10 +26,7 @@ def _gamma_valid(arrays: dict[str, Floats], rho: float) -> Mapping[str, ArrayLik
 def gamma_natural(shape: float, rate: float) -> NaturalArrays:
     """Return a Gamma density in natural parameters, shape - 1 and -rate.
 
-    Parameters
-    ----------
-    shape, rate : float
-        Above 1 + 1e-3, and above 0. Projections keep the shape above 1 + 1e-3 and the rate above rho.
+    The shape is above 1 + 1e-3, which projections keep; they keep the rate above rho.
 
     Examples
     --------

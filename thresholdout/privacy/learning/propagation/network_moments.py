@@ -77,13 +77,7 @@ class Gradients:
 
 
 def layer_shapes(n_features: int, hidden_layer_sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the shape of each layer's weights.
-
-    Parameters
-    ----------
-    n_features : int
-    hidden_layer_sizes : sequence of int
-        Units of each hidden layer.
+    """Return the shape of each layer's weights: outputs, and inputs with the bias.
 
     Examples
     --------

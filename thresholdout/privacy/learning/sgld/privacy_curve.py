@@ -88,18 +88,7 @@ def worst_of_pair(
 
 
 def plot_pair_curve(curve: pd.DataFrame, delta: float, ax: Any = None) -> Any:
-    """Draw a table of `pair_curve`.
-
-    Parameters
-    ----------
-    curve : DataFrame
-    delta : float
-        For the label.
-    ax : matplotlib axes, optional
-
-    Returns
-    -------
-    matplotlib axes
+    """Draw a table of `pair_curve`; delta is for the label.
 
     Examples
     --------
