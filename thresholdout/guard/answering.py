@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["FAILURES", "Steps", "Worth", "failure_share"]
+__all__ = ["FAILURES", "Interaction", "Worth", "failure_share"]
 
 FAILURES: Final = 2.0**-20
 """Share of beta that interactions with failures have; the others have the rest."""
@@ -81,8 +81,8 @@ Worth: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
 where nothing is proved) and does not use the ledger."""
 
 
-class Steps:
-    """A mechanism that takes its steps in a ledger.
+class Interaction:
+    """The interaction of a mechanism with whoever asks; every step is stored in a ledger before its answer is told.
 
     Parameters
     ----------

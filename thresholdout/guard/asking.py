@@ -12,7 +12,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.answering import Steps, Worth
+from thresholdout.guard.answering import Interaction, Worth
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
 from thresholdout.mechanisms import Known
@@ -43,7 +43,7 @@ class AsksAboutEstimators:
     _records: Records
     _parameters: Parameters
     _mechanism: Any
-    _steps: Steps
+    _interaction: Interaction
     _one_law: bool
 
     _worth: Callable[[], Worth]
@@ -107,9 +107,9 @@ class AsksAboutEstimators:
             mean, known = self._records.train_mean(train_values, limits, binary)
             question = Question(mean, limits, names[k] if names else "", keys[k] if keys else None, known)
             ordered = self._records.ordered(holdout_values, "holdout_values")
-            read = self._steps.read(ordered, self.n, question, "holdout_values")
+            read = self._interaction.read(ordered, self.n, question, "holdout_values")
             asked.append((question, lambda read=read: read))  # type: ignore[misc]
-        return self._steps.answer_all("holdout_values", asked, checked_keep(keep), self._worth)
+        return self._interaction.answer_all("holdout_values", asked, checked_keep(keep), self._worth)
 
     def score_all(
         self,
@@ -171,9 +171,9 @@ class AsksAboutEstimators:
             question, read = self._scoring(model, metric, cv, None, keys[k] if keys else None, given[k])
             asked.append((question.about(name if isinstance(models, Mapping) else ""), read))
         if tell == "all":
-            return self._steps.answer_all("estimator", asked, share, self._worth)
+            return self._interaction.answer_all("estimator", asked, share, self._worth)
         best = get_score(metric).greater_is_better
-        return [self._steps.answer_best("estimator", asked, share, best, self._worth)]
+        return [self._interaction.answer_best("estimator", asked, share, best, self._worth)]
 
     def final_check(
         self,
@@ -218,7 +218,7 @@ class AsksAboutEstimators:
         """
         question, read = self._scoring(estimator, metric, cv, None, key)
         question.name += ", final check"  # so that the key of an earlier question is not taken for this one's
-        return self._steps.look("estimator", question, read, self._worth, final=True)
+        return self._interaction.look("estimator", question, read, self._worth, final=True)
 
     def _reading(
         self, argument: str, question: Question, on_holdout: Callable[[], object], missing: float | None = None
@@ -231,10 +231,10 @@ class AsksAboutEstimators:
         def read() -> Any:
             values = self._records.ordered(on_holdout(), argument)
             try:
-                return self._steps.read(values, self.n, question, argument)
+                return self._interaction.read(values, self.n, question, argument)
             except InputError:
                 inside = clipped(values, self.n, question.limits, argument, missing)
-                return self._steps.read(inside, self.n, question, argument)
+                return self._interaction.read(inside, self.n, question, argument)
 
         return read
 
@@ -266,7 +266,7 @@ class AsksAboutEstimators:
             question, evidence = statistic_question(
                 chosen, self._records, self.dependence, estimator, values, key, self._one_law
             )
-            return question, lambda: self._steps.statistic(evidence(), question.known)
+            return question, lambda: self._interaction.statistic(evidence(), question.known)
         limits = chosen.bounds
         if weights is not None:
             values, limits = weights.on_train(values, chosen.bounds)

@@ -12,7 +12,7 @@ import numpy as np
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.answering import Steps, Worth
+from thresholdout.guard.answering import Interaction, Worth
 from thresholdout.guard.asking import check_lists, checked_keep
 from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.given_features import Said, described, said_by
@@ -65,7 +65,7 @@ class ComparesModels:
     _records: Records
     _parameters: Parameters
     _mechanism: Any
-    _steps: Steps
+    _interaction: Interaction
     _one_law: bool
 
     _worth: Callable[[], Worth]
@@ -180,7 +180,7 @@ class ComparesModels:
                 chosen, self._side(model, chosen, cv), against, about, keys[k] if keys else None
             )
             asked.append((question.about(name), read))
-        answers = self._steps.answer_all("models", asked, checked_keep(keep), self._worth)
+        answers = self._interaction.answer_all("models", asked, checked_keep(keep), self._worth)
         return [self._concluded(answer, chosen, about, name) for answer, name in zip(answers, names, strict=True)]
 
     def _decide(
@@ -195,7 +195,7 @@ class ComparesModels:
     ) -> Comparison:
         """Compare two sides, as `compare` does two estimators; `argument` is at fault when it fails on the holdout."""
         question, read = self._versus(metric, b, a, about, key, name)
-        return self._concluded(self._steps.look(argument, question, read, self._worth), metric, about)
+        return self._concluded(self._interaction.look(argument, question, read, self._worth), metric, about)
 
     def _compared(self, metric: str | Metric, about: About) -> Metric:
         """Refuse a comparison that this guard cannot be asked for."""
@@ -258,10 +258,10 @@ class ComparesModels:
         def read() -> Any:
             values = share * self._both(b, a)[0][differ]
             try:
-                return self._steps.read(values, part.records, question, "b")
+                return self._interaction.read(values, part.records, question, "b")
             except InputError:
                 inside = clipped(values, part.records, question.limits, "b", 0.0)
-                return self._steps.read(inside, part.records, question, "b")
+                return self._interaction.read(inside, part.records, question, "b")
 
         return question, read
 
@@ -278,7 +278,7 @@ class ComparesModels:
             difference, whole = self._both(b, a)
             if not whole:
                 raise InputError("b", "values that are neither 0 nor 1", "a metric that is right or wrong")
-            return self._steps.duel(_duel(difference, metric), known)
+            return self._interaction.duel(_duel(difference, metric), known)
 
         return question, read
 

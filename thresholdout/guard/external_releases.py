@@ -16,7 +16,7 @@ from thresholdout.errors import InputError, LedgerMismatch
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.certificates import Certificate
-    from thresholdout.guard.answering import Steps
+    from thresholdout.guard.answering import Interaction
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.privacy.accounting.events.composed_events import Composed
@@ -38,7 +38,7 @@ class LooksRecorded:
     _id: str
     _parameters: Parameters
     _alone: Certificate
-    _steps: Steps
+    _interaction: Interaction
     n: int
     dependence: DependenceModel
     _seen: tuple[tuple[str, ...], Certificate] | None = None
@@ -64,7 +64,7 @@ class LooksRecorded:
 
     def _stated(self, certificate: Certificate) -> Certificate:
         """Return a certificate as it stands after failures."""
-        if certificate.epsilon is None or not self._steps.failures():
+        if certificate.epsilon is None or not self._interaction.failures():
             return certificate
         return dataclasses.replace(certificate, epsilon=math.inf)
 
@@ -159,7 +159,7 @@ class LooksRecorded:
             seen = f"{event!r}: half-widths could be {after.tolerance:.3g} of the range afterwards, which says nothing"
             raise InputError("event", seen, "a look that leaks less, or void=True to record it all the same")
         if self._parameters.prices_looks:
-            self._steps.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
+            self._interaction.look_elsewhere(repr(checked), self._nats(checked), -math.inf if void else self._least())
         text = json.dumps({"id": secrets.token_hex(16), "event": event_to_dict(checked)})
         number = len(self._look_names())
         while True:

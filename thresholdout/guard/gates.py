@@ -348,7 +348,7 @@ class Gate(Shared):
         most = self._range
         question = Question(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key).about(name)
         read = partial(self._on_holdout, new.estimator, old.estimator, rules)
-        entry, repeated = self.guard._steps.decide(
+        entry, repeated = self.guard._interaction.decide(
             question, title, plan, read, rules.blank(), self.delta, most * float(np.mean(whole)), self.guard._worth
         )
         return self._told(entry, repeated, rules, last=bool(about)), cast(Verdict, entry.source)
@@ -359,7 +359,7 @@ class Gate(Shared):
         assert verdict in get_args(Verdict)
         assert risk is not None
         free = verdict in FREE
-        before = risk if free or repeated else self.guard._steps.log_risk_before(entry)
+        before = risk if free or repeated else self.guard._interaction.log_risk_before(entry)
         kept = verdict in PROVED or (verdict in ("step", "unconfirmed") and not last)
         return Decision(
             letter="keep" if kept else "reject",

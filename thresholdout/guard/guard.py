@@ -17,7 +17,7 @@ from thresholdout.data.identity import Part
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.answering import FAILURES, Steps, Worth
+from thresholdout.guard.answering import FAILURES, Interaction, Worth
 from thresholdout.guard.asking import AsksAboutEstimators
 from thresholdout.guard.comparing import ComparesModels
 from thresholdout.guard.external_releases import LooksRecorded
@@ -276,7 +276,9 @@ class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, Look
         else:
             check_standing(self._ledger, known, self._mechanism)
         self._id: str = known
-        self._steps = Steps(self._ledger, self._id, self._mechanism, self._noise, parameters, self._confidence)
+        self._interaction = Interaction(
+            self._ledger, self._id, self._mechanism, self._noise, parameters, self._confidence
+        )
 
     def ask(
         self,
@@ -338,15 +340,15 @@ class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, Look
             mean, known = self._records.train_mean(train_values, limits, binary)
             question = Question(mean, limits, name, key, known)
             holdout_values = self._records.ordered(holdout_values, "holdout_values")
-            read = self._steps.read(holdout_values, self.n, question, "holdout_values")
-            return self._steps.answer(question, read, self._worth())
+            read = self._interaction.read(holdout_values, self.n, question, "holdout_values")
+            return self._interaction.answer(question, read, self._worth())
         if holdout_values is not None:
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self._records.apply(train_values)
         mean, known = self._records.train_mean(values, limits, binary)
         question = Question(mean, limits, name, key, known)
         read = self._reading("train_values", question, on_holdout)
-        return self._steps.look("train_values", question, read, self._worth)
+        return self._interaction.look("train_values", question, read, self._worth)
 
     def _worth(self) -> Worth:
         """Return what answers are worth, and a function that says it for a smaller share of beta."""
@@ -399,7 +401,7 @@ class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, Look
             The metric itself: losses are not negated here. `Answer.truth` says what its interval is about.
         """
         question, read = self._scoring(estimator, metric, cv, sample_weight, key)
-        return self._steps.look("estimator", question, read, self._worth)
+        return self._interaction.look("estimator", question, read, self._worth)
 
     def scorer(
         self,
@@ -483,19 +485,19 @@ class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, Look
     @property
     def exhausted(self) -> Literal["budget", "queries"] | None:
         """Which limit is reached, so that no new question is answered; ``None`` while there is none."""
-        refusal = self._steps.refusal()
+        refusal = self._interaction.refusal()
         return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
 
     @property
     def risk_left(self) -> float | None:
         """What is left of the probability of error, for mechanisms with such a number."""
-        left = self._steps.log_risk()
+        left = self._interaction.log_risk()
         return None if left is None else math.exp(left)
 
     @property
     def told(self) -> float | None:
         """What the answers so far can have told, in nats: ln of the risk at the start over the risk that is left."""
-        left = self._steps.log_risk()
+        left = self._interaction.log_risk()
         return None if left is None else max(0.0, math.log1p(-self._confidence) - left)
 
     def final_half_width(self, expected: float) -> float:
@@ -507,12 +509,12 @@ class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, Look
             Share of right predictions, in (0, 1). ``certificate.final.half_width(expected)`` is the one to expect if
             every claim is confirmed.
         """
-        return self._steps.final_half_width(expected)
+        return self._interaction.final_half_width(expected)
 
     @property
     def remaining(self) -> int | None:
         """Answers from the holdout that are left; ``None`` when no limit was declared."""
-        return self._steps.remaining()
+        return self._interaction.remaining()
 
     @property
     def history(self) -> pd.DataFrame:

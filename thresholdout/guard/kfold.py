@@ -422,12 +422,12 @@ class _OutOfFoldGuard(Thresholdout):
 
     def out_of_fold(self, question: Question, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
         """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
-        before = self._steps.failures()
+        before = self._interaction.failures()
         try:
             read = self._reading("estimator", question, lambda: compute(*self._records.holdout))
-            return self._steps.look("estimator", question, read, self._worth)
+            return self._interaction.look("estimator", question, read, self._worth)
         except InputError:
-            if self._steps.failures() == before:
+            if self._interaction.failures() == before:
                 raise
             failed = "an error on the folds (its message could show records); charged as an answer from the records"
             raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None

@@ -257,7 +257,7 @@ class TestWins:
             )
             found = guard.compare(Told(1), Told(0), about="wins")
             assert found.answer.source == "train"
-            shown.add((found.value, found.interval, found.settling, guard.told, guard._steps.state()))
+            shown.add((found.value, found.interval, found.settling, guard.told, guard._interaction.state()))
         assert len(shown) == 1
 
     def test_refusals_name_the_call_that_works(self) -> None:
