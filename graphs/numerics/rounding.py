@@ -14,13 +14,32 @@ import numpy as np
 
 from graphs.numerics.arguments import FloatArray, IntArray
 
-__all__ = ["UNIT", "charges", "down", "up", "upward_sum"]
+__all__ = [
+    "ULP",
+    "UNIT",
+    "charges",
+    "down",
+    "down_relative",
+    "formula_up",
+    "up",
+    "up_relative",
+    "upward_sum",
+]
 
 #: Relative error of one rounded operation, 2**-53.
 UNIT = 2.0**-53
 
+#: Distance from 1 to the next float, two units.
+ULP = 2.0**-52
+
 #: Relative error, in units, granted to one call of exp, expm1, log1p or tanh (NumPy documents 4 ulp = 8 units).
 FUNCTION_ULPS = 8
+
+#: Operations granted to a formula of a few dozen elementary functions: a relative 2**-40.
+FORMULA_OPERATIONS = 2**12 - 2
+
+#: Relative error granted to products and elementary functions of a few factors, some units in the last place.
+FEW_FACTORS = 1e-14
 
 
 @overload
@@ -71,6 +90,66 @@ def down(value: FloatArray, operations: float = FUNCTION_ULPS) -> FloatArray:
     True
     """
     return value * (1 - 2 * (operations + 2) * UNIT)
+
+
+def formula_up(bound: float) -> float:
+    """Round a positive bound to the safe side, by more than a formula's own rounding errors.
+
+    Parameters
+    ----------
+    bound : float
+        Computed with at most `FORMULA_OPERATIONS` roundings, none of them by cancellation.
+
+    Returns
+    -------
+    float
+        Larger by a share of ``2**-40``: ``1 + 2 * 2**12 * 2**-53``.
+
+    Examples
+    --------
+    >>> formula_up(0.1) > 0.1, formula_up(0.1) < 0.1 + 1e-12
+    (True, True)
+    """
+    return up(bound, FORMULA_OPERATIONS)
+
+
+def up_relative(value: float, relative: float = FEW_FACTORS) -> float:
+    """Return a number above an exact value of at least 0 that was computed within a relative error.
+
+    Parameters
+    ----------
+    value : float
+        Not negative; infinity stays.
+    relative : float
+        Bound on ``abs(value - exact) / exact``, with room for its own square.
+
+    Returns
+    -------
+    float
+        The next float above the computed ``value * (1 + relative)``: the rounding of the product does not count.
+
+    Examples
+    --------
+    >>> up_relative(1.0) > 1.0 > down_relative(1.0)
+    True
+    """
+    return math.nextafter(value * (1.0 + relative), math.inf) if math.isfinite(value) else value
+
+
+def down_relative(value: float, relative: float = FEW_FACTORS) -> float:
+    """Return a number of at least 0 below an exact value that was computed within a relative error.
+
+    Parameters
+    ----------
+    value, relative
+        As in `up_relative`.
+
+    Examples
+    --------
+    >>> down_relative(0.0)
+    0.0
+    """
+    return max(0.0, math.nextafter(value * (1.0 - relative), -math.inf))
 
 
 def upward_sum(values: FloatArray, counts: IntArray | None = None) -> float:

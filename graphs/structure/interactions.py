@@ -11,7 +11,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray, real_array
-from graphs.numerics.rounding import FUNCTION_ULPS
+from graphs.numerics.rounding import FUNCTION_ULPS, UNIT
 from graphs.structure.labelled_values import has_labels
 from graphs.structure.layout import Layout
 from graphs.structure.potentials import log_ratio_ranges
@@ -67,7 +67,7 @@ class Interactions:
         found = np.zeros(len(self.logs))
         for start in range(0, len(self.logs), CHUNK):
             part = slice(start, start + CHUNK)
-            error = np.full(len(found[part]), 0.0 if self.exact else FUNCTION_ULPS * 2.0**-53)
+            error = np.full(len(found[part]), 0.0 if self.exact else FUNCTION_ULPS * UNIT)
             found[part] = log_ratio_ranges(self.logs[part], error).max(axis=-1, initial=0.0)
         return found[self.kinds]
 

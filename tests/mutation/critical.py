@@ -10,7 +10,7 @@ CRITICAL: Final[dict[str, tuple[str, ...]]] = {
     "graphs.numerics.rounding": ("",),
     "thresholdout.privacy.accounting.parameter_sums": ("",),
     "thresholdout.mechanisms.rounding_costs": ("mean_error", "integer_sensitivity", "round_up"),
-    "thresholdout.certificates.route": ("larger_side", "up", "Route"),  # and which routes are eligible
+    "thresholdout.certificates.route": ("larger_side", "Route"),  # and which routes are eligible
     # which routes apply, and are picked
     "thresholdout.certificates.certificate": ("certify", "_inside"),
     "thresholdout.certificates.certify_parameters": ("",),

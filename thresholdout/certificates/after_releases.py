@@ -10,10 +10,11 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING
 
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.gaussian.log_odds import LogOdds
 from thresholdout.certificates.problem import leakage
-from thresholdout.certificates.route import Route, up
+from thresholdout.certificates.route import Route
 from thresholdout.certificates.routes.change_of_measure import smallest_nats
 from thresholdout.certificates.routes.posterior import PosteriorWidths, mean_total_variation
 
@@ -154,7 +155,7 @@ def _posterior(route: Route, widths: PosteriorWidths, model: DependenceModel, ep
     """Let the analyst's beliefs move by what the interaction and the looks leak together; the noise stays."""
     total = math.nextafter(widths.epsilon + epsilon, math.inf)
     alone, together = mean_total_variation(model, widths.epsilon), mean_total_variation(model, total)
-    width = up(route.tolerance + max(0.0, together - alone * (1.0 - 4e-12)))
+    width = formula_up(route.tolerance + max(0.0, together - alone * (1.0 - 4e-12)))
     beliefs = LogOdds(leakage(model, total, "uninformed"))
     return dataclasses.replace(
         route,

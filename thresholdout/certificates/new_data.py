@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.after_releases import pure_looks
 from thresholdout.certificates.problem import check_confidence, check_model
-from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.change_of_measure import (
     approximate_nats,
     information_per_record,
@@ -232,7 +232,7 @@ def _max_information(model: DependenceModel, epsilon: float, beta: float) -> Gen
     if why:
         return GeneralizationRoute(name, math.inf, "probability", f"the gap {_GAP}", assumes, source, why)
     nats = max_information(model, epsilon, beta / 2) * math.log(2.0)
-    bound = up(math.sqrt(inflation * (nats + math.log(4.0 / beta)) / (2.0 * model.n)))
+    bound = formula_up(math.sqrt(inflation * (nats + math.log(4.0 / beta)) / (2.0 * model.n)))
     return GeneralizationRoute(name, bound, "probability", f"the gap {_GAP}", assumes, source)
 
 
@@ -244,8 +244,8 @@ def _mutual_information(event: Event, epsilon: float, n: int, beta: float, why: 
         why = "no Renyi divergence near order 1 is known for some event"
     high = average = math.inf
     if not why:
-        high = up(math.sqrt((math.log(2.0 / beta) + mutual_information_nats(n * per_record, beta)) / (2.0 * n)))
-        average = up(math.sqrt(per_record / 2.0))
+        high = formula_up(math.sqrt((math.log(2.0 / beta) + mutual_information_nats(n * per_record, beta)) / (2.0 * n)))
+        average = formula_up(math.sqrt(per_record / 2.0))
     gap, expected = f"the gap {_GAP}", f"the expected gap {_GAP}"
     return [
         GeneralizationRoute("mutual information", high, "probability", gap, _INDEPENDENT, source, why),
@@ -257,7 +257,7 @@ def _approximate(accountants: Sequence[Accountant], n: int, beta: float, why: st
     """Bound the gap by the max-information that a small delta leaves."""
     name, bound = "approximate max-information", math.inf
     if not why:
-        bound = up(math.sqrt((math.log(2.0 / beta) + approximate_nats(accountants, n, beta)) / (2.0 * n)))
+        bound = formula_up(math.sqrt((math.log(2.0 / beta) + approximate_nats(accountants, n, beta)) / (2.0 * n)))
         why = "" if math.isfinite(bound) else "no epsilon has a delta that is small enough"
     return GeneralizationRoute(name, bound, "probability", f"the gap {_GAP}", _INDEPENDENT, "LOOKS.md, N6", why)
 
@@ -271,7 +271,7 @@ def _theorem1(accountants: Sequence[Accountant], n: int, beta: float, why: str) 
             error = None if delta >= 1 else best_error(epsilon, delta, n, beta)
             best = best if error is None else min(best, error)
         why = "" if math.isfinite(best) else "epsilon is not below 1/9, or its delta too large, or n too small"
-    return GeneralizationRoute(name, up(best), "probability", f"the gap {_GAP}", assumes, source, why)
+    return GeneralizationRoute(name, formula_up(best), "probability", f"the gap {_GAP}", assumes, source, why)
 
 
 def _on_average(accountants: Sequence[Accountant], why: str) -> GeneralizationRoute:
@@ -282,14 +282,14 @@ def _on_average(accountants: Sequence[Accountant], why: str) -> GeneralizationRo
             best = best if delta >= 1 else min(best, on_average_bound(epsilon, delta, rule="tight"))
         why = "" if math.isfinite(best) else "no epsilon has a delta below 1"
     return GeneralizationRoute(
-        "on average", up(best), "average", f"the expected gap {_GAP}", _INDEPENDENT, "LOOKS.md, N1", why
+        "on average", formula_up(best), "average", f"the expected gap {_GAP}", _INDEPENDENT, "LOOKS.md, N1", why
     )
 
 
 def _posterior(model: DependenceModel, epsilon: float) -> GeneralizationRoute:
     about = "the gap of what is expected on the records, given what was released, and on new data; for every release"
     why = _NOT_PURE if math.isinf(epsilon) else ""
-    bound = math.inf if why else up(mean_total_variation(model, epsilon))
+    bound = math.inf if why else formula_up(mean_total_variation(model, epsilon))
     return GeneralizationRoute("posterior", bound, "average", about, "the declared dependence", "LOOKS.md, N2", why)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from graphs.numerics.rounding import formula_up
+
 __all__ = [
     "ConstantWidth",
     "Earlier",
@@ -16,11 +18,7 @@ __all__ = [
     "Route",
     "StatedWidth",
     "larger_side",
-    "up",
 ]
-
-_ROUNDING = 1.0 + 2.0**-40
-
 
 Earlier: TypeAlias = "Sequence[tuple[float, str]] | None"
 """Values of all earlier answers, in units of the range, and where each came from: "train", "holdout", or "failed" for a
@@ -159,7 +157,7 @@ class Route:
     @classmethod
     def constant(cls, name: str, tolerance: float, *, sound: bool, assumes: str, source: str) -> Route:
         """Return a route of this guard with the same half-width for every answer."""
-        width = up(tolerance)
+        width = formula_up(tolerance)
         return cls(name, width, sound, assumes, source, widths=ConstantWidth(width))
 
     @classmethod
@@ -178,14 +176,3 @@ def larger_side(value: float, interval: tuple[float, float]) -> float:
     """
     low, high = interval
     return max(value - low, high - value)
-
-
-def up(value: float) -> float:
-    """Round a positive bound to the safe side, by more than a formula's own rounding errors.
-
-    Examples
-    --------
-    >>> up(0.1) > 0.1, up(0.1) < 0.1 + 1e-12
-    (True, True)
-    """
-    return value * _ROUNDING

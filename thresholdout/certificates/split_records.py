@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bisect, within
-from thresholdout.certificates.route import ConstantWidth, Earlier, Route, larger_side, up
+from graphs.numerics.rounding import ULP, formula_up
+from thresholdout.certificates.route import ConstantWidth, Earlier, Route, larger_side
 from thresholdout.data.values import record_rounding
 from thresholdout.limits.binomial import binomial_lower, binomial_upper
 from thresholdout.limits.entropy import entropy_lower, entropy_upper
@@ -74,7 +75,7 @@ def bounded_width(records: int, failure: float) -> float:
     """
     target = math.log(2.0 / failure) / records
     widest = min(1.0, math.sqrt(target / 2.0))
-    return min(1.0, up(bisect(lambda width: smallest_divergence(width) >= target, 0.0, widest, halvings=50)))
+    return min(1.0, formula_up(bisect(lambda width: smallest_divergence(width) >= target, 0.0, widest, halvings=50)))
 
 
 def smallest_divergence(difference: float) -> float:
@@ -335,14 +336,14 @@ def splitting_intervals(model: DependenceModel, queries: int, beta: float) -> Sp
     """
     from graphs import Independent
 
-    width, rounding = splitting_width(model, queries, beta), record_rounding(model.n) + 2.0**-52
+    width, rounding = splitting_width(model, queries, beta), record_rounding(model.n) + ULP
     if width == math.inf:
         return None
     alone = isinstance(model, Independent)
     sizes = None if alone else model.independent_groups()
     records = model.n if sizes is None else len(sizes)
     level = math.log(beta / (2.0 * queries)) - 1e-12
-    return SplittingWidths(up(width + rounding), records // queries, level, rounding, alone)
+    return SplittingWidths(formula_up(width + rounding), records // queries, level, rounding, alone)
 
 
 def equal_sizes(model: Groups) -> bool:

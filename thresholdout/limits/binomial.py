@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.limits.entropy import coin_divergence, entropy_lower
 
 __all__ = ["binomial_lower", "binomial_upper", "log_binomial_tail"]
@@ -115,4 +116,4 @@ def binomial_upper(k: int, n: int, log_level: float) -> float:
     >>> round(binomial_upper(950, 1000, math.log(0.025)), 5)
     0.96266
     """
-    return 1.0 if k >= n else min(1.0, 1.0 - binomial_lower(n - k, n, log_level) + 2.0**-53)
+    return 1.0 if k >= n else min(1.0, 1.0 - binomial_lower(n - k, n, log_level) + UNIT)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, Past
@@ -517,7 +518,7 @@ def _lower(limit: Limit, lo: int, level: float) -> float:
 
 def _upper(limit: Limit, hi: int, steps: int, level: float) -> float:
     """Return what a mean of at most `hi` steps says about its truth, rounded up."""
-    return 1.0 if hi >= steps else min(1.0, 1.0 - _lower(limit, steps - hi, level) + 2.0**-53)
+    return 1.0 if hi >= steps else min(1.0, 1.0 - _lower(limit, steps - hi, level) + UNIT)
 
 
 def _certified(parameters: LadderParameters, by: Certifier[CertificateT]) -> CertificateT:

@@ -7,6 +7,7 @@ import operator
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.data.values import BLOCK, WHOLE
 from thresholdout.errors import InputError, InputTypeError
 
@@ -15,7 +16,6 @@ __all__ = ["check_count", "check_grid", "check_number", "integer_sensitivity", "
 _LARGEST_COUNT = 2**63 - 1  # that every ledger stores
 _THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 _MOST_INTERVALS = 1 << 30
-_UNIT = Fraction(1, 1 << 53)  # half a unit in the last place of 1.0
 
 
 def mean_error(n: int) -> Fraction:
@@ -49,7 +49,7 @@ def mean_error(n: int) -> Fraction:
     True
     """
     records = check_count("n", n)
-    return ((records if records <= WHOLE else BLOCK) + 3) * _UNIT
+    return ((records if records <= WHOLE else BLOCK) + 3) * Fraction(UNIT)
 
 
 def integer_sensitivity(sensitivity: Fraction, error: Fraction, resolution: Fraction) -> int:

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphs.numerics.rounding import ULP
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
@@ -210,7 +211,7 @@ class Splitting(Mechanism[SplittingState, Reading]):
 
     def noise_slack(self, n: int) -> float:
         """Bound what rounding values to the grid of records adds to an error."""
-        return record_rounding(n) + 2.0**-52
+        return record_rounding(n) + ULP
 
 
 def _single(n: int, queries: int) -> list[NDArray[np.intp]]:

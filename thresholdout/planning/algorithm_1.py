@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.problem import Setting, check_confidence, check_model
-from thresholdout.certificates.route import up
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
@@ -134,7 +134,7 @@ class _Search:
 
     def setting(self, scale: float) -> Setting:
         """Return what a certificate of the guard with this noise scale is about; its threshold keeps the margin."""
-        threshold = up(self._margin + scale * self._rise + noise_slack(self._model.n, scale))
+        threshold = formula_up(self._margin + scale * self._rise + noise_slack(self._model.n, scale))
         parameters = ThresholdoutParameters(threshold, scale, self._budget, self._queries)
         return Setting(self._model, parameters, self._confidence)
 

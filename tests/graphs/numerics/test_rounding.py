@@ -1,79 +1,69 @@
-"""Rounding to the safe side: against exact arithmetic, and to the last unit where numbers are exact."""
+"""Rounding to the safe side, against exact fractions."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, charges, down, up, upward_sum
+from graphs.numerics.rounding import ULP, UNIT, charges, down, down_relative, formula_up, up, up_relative, upward_sum
 
 EXACT_UNIT = Fraction(1, 2**53)
-sizes = st.floats(1e-300, 1e300)
+RELATIVE = Fraction(1, 10**14)
+NORMAL = st.floats(1e-290, 1e300)
 
 
-def test_a_unit_is_half_the_spacing_above_one_and_functions_are_off_by_four_spacings() -> None:
-    assert Fraction(UNIT) == EXACT_UNIT == Fraction(float(np.spacing(1.0))) / 2
-    assert 4 * np.spacing(1.0) == FUNCTION_ULPS * UNIT
+def test_units() -> None:
+    assert Fraction(UNIT) == EXACT_UNIT
+    assert math.nextafter(1.0, 2.0) - 1.0 == ULP == 2 * UNIT == math.ulp(1.0)
+
+
+@given(NORMAL, st.integers(0, 10**6))
+def test_counted_roundings_are_covered(value: float, operations: int) -> None:
+    """Rounded the same way k times, a value is off by a factor in [1 - k u, 1/(1 - k u)]: (1 + u)^k <= 1/(1 - k u)."""
+    exact, error = Fraction(value), (operations + 1) * EXACT_UNIT
+    raised, lowered = Fraction(up(value, operations)), Fraction(float(down(np.array(value), operations)))
+    assert exact / (1 - error) <= raised <= exact * (1 + 2 * (operations + 4) * EXACT_UNIT)
+    assert exact * (1 - 2 * (operations + 4) * EXACT_UNIT) <= lowered <= exact * (1 - error)
+
+
+@given(NORMAL)
+def test_a_formula_gets_the_fortieth_power(value: float) -> None:
+    assert formula_up(value) == value * (1.0 + 2.0**-40)
+    assert Fraction(formula_up(value)) > Fraction(value) / (1 - 4000 * EXACT_UNIT)
+
+
+@given(st.lists(st.floats(0.0, 1e280), min_size=1, max_size=50))
+def test_sums_are_not_below_the_exact_ones(values: list[float]) -> None:
+    counts = np.arange(1, len(values) + 1)
+    assert Fraction(upward_sum(np.array(values))) >= sum(map(Fraction, values)) * (1 - Fraction(1, 10**300))
+    exact = sum(int(count) * Fraction(value) for count, value in zip(counts, values, strict=True))
+    assert Fraction(upward_sum(np.array(values), counts)) >= exact * (1 - Fraction(1, 10**300))
+
+
+@given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=50).filter(any))
+def test_charges_are_integers_that_are_not_below(epsilon: list[float]) -> None:
+    amounts, unit = charges(np.array(epsilon))
+    assert sum(map(int, amounts)) < 2**62
+    assert math.frexp(unit)[0] == 0.5
+    assert all(int(amount) * Fraction(unit) >= Fraction(one) for amount, one in zip(amounts, epsilon, strict=True))
 
 
 class TestUpAndDown:
-    @given(sizes, st.integers(0, 1000))
-    def test_as_many_roundings_stay_on_the_safe_side(self, value: float, operations: int) -> None:
-        """A value that came out too small, and one that came out too large, by a unit in each of the operations."""
-        assert Fraction(up(value, operations)) * (1 - EXACT_UNIT) ** operations >= Fraction(value)
-        reduced = Fraction(float(down(np.array(value), operations)))
-        assert 0 < reduced * (1 + EXACT_UNIT) ** operations <= Fraction(value)
+    @given(st.floats(1e-290, 1e300))
+    def test_they_move_by_a_hundred_trillionth_and_a_spacing_at_most(self, value: float) -> None:
+        exact = Fraction(value)
+        assert exact * (1 + RELATIVE) <= Fraction(up_relative(value)) <= exact * (1 + RELATIVE + 4 * EXACT_UNIT)
+        assert exact * (1 - RELATIVE - 4 * EXACT_UNIT) <= Fraction(down_relative(value)) <= exact * (1 - RELATIVE)
 
-    @pytest.mark.parametrize(("operations", "units"), [(0, 4), (1, 6), (6, 16), (98, 200)])
-    def test_they_move_by_two_units_for_each_operation_and_four(self, operations: int, units: int) -> None:
-        assert Fraction(up(1.0, operations)) == 1 + units * EXACT_UNIT
-        assert Fraction(float(down(np.array(1.0), operations))) == 1 - units * EXACT_UNIT
+    def test_without_a_relative_error_they_are_the_neighbours(self) -> None:
+        assert up_relative(1.0, 0.0) == 1.0 + 2.0**-52
+        assert down_relative(1.0, 0.0) == 1.0 - 2.0**-53
 
-    def test_one_call_of_a_function_is_expected(self) -> None:
-        assert up(1.0) == 1.0 + 20 * 2.0**-53
-        assert down(np.array(1.0)) == 1.0 - 20 * 2.0**-53
-
-    def test_arrays_are_rounded_number_by_number(self) -> None:
-        assert up(np.array([1.0, 4.0]), 2).tolist() == [1.0 + 8 * 2.0**-53, 4.0 + 32 * 2.0**-53]
-
-
-class TestUpwardSum:
-    @given(st.lists(st.tuples(sizes.map(lambda value: min(value, 1e290)), st.integers(0, 2**20)), min_size=1))
-    def test_it_is_above_the_exact_sum(self, terms: list[tuple[float, int]]) -> None:
-        values, counts = (np.array(column) for column in zip(*terms, strict=True))
-        assert Fraction(upward_sum(values)) >= sum(map(Fraction, values.tolist()))
-        exact = sum(Fraction(value) * count for value, count in terms)
-        assert exact <= Fraction(upward_sum(values, counts)) <= exact * (1 + (4 * len(terms) + 10) * EXACT_UNIT)
-
-    @pytest.mark.parametrize(("size", "units"), [(1, 10), (4, 16), (64, 136)])
-    def test_it_counts_the_terms_and_two(self, size: int, units: int) -> None:
-        """Each count is enlarged as by `up`."""
-        assert upward_sum(np.ones(size)) == size * (1 + units * 2.0**-53)
-        assert upward_sum(np.full(size, 0.25), np.full(size, 8)) == 2 * size * (1 + units * 2.0**-53)
-
-
-class TestCharges:
-    @given(st.lists(st.floats(0.0, 1e300), min_size=1).filter(any))
-    def test_whole_amounts_are_not_below_the_budgets_and_below_the_next_unit(self, budgets: list[float]) -> None:
-        epsilon = np.array(budgets)
-        amounts, unit = charges(epsilon)
-        for amount, exact in zip(amounts.tolist(), map(Fraction, budgets), strict=True):
-            assert exact <= amount * Fraction(unit) < exact + Fraction(unit)
-        assert sum(amounts.tolist()) < 2**62
-
-    @pytest.mark.parametrize("largest", [1e-200, 0.3, 1.0, 1e5, 1e200])
-    @pytest.mark.parametrize("size", [1, 2, 3, 1000])
-    def test_as_many_of_the_largest_are_sixty_bits(self, largest: float, size: int) -> None:
-        amounts, unit = charges(np.array([largest] + [0.0] * (size - 1)))
-        assert 2**59 <= Fraction(largest) * size / Fraction(unit) < 2**60
-        assert Fraction(unit).numerator == 1 or Fraction(unit).denominator == 1
-        assert amounts[1:].tolist() == [0] * (size - 1)
-
-    def test_units_are_normal_numbers_of_which_the_smallest_budget_takes_one(self) -> None:
-        amounts, unit = charges(np.array([5e-324, 0.0]))
-        assert unit == 2.0**-1000
-        assert amounts.tolist() == [1, 0]
+    def test_at_the_ends(self) -> None:
+        assert up_relative(0.0) == 5e-324
+        assert down_relative(0.0) == down_relative(5e-324) == 0.0
+        assert up_relative(math.inf) == math.inf

@@ -13,9 +13,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.normal_extremes import largest_normal_quantiles
-from thresholdout.certificates.route import up
 
 __all__ = ["posterior_sensitivity_width"]
 
@@ -62,4 +62,4 @@ def posterior_sensitivity_width(n: int, answers: int, beta: float) -> float:
 
     small = math.log(beta)
     boxes = [(-25.0, 2.0), (small - 25.0, small), (small - 30.0, small)]
-    return min(1.0, up(best_parameters(cost, boxes, points=21, rounds=10)[1]))
+    return min(1.0, formula_up(best_parameters(cost, boxes, points=21, rounds=10)[1]))

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import tightest_schedule
 from thresholdout.certificates.independent_blocks import IndependentBlocks
-from thresholdout.certificates.route import up
 
 __all__ = ["ComparisonDrift", "comparison_blocks", "tightest_comparisons"]
 
@@ -80,7 +80,7 @@ class ComparisonDrift:
         if room <= 0.0:
             return math.inf
         squares = (1.0 + b) * (self.information - math.log(self.failure) / b) / room
-        return up(math.sqrt(share * squares / self.n))
+        return formula_up(math.sqrt(share * squares / self.n))
 
 
 def comparison_blocks(n: int, share: float) -> IndependentBlocks:

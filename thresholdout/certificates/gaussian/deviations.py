@@ -18,11 +18,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import ULP, formula_up
 from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.gaussian.intervals import Given, GivenAway, given_text, read_given, truths
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
-from thresholdout.certificates.route import Earlier, larger_side, up
+from thresholdout.certificates.route import Earlier, larger_side
 
 __all__ = [
     "AnytimeDrift",
@@ -111,7 +112,7 @@ class Drift:
     def bound(self, information: Floats) -> Floats:
         """Return ``D(x)`` for many x, rounded up."""
         one = np.array(self.stretch), np.array(self.failure)
-        return drift_bound(self.blocks, *one, information) * up(1.0)
+        return drift_bound(self.blocks, *one, information) * formula_up(1.0)
 
     @property
     def events(self) -> tuple[tuple[float, float], ...]:
@@ -163,7 +164,7 @@ class AnytimeDrift:
         """Return the smallest ``D(x)`` for many x, rounded up."""
         share = np.array(self.failure / len(self.stretches))
         every = [drift_bound(self.blocks, np.array(stretch), share, information) for stretch in self.stretches]
-        smallest: Floats = np.min(every, axis=0) * up(1.0)
+        smallest: Floats = np.min(every, axis=0) * formula_up(1.0)
         return smallest
 
 
@@ -264,7 +265,7 @@ class GaussianWidths:
         runs = np.array(schedule.runs, dtype=np.float64)
         self._ends = np.cumsum(np.array(schedule.runs, dtype=np.int64))
         single = 1.0 / (8.0 * drift.blocks.effective * np.array(schedule.scales) ** 2)
-        self._single = single * (1.0 + (len(runs) + 16) * 2.0**-52)
+        self._single = single * (1.0 + (len(runs) + 16) * ULP)
         self._totals = np.cumsum(runs * self._single)
         self._constant = largest_normal_superquantile(schedule.answers, noise_failure) if declared else math.nan
         records = drift.blocks.fewest
@@ -292,7 +293,7 @@ class GaussianWidths:
             return math.inf
         constant = self._constant if self.declared else anytime_superquantile(query, self.noise_failure)
         width = self._scale(query) * constant + self.drift(self.information(query)) + self.slack
-        return up(width + (self.threshold if source == "train" else 0.0))
+        return formula_up(width + (self.threshold if source == "train" else 0.0))
 
     def interval(
         self, query: int, hits: int, source: Literal["train", "holdout"], value: float, earlier: Earlier = None
@@ -347,7 +348,7 @@ class GaussianWidths:
     def _unknown(self, answers: int) -> tuple[GivenAway, ...]:
         """Return what so many answers gave away at most."""
         blocks = self.drift.blocks
-        noise = up(self.information(answers) * 4.0 * blocks.effective / blocks.fewest) if answers else 0.0
+        noise = formula_up(self.information(answers) * 4.0 * blocks.effective / blocks.fewest) if answers else 0.0
         return tuple(dataclasses.replace(start, weighed=0.25 * noise, noise=noise) for start in self._start)
 
     def expected(self, value: float) -> float:
@@ -369,7 +370,7 @@ class GaussianWidths:
             least, most = truths(states, given.low, given.high)
             width = min(self.half_width(last, last - 1, "holdout"), larger_side(value, (least, most)))
             widest = max(widest, width)
-        return up(widest)
+        return formula_up(widest)
 
     def _scale(self, query: int) -> float:
         run = min(int(np.searchsorted(self._ends, query)), len(self._ends) - 1)
@@ -378,7 +379,7 @@ class GaussianWidths:
     def _reach(self, query: int, source: str) -> float:
         """How far the analyst's expectation of the answered mean can be from the answer, now and ever after."""
         constant = self._constant if self.declared else anytime_superquantile(query, self.noise_failure)
-        return up(self._scale(query) * constant + self.slack + (self.threshold if source == "train" else 0.0))
+        return formula_up(self._scale(query) * constant + self.slack + (self.threshold if source == "train" else 0.0))
 
     def _given(self, query: int, value: float, source: str) -> Given:
         """Return an answer; a question that could not be computed is one of which nothing is known."""
@@ -405,7 +406,7 @@ class GaussianWidths:
             return math.inf
         far = self.drift.bound(self._totals * (1.0 + 2.0**-48))
         widths = np.array(self.schedule.scales) * self._constant + far
-        return up(float(widths.max()) + self.slack + self.threshold)
+        return formula_up(float(widths.max()) + self.slack + self.threshold)
 
 
 def widths_of(

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from graphs.numerics.rounding import ULP
 from thresholdout.certificates.gaussian.plausible_truths import largest_spread, lowest_truth
 from thresholdout.errors import InputError
 
@@ -154,4 +155,4 @@ def truths(states: Sequence[GivenAway], low: float, high: float) -> tuple[float,
     bounds = [(state.dilation, state.bound) for state in states]
     least = max(lowest_truth(low, dilation, bound) for dilation, bound in bounds)
     most = min(1.0 - lowest_truth(1.0 - high, dilation, bound) for dilation, bound in bounds)
-    return least, min(1.0, most * (1.0 + 2.0**-52))
+    return least, min(1.0, most * (1.0 + ULP))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bracket
+from graphs.numerics.rounding import ULP
 
 __all__ = ["LogOdds"]
 
@@ -80,7 +81,7 @@ class LogOdds:
 
     def highest(self, expected: float) -> float:
         """Return the largest truth of a mean of which the analyst may expect this or less, rounded up."""
-        return min(1.0, (1.0 - self.lowest(1.0 - expected)) * (1.0 + 2.0**-52))
+        return min(1.0, (1.0 - self.lowest(1.0 - expected)) * (1.0 + ULP))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LogOdds):

@@ -11,10 +11,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.independent_blocks import blocks_of
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.route import Route, up
+from thresholdout.certificates.route import Route
 from thresholdout.mechanisms import interaction_epsilon
 
 __all__ = ["walk", "walk_drift"]
@@ -62,7 +63,9 @@ def walk_drift(step: float, steps: int, failure: float) -> float:
         return bound
 
     centre = -math.log(growth * steps)
-    return min(1.0, up(best_parameters(cost, [(centre - 20.0, centre + 8.0)], points=33, rounds=5)[1]) * (1.0 + 1e-9))
+    return min(
+        1.0, formula_up(best_parameters(cost, [(centre - 20.0, centre + 8.0)], points=33, rounds=5)[1]) * (1.0 + 1e-9)
+    )
 
 
 def _sum_of_rates(rate: Floats, growth: float, steps: int) -> Floats:
@@ -109,7 +112,7 @@ def walk(setting: Setting) -> Route:
         return Route.missing(NAME, why, sound=True, assumes=ASSUMES, source=SOURCE)
     parameters, steps = setting.parameters, setting.budget
     assert steps is not None
-    step = up(blocks.largest * interaction_epsilon(setting.n, parameters.noise_scale, 1, parameters.ratios))
+    step = formula_up(blocks.largest * interaction_epsilon(setting.n, parameters.noise_scale, 1, parameters.ratios))
     scale = parameters.noise_scale
     threshold, grid = parameters.threshold / scale, (parameters.grid or 0.0) / scale
 

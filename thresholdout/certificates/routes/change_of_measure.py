@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphs.numerics.bisection import bisect
-from thresholdout.certificates.route import up
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.routes.max_information import max_information
 from thresholdout.privacy.accounting.accountants.accountant import Accountant
 from thresholdout.privacy.accounting.accountants.calibration import all_accountants, composed_accountants
@@ -65,7 +65,7 @@ def mutual_information_nats(x: float, p: float) -> float:
 
     target = x * (1.0 + 1e-12) + 1e-15
     enough = (target - (1.0 - p) * math.log1p(-p)) / p
-    return up(bisect(lambda t: divergence(t) >= target, 0.0, enough))
+    return formula_up(bisect(lambda t: divergence(t) >= target, 0.0, enough))
 
 
 def approximate_nats(accountants: Sequence[Accountant], n: int, p: float) -> float:
@@ -116,7 +116,7 @@ def _approximate(epsilon: float, delta: float, n: int, p: float, share: float) -
     growth = np.log1p(2.0 * np.sinh(moved / 2.0) ** 2 + math.tanh(epsilon / 2.0) * np.sinh(moved))
     slope = np.sinh(epsilon * (1.0 + rates)) / math.sinh(epsilon)
     nats = float(np.min((n * growth + slope * drift - math.log(rest)) / rates))
-    return up(nats - math.log1p(-share))
+    return formula_up(nats - math.log1p(-share))
 
 
 def pure_nats(model: DependenceModel, epsilon: float, p: float) -> float:
@@ -132,7 +132,9 @@ def pure_nats(model: DependenceModel, epsilon: float, p: float) -> float:
         return 0.0
     if not math.isfinite(epsilon):
         return math.inf
-    return up(min(max_information(model, epsilon, p * share) * math.log(2.0) - math.log1p(-share) for share in _SHARES))
+    return formula_up(
+        min(max_information(model, epsilon, p * share) * math.log(2.0) - math.log1p(-share) for share in _SHARES)
+    )
 
 
 def information_per_record(event: Event, epsilon: float) -> float:
@@ -163,7 +165,7 @@ def information_per_record(event: Event, epsilon: float) -> float:
         for accountant in composed_accountants(event, adjacency, (RenyiAccountant,))[0]:
             assert isinstance(accountant, RenyiAccountant)
             best = min(best, float(np.min(accountant.rdp(_LEAST_ORDERS))))
-    return up(best)
+    return formula_up(best)
 
 
 def smallest_nats(model: DependenceModel, event: Event, epsilon: float, p: float) -> float:

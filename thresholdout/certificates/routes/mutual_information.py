@@ -19,11 +19,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.best_parameters import best_parameters
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.normal_extremes import largest_normal_quantiles
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.route import Route, up
+from thresholdout.certificates.route import Route
 from thresholdout.mechanisms import interaction_epsilon
 
 __all__ = [
@@ -96,7 +97,7 @@ def worst_question_second_moment(effective: float, information: float) -> float:
     def cost(log_odds: Floats) -> Floats:
         return _moment(log_odds, np.array(information)) / effective
 
-    return up(best_parameters(cost, [(-30.0, 30.0)], points=41)[1])
+    return formula_up(best_parameters(cost, [(-30.0, 30.0)], points=41)[1])
 
 
 def divergence_width(effective: float, answers: int, beta: float) -> float:
@@ -129,7 +130,7 @@ def divergence_width(effective: float, answers: int, beta: float) -> float:
             largest_normal_quantiles(answers, share * beta)
         )
 
-    return up(best_parameters(cost, [_SHARES, _information_box(effective)], points=17)[1])
+    return formula_up(best_parameters(cost, [_SHARES, _information_box(effective)], points=17)[1])
 
 
 def monitor_width(effective: float, answers: int, beta: float) -> float:
@@ -157,7 +158,7 @@ def monitor_width(effective: float, answers: int, beta: float) -> float:
         deviation = np.sqrt(_moment(log_odds, information) * 2.0 / (effective * beta))
         return deviation + _union_noise(effective, answers, information, beta)
 
-    return up(best_parameters(cost, [(-30.0, 30.0), _information_box(effective)], points=25)[1])
+    return formula_up(best_parameters(cost, [(-30.0, 30.0), _information_box(effective)], points=25)[1])
 
 
 def published_information_width(effective: float, answers: int, beta: float) -> float:
@@ -184,7 +185,7 @@ def published_information_width(effective: float, answers: int, beta: float) -> 
         deviation = np.sqrt(2.0 / effective * (2.0 * information / beta + math.log2(4.0 / beta)))
         return deviation + _union_noise(effective, answers, information, beta)
 
-    return up(best_parameters(cost, [_information_box(effective)], points=41)[1])
+    return formula_up(best_parameters(cost, [_information_box(effective)], points=41)[1])
 
 
 def mutual_information(setting: Setting) -> Route:
@@ -246,7 +247,7 @@ def _route(
         return Route.missing(name, why, sound=True, assumes=ASSUMES, source=source)
     single = interaction_epsilon(setting.n, setting.parameters.noise_scale, 1, setting.parameters.ratios)
     assert setting.budget is not None
-    information = up(setting.budget * setting.n * blocks.inflation * single**2 / 8.0)
+    information = formula_up(setting.budget * setting.n * blocks.inflation * single**2 / 8.0)
     return Route.constant(name, tolerance(setting, blocks, information), sound=True, assumes=ASSUMES, source=source)
 
 

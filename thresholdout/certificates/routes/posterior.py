@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.gaussian.log_odds import LogOdds
 from thresholdout.certificates.problem import Setting, leakage
-from thresholdout.certificates.route import Earlier, Route, larger_side, up
+from thresholdout.certificates.route import Earlier, Route, larger_side
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -113,8 +114,8 @@ def posterior_widths(setting: Setting) -> PosteriorWidths:
     """Return the half-widths of a guard whose limits are declared."""
     alphas = leakage(setting.model, setting.epsilon, "uninformed")
     variation = mean_total_variation(setting.model, setting.epsilon)
-    width = up(posterior_tolerance(setting, variation))
-    return PosteriorWidths(up(posterior_tolerance(setting, 0.0)), width, LogOdds(alphas), setting.epsilon)
+    width = formula_up(posterior_tolerance(setting, variation))
+    return PosteriorWidths(formula_up(posterior_tolerance(setting, 0.0)), width, LogOdds(alphas), setting.epsilon)
 
 
 def posterior_tolerance(setting: Setting, variation: float) -> float:

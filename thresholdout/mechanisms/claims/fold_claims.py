@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.random_truths import Line, line
@@ -172,7 +173,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         middle = min(max(round(made.mean * steps), 0), steps)
         agrees = asked.cells is not None and not holdout.known.vague and lo <= middle <= hi
         low = 0.0 if lo <= 0 else asked.lower.lower((lo - 0.5) / steps)
-        high = 1.0 if hi >= steps else 1.0 - asked.upper.lower(1.0 - (hi + 0.5) / steps) + 2.0**-53
+        high = 1.0 if hi >= steps else 1.0 - asked.upper.lower(1.0 - (hi + 0.5) / steps) + UNIT
         rounding = record_rounding(self._n)
         low, high = max(0.0, low - rounding), min(1.0, high + rounding)
         told = made.mean if agrees else 0.5 * (lo + hi) / steps

@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.limits.bets import bet_lower, log_wealth, placed_bet
 from thresholdout.limits.noisy import (
     log_laplace_moment,
@@ -289,4 +290,4 @@ def hoeffding(steps: int, records: float) -> Limit:
 
 def mirror(low: float) -> float:
     """Return ``1 - low``, rounded up."""
-    return 1.0 if low <= 0.0 else min(1.0, 1.0 - low + 2.0**-53)
+    return 1.0 if low <= 0.0 else min(1.0, 1.0 - low + UNIT)

@@ -6,29 +6,12 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.privacy.accounting.bound_arguments import Steps
 
-__all__ = ["TINY", "any_of", "down", "sum_up", "tail_slack", "up"]
+__all__ = ["TINY", "any_of", "sum_up", "tail_slack"]
 
-UNIT = 2.0**-53
 TINY = 1e-300  # what is left out of tails is far below
-_RELATIVE = 1e-14  # products and elementary functions of a few factors lose some units in the last place of 1.1e-16
-
-
-def up(value: float, relative: float = _RELATIVE) -> float:
-    """Return a number above an exact value that was computed within a relative error.
-
-    Examples
-    --------
-    >>> up(1.0) > 1.0 > down(1.0)
-    True
-    """
-    return math.nextafter(value * (1.0 + relative), math.inf) if math.isfinite(value) else value
-
-
-def down(value: float, relative: float = _RELATIVE) -> float:
-    """Return a number of at least 0 below an exact value that was computed within a relative error."""
-    return max(0.0, math.nextafter(value * (1.0 - relative), -math.inf))
 
 
 def sum_up(values: Sequence[float], counts: Sequence[int]) -> float:
@@ -62,7 +45,7 @@ def any_of(steps: Steps, *extra: float) -> float:
     exponent = math.fsum(int(c) * math.log1p(-float(d)) for c, d in zip(steps.counts, steps.delta, strict=True))
     exponent += math.fsum(math.log1p(-d) for d in extra)
     union = sum_up([*map(float, steps.delta), *extra], [*map(int, steps.counts), *[1] * len(extra)])
-    return min(1.0, union, up(-math.expm1(exponent)))
+    return min(1.0, union, up_relative(-math.expm1(exponent)))
 
 
 def tail_slack(trials: int) -> float:

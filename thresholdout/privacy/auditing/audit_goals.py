@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import positive, probability
-from thresholdout.privacy.accounting.parameter_sums import up
 
 __all__ = ["DeltaGoal", "EpsilonGoal", "Goal", "check_goal"]
 
@@ -59,7 +59,7 @@ class DeltaGoal:
 
     def order(self, fp: Floats, fn: Floats) -> Floats:
         """Return delta itself, 0 where it is negative; it never rises with a rate, in floating point too."""
-        factor = up(math.exp(self.epsilon))
+        factor = up_relative(math.exp(self.epsilon))
         return np.maximum(_below(1.0 - fn - factor * fp), _below(1.0 - fp - factor * fn))
 
     def value(self, order: float) -> float:

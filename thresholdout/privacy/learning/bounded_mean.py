@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import positive
 
@@ -28,7 +29,7 @@ def check_bound(value: object, name: str = "L") -> float:
 
 def rounding_slack(rows: int, columns: int) -> float:
     """Return the relative part of the bound that is set aside for the rounding of norms and means."""
-    return (rows + columns + 16) * 2.0**-52
+    return (rows + columns + 16) * ULP
 
 
 def bounded_mean(vectors: Floats, bound: float, *, clip: bool = True, name: str = "gradients") -> Floats:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
 from thresholdout.silence import silence
 
@@ -26,7 +27,6 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-_UNIT = 2.0**-52
 
 
 class EdgeOrderWarning(UserWarning):
@@ -124,7 +124,7 @@ def rdp_to_epsilon(orders: Any, rdp: Any, delta: float, *, conversion: str = "ba
         values = rho - log_delta / (alpha - 1)
     else:
         raise InputError("conversion", repr(conversion), "'balle' or 'mironov'")
-    values = values + 16 * _UNIT * (rho + (abs(log_delta) + np.log(alpha)) / (alpha - 1) + 1 / alpha)
+    values = values + 16 * ULP * (rho + (abs(log_delta) + np.log(alpha)) / (alpha - 1) + 1 / alpha)
     best = _best(values)
     epsilon = max(0.0, float(values[best]))
     if epsilon > 0.0:
@@ -159,9 +159,9 @@ def rdp_to_delta(orders: Any, rdp: Any, epsilon: float) -> RenyiDelta:
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise InputError("epsilon", repr(epsilon), "a finite number, 0 or more")
     values = (alpha - 1) * (rho - epsilon) + alpha * np.log1p(-1 / alpha) - np.log(alpha - 1)
-    values = values + 16 * _UNIT * ((alpha - 1) * (rho + epsilon) + 2 + np.abs(np.log(alpha - 1)))
+    values = values + 16 * ULP * ((alpha - 1) * (rho + epsilon) + 2 + np.abs(np.log(alpha - 1)))
     best = _best(values)
-    delta = min(1.0, math.exp(min(0.0, float(values[best]))) * (1 + 4 * _UNIT))
+    delta = min(1.0, math.exp(min(0.0, float(values[best]))) * (1 + 4 * ULP))
     if delta < 1.0 or not math.isfinite(values[best]):
         _warn(rho, best)
     return RenyiDelta(delta, float(alpha[best]), float(epsilon))

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.privacy.accounting.bound_arguments import Steps, open_unit, steps
-from thresholdout.privacy.accounting.parameter_sums import any_of, sum_up, up
+from thresholdout.privacy.accounting.parameter_sums import any_of, sum_up
 from thresholdout.privacy.accounting.results import Composition
 
 __all__ = [
@@ -41,8 +42,8 @@ def candidates(found: Steps, dt: float) -> Candidates:
     drift = math.fsum(c * e * math.tanh(e / 2) for e, c in zip(groups, counts, strict=True))
     squares = math.fsum(c * e * e for e, c in zip(groups, counts, strict=True))
     e1 = sum_up(groups, counts)
-    e2 = up(drift + math.sqrt(2.0 * squares * math.log(math.e + math.sqrt(squares) / dt)))
-    e3 = up(drift + math.sqrt(-2.0 * squares * math.log(dt)))
+    e2 = up_relative(drift + math.sqrt(2.0 * squares * math.log(math.e + math.sqrt(squares) / dt)))
+    e3 = up_relative(drift + math.sqrt(-2.0 * squares * math.log(dt)))
     return Candidates(e1, e2, e3)
 
 
@@ -104,7 +105,7 @@ def compose_dwork_roth(eps: Any, delta: Any, dt: float, T: int | None = None) ->
     fits = all(e == 0 or e + math.log(e) + math.log(found.total) < 708.0 for e, _ in pairs)
     drift = math.fsum(c * e * math.expm1(e) for e, c in pairs) if fits else math.inf
     squares = math.fsum(c * e * e for e, c in pairs)
-    total = up(drift + math.sqrt(-2.0 * squares * math.log(dt)))
+    total = up_relative(drift + math.sqrt(-2.0 * squares * math.log(dt)))
     added = sum_up([*found.delta.tolist(), dt], [*found.counts.tolist(), 1])
     return Composition(total, min(1.0, added), "dwork_roth", True, {"steps": found.total})
 

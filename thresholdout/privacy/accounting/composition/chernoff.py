@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.privacy.accounting.binomial_probabilities import deviance, logistic
 from thresholdout.privacy.accounting.bound_arguments import count, number, open_unit, positive, steps
 from thresholdout.privacy.accounting.composition.adaptive_steps import candidates
-from thresholdout.privacy.accounting.parameter_sums import TINY, any_of, tail_slack, up
+from thresholdout.privacy.accounting.parameter_sums import TINY, any_of, tail_slack
 from thresholdout.privacy.accounting.results import Composition
 
 __all__ = ["chernoff_delta", "compose_chernoff", "log_tail"]
@@ -68,7 +69,7 @@ def chernoff_delta(eps: float, T: int, eps_total: float) -> float:
         return 0.0
     if eps_total <= T * eps * math.tanh(eps / 2):
         return 1.0
-    return min(1.0, up(math.exp(log_tail(eps, T, eps_total)), tail_slack(T)) + TINY)
+    return min(1.0, up_relative(math.exp(log_tail(eps, T, eps_total)), tail_slack(T)) + TINY)
 
 
 def compose_chernoff(eps: float, delta: float, T: int, dt: float) -> Composition:

@@ -7,8 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from graphs.numerics.rounding import down_relative, up_relative
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
-from thresholdout.privacy.accounting.parameter_sums import TINY, down, tail_slack, up
+from thresholdout.privacy.accounting.parameter_sums import TINY, tail_slack
 
 __all__ = ["EqualSteps"]
 
@@ -60,9 +61,9 @@ class EqualSteps:
     def lower(self, e: float) -> float:
         """Return a lower bound on the divergence at e."""
         found = self._divergence(e)
-        return 0.0 if found is None else down(found, self._relative)
+        return 0.0 if found is None else down_relative(found, self._relative)
 
     def upper(self, e: float) -> float:
         """Return an upper bound on the divergence at e."""
         found = self._divergence(e)
-        return 0.0 if found is None else min(1.0, up(found, self._relative) + self._left_out + TINY)
+        return 0.0 if found is None else min(1.0, up_relative(found, self._relative) + self._left_out + TINY)

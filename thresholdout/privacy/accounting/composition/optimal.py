@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from graphs.numerics.rounding import down_relative, up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import Steps, open_unit, positive, steps
 from thresholdout.privacy.accounting.composition.equal_responses import EqualSteps
 from thresholdout.privacy.accounting.composition.response_lattice import Lattice, chernoff_epsilon
 from thresholdout.privacy.accounting.composition.response_sums import MOST_SUMS, EverySum
-from thresholdout.privacy.accounting.parameter_sums import any_of, down, up
+from thresholdout.privacy.accounting.parameter_sums import any_of
 
 __all__ = ["compose_optimal_delta", "compose_optimal_epsilon", "optimal_delta_bounds", "optimal_epsilon_bounds"]
 
@@ -122,7 +123,7 @@ def _total(leak: float, divergence: float) -> float:
 
 
 def _total_up(leak: float, divergence: float) -> float:
-    return min(1.0, up(_total(leak, divergence))) if divergence > 0 else leak
+    return min(1.0, up_relative(_total(leak, divergence))) if divergence > 0 else leak
 
 
 def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None = None) -> tuple[float, float]:
@@ -158,7 +159,7 @@ def optimal_delta_bounds(eps: Any, delta: Any, eps_total: float, T: int | None =
     leak = any_of(found)
     divergence = _engine(found)(eps_total, 1.0)
     low, high = divergence.lower(eps_total), divergence.upper(eps_total)
-    return down(_total(down(leak, 4e-14), low)), _total_up(leak, high)
+    return down_relative(_total(down_relative(leak, 4e-14), low)), _total_up(leak, high)
 
 
 def compose_optimal_delta(eps: Any, delta: Any, eps_total: float, T: int | None = None) -> float:
@@ -228,8 +229,8 @@ def optimal_epsilon_bounds(eps: Any, delta: Any, delta_total: float, T: int | No
     """
     found = steps(eps, delta, T)
     high, divergence = _smallest_epsilon(found, delta_total)
-    lost = down(any_of(found), 4e-14)
-    return _below(lambda e: down(_total(lost, divergence.lower(e))), delta_total, high), high
+    lost = down_relative(any_of(found), 4e-14)
+    return _below(lambda e: down_relative(_total(lost, divergence.lower(e))), delta_total, high), high
 
 
 def _smallest_epsilon(found: Steps, delta_total: float) -> tuple[float, _Divergence]:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bisect
+from graphs.numerics.rounding import UNIT, down_relative, up_relative
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
-from thresholdout.privacy.accounting.parameter_sums import TINY, UNIT, down, sum_up, tail_slack, up
+from thresholdout.privacy.accounting.parameter_sums import TINY, sum_up, tail_slack
 
 __all__ = ["Lattice", "chernoff_epsilon", "saddle"]
 
@@ -193,7 +194,7 @@ class Lattice:
             return 0.0
         before = e - self._shift
         found, error = self._weighted(before)
-        return min(1.0, up(self._scale(before) * (max(0.0, found) + error), self._relative) + TINY)
+        return min(1.0, up_relative(self._scale(before) * (max(0.0, found) + error), self._relative) + TINY)
 
     def lower(self, e: float) -> float:
         """Return a lower bound on the divergence at e."""
@@ -203,4 +204,4 @@ class Lattice:
         found, error = self._weighted(after)
         spread = math.sqrt(math.expm1(self._groups * math.log1p(4.0 * math.sinh(self._step / 4) ** 2)))
         growth = spread * math.exp(self._groups * self._step) * self._strip(after)
-        return min(1.0, down(self._scale(after) * max(0.0, found - error - growth), self._relative))
+        return min(1.0, down_relative(self._scale(after) * max(0.0, found - error - growth), self._relative))

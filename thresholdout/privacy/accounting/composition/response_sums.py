@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import ULP, down_relative, up_relative
 from thresholdout.privacy.accounting.binomial_probabilities import logistic, window
-from thresholdout.privacy.accounting.parameter_sums import TINY, down, sum_up, tail_slack, up
+from thresholdout.privacy.accounting.parameter_sums import TINY, sum_up, tail_slack
 
 __all__ = ["MOST_SUMS", "EverySum"]
 
@@ -40,7 +41,7 @@ class EverySum:
         self._below, self._masses = -losses[order], masses[order]
         self._relative = relative + 1e-14
         self.largest = sum_up(eps.tolist(), counts.tolist())
-        self._shift = (eps.size + 4) * 2.0**-52 * self.largest  # at least the rounding error of a sum of losses
+        self._shift = (eps.size + 4) * ULP * self.largest  # at least the rounding error of a sum of losses
 
     def _divergence(self, e: float) -> float:
         seen = int(np.searchsorted(self._below, -e))
@@ -49,10 +50,10 @@ class EverySum:
 
     def lower(self, e: float) -> float:
         """Return a lower bound on the divergence at e."""
-        return down(self._divergence(e + self._shift + abs(e) * 2.0**-52), self._relative)
+        return down_relative(self._divergence(e + self._shift + abs(e) * ULP), self._relative)
 
     def upper(self, e: float) -> float:
         """Return an upper bound on the divergence at e."""
         if e >= self.largest:
             return 0.0
-        return min(1.0, up(self._divergence(e - self._shift - abs(e) * 2.0**-52), self._relative) + TINY)
+        return min(1.0, up_relative(self._divergence(e - self._shift - abs(e) * ULP), self._relative) + TINY)

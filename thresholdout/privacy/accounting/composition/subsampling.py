@@ -6,9 +6,10 @@ import math
 import warnings
 
 from graphs.numerics.bisection import bisect
+from graphs.numerics.rounding import UNIT, up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, open_unit, positive, probability, unit
-from thresholdout.privacy.accounting.parameter_sums import TINY, UNIT, up
+from thresholdout.privacy.accounting.parameter_sums import TINY
 from thresholdout.privacy.accounting.results import PrivacyParams, UnsoundBoundWarning
 
 __all__ = ["FORMULAS", "amplified", "gaussian_delta", "gaussian_step", "subsample"]
@@ -63,7 +64,7 @@ def _delta(mu: float, eps: float) -> float:
     else:
         first = float(ndtr(-near))
         found = first - second + 16.0 * UNIT * (first + second * (1.0 + near * near))
-    return min(1.0, up(max(0.0, found + moved), 1e-12) + TINY)
+    return min(1.0, up_relative(max(0.0, found + moved), 1e-12) + TINY)
 
 
 def gaussian_step(sensitivity: float, noise_std: float, delta: float, exact: bool = False) -> float:
@@ -92,7 +93,7 @@ def gaussian_step(sensitivity: float, noise_std: float, delta: float, exact: boo
     """
     mu = positive(sensitivity, "sensitivity") / positive(noise_std, "noise_std")
     delta = open_unit(delta, "delta")
-    high = up(mu * mu / 2 + mu * math.sqrt(-2.0 * math.log(delta)))
+    high = up_relative(mu * mu / 2 + mu * math.sqrt(-2.0 * math.log(delta)))
     if not math.isfinite(high):
         raise InputError("sensitivity", f"{mu:g} times the noise", "a sensitivity below 1e150 times the noise")
     if not exact:
@@ -138,7 +139,7 @@ def subsample(eps: float, delta: float, q: float, formula: str = "corrected") ->
     smaller = 0.0 if q == 0 or delta == 0 else min(delta, math.nextafter(q * delta, math.inf))
     exact = amplified(eps, q)
     if formula == "corrected":
-        return PrivacyParams(min(eps, up(exact)) if q > 0 else 0.0, smaller)
+        return PrivacyParams(min(eps, up_relative(exact)) if q > 0 else 0.0, smaller)
     sound = 2 * q * eps >= exact
     if not sound:
         message = f"2 q eps = {2 * q * eps:.6g} is below the exact amplification, {exact:.6g}: it is no guarantee"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.privacy.accounting.events.event_types import (
     Adjacency,
     BlackBox,
@@ -12,7 +13,6 @@ from thresholdout.privacy.accounting.events.event_types import (
     LaplaceAnswer,
     ThresholdoutInteraction,
 )
-from thresholdout.privacy.accounting.parameter_sums import up
 
 __all__ = ["adjacency_refusal", "parameters_of", "shift_of"]
 
@@ -66,5 +66,5 @@ def parameters_of(event: Event, adjacency: Adjacency) -> tuple[float, float] | N
         if event.delta == 0:
             return 2 * event.epsilon, 0.0
         grown = event.delta * (1 + math.exp(event.epsilon)) if event.epsilon < 700 else math.inf
-        return (2 * event.epsilon, up(grown)) if up(grown) < 1 else None
+        return (2 * event.epsilon, up_relative(grown)) if up_relative(grown) < 1 else None
     return None

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, number, positive, probability
-from thresholdout.privacy.accounting.parameter_sums import up
 
 __all__ = [
     "AzumaTail",
@@ -280,10 +280,10 @@ def kl_bound(eps: float, rule: str = "he") -> float:
     if eps == 0:
         return 0.0
     if rule == "he":
-        return up(eps * math.tanh(eps / 2))
+        return up_relative(eps * math.tanh(eps / 2))
     if math.log(eps) + eps > 709.0:
         return math.inf
-    return up(eps * math.expm1(eps) * (0.5 if rule == "dwork_rothblum" else 1.0))
+    return up_relative(eps * math.expm1(eps) * (0.5 if rule == "dwork_rothblum" else 1.0))
 
 
 def tv_bound(eps: float, delta: float) -> float:
@@ -310,7 +310,7 @@ def tv_bound(eps: float, delta: float) -> float:
     if eps == 0:
         return delta
     decay = math.exp(-eps)
-    return min(1.0, up(math.tanh(eps / 2) + 2 * delta * decay / (1 + decay)))
+    return min(1.0, up_relative(math.tanh(eps / 2) + 2 * delta * decay / (1 + decay)))
 
 
 class AzumaTail(NamedTuple):
@@ -347,4 +347,4 @@ def azuma_tail(a: Any, t: float) -> AzumaTail:
     if not (np.isfinite(found).all() and (found >= 0).all()):
         raise InputError("a", "a bound that is negative or not finite", "numbers, 0 or more")
     t = positive(t, "t", zero=True)
-    return AzumaTail(up(t * math.hypot(*found.tolist())), min(1.0, up(math.exp(-t * t / 2), 1e-12)))
+    return AzumaTail(up_relative(t * math.hypot(*found.tolist())), min(1.0, up_relative(math.exp(-t * t / 2), 1e-12)))

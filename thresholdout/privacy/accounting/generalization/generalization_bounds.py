@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from graphs.numerics.bisection import bisect
+from graphs.numerics.rounding import down_relative, up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import (
     chosen,
@@ -22,7 +23,7 @@ from thresholdout.privacy.accounting.bound_arguments import (
     probability,
     unit,
 )
-from thresholdout.privacy.accounting.parameter_sums import TINY, down, up
+from thresholdout.privacy.accounting.parameter_sums import TINY
 from thresholdout.privacy.accounting.results import GeneralizationBound, SampleSizeError
 
 __all__ = [
@@ -70,12 +71,12 @@ def on_average_bound(eps: float, delta: float, k: int = 1, rule: str = "theorem2
     rule = chosen(rule, "rule", ("theorem2", "corollary1", "nissim_stemmer", "tight"))
     decay, slack = math.exp(-eps), k * delta
     if rule == "theorem2":
-        return up(decay * slack - math.expm1(-eps))
+        return up_relative(decay * slack - math.expm1(-eps))
     if rule == "corollary1":
-        return up(decay * slack + eps)
+        return up_relative(decay * slack + eps)
     if rule == "nissim_stemmer":
-        return up(slack + 2 * eps)
-    return up(math.tanh(eps / 2) + 2 * slack * decay / (1 + decay))
+        return up_relative(slack + 2 * eps)
+    return up_relative(math.tanh(eps / 2) + 2 * slack * decay / (1 + decay))
 
 
 class MultidatabaseBound(NamedTuple):
@@ -112,8 +113,8 @@ def multidatabase_bound(eps: float, delta: float, k: int) -> MultidatabaseBound:
     eps, delta, k = positive(eps, "eps"), probability(delta, "delta"), count(k, "k")
     if eps > 1:
         raise InputError("eps", repr(eps), "a number in (0, 1]")
-    excess = up(k * math.exp(-eps) * delta + 3 * eps)
-    return MultidatabaseBound(excess, eps, 1.0 if excess >= 1 else down(2 * eps / (1 + excess)))
+    excess = up_relative(k * math.exp(-eps) * delta + 3 * eps)
+    return MultidatabaseBound(excess, eps, 1.0 if excess >= 1 else down_relative(2 * eps / (1 + excess)))
 
 
 def sample_size_required(eps: float, delta: float) -> int:
@@ -137,7 +138,7 @@ def sample_size_required(eps: float, delta: float) -> int:
     13311
     """
     eps, delta = positive(eps, "eps"), open_unit(delta, "delta")
-    exact = Fraction(up(math.log(16) + eps - math.log(delta))) * 2 / Fraction(eps) ** 2
+    exact = Fraction(up_relative(math.log(16) + eps - math.log(delta))) * 2 / Fraction(eps) ** 2
     return math.ceil(exact)
 
 
@@ -163,7 +164,7 @@ def smallest_delta(eps: float, n: int) -> float:
     """
     eps, n = positive(eps, "eps"), count(n, "n")
     exponent = eps - n * eps * eps / 2
-    return up(16 * math.exp(exponent), 1e-12) if exponent < 700 else math.inf
+    return up_relative(16 * math.exp(exponent), 1e-12) if exponent < 700 else math.inf
 
 
 def smallest_eps(delta: float, n: int) -> float:
@@ -187,12 +188,12 @@ def smallest_eps(delta: float, n: int) -> float:
     0.057698870267
     """
     delta, n = open_unit(delta, "delta"), count(n, "n")
-    return up((1 + math.sqrt(1 + 2 * n * (math.log(16) - math.log(delta)))) / n)
+    return up_relative((1 + math.sqrt(1 + 2 * n * (math.log(16) - math.log(delta)))) / n)
 
 
 def _failure(eps: float, delta: float) -> float:
     """Return ``(e^-eps delta/eps) ln(2/eps)``, rounded up, clipped to [0, 1]."""
-    return min(1.0, max(0.0, up(math.exp(-eps) * delta / eps * math.log(2 / eps))))
+    return min(1.0, max(0.0, up_relative(math.exp(-eps) * delta / eps * math.log(2 / eps))))
 
 
 def high_probability_bound(
@@ -375,11 +376,11 @@ def pac_plan(s: float, t: float, split: float = 0.5) -> PacPlan:
     """
     s, t = open_unit(s, "s"), open_unit(t, "t")
     split = probability(split, "split")
-    training = down(split * s)
-    eps = down((1 - split) * s / 9)
+    training = down_relative(split * s)
+    eps = down_relative((1 - split) * s / 9)
     if not eps > 0:
         raise InputError("split", repr(split), "a number further below 1")
-    delta = down(t * eps * math.exp(eps) / math.log(2 / eps), 1e-13)
+    delta = down_relative(t * eps * math.exp(eps) / math.log(2 / eps), 1e-13)
     return PacPlan(training, eps, delta, sample_size_required(eps, delta))
 
 

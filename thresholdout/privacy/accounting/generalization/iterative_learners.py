@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit, positive, steps
 from thresholdout.privacy.accounting.composition.adaptive_steps import candidates, compose_kov
@@ -12,7 +13,6 @@ from thresholdout.privacy.accounting.composition.chernoff import compose_chernof
 from thresholdout.privacy.accounting.composition.optimal import compose_optimal_epsilon
 from thresholdout.privacy.accounting.composition.subsampling import FORMULAS, gaussian_step, subsample
 from thresholdout.privacy.accounting.generalization.generalization_bounds import best_error, high_probability_bound
-from thresholdout.privacy.accounting.parameter_sums import up
 from thresholdout.privacy.accounting.published.published_composition import full_steps, paper_log_tail, second_delta
 from thresholdout.privacy.accounting.results import Composition, GeneralizationBound, PrivacyParams, UnsoundBoundWarning
 
@@ -49,7 +49,7 @@ def sgld_step(tau: int, L: float, sigma: float, delta: float, formula: str = "co
     """
     tau, L, sigma, delta = count(tau, "tau"), positive(L, "L"), positive(sigma, "sigma"), open_unit(delta, "delta")
     if chosen(formula, "formula", FORMULAS) == "corrected":
-        return gaussian_step(up(2 * L / tau), sigma, delta)
+        return gaussian_step(up_relative(2 * L / tau), sigma, delta)
     root = math.sqrt(-math.log(delta))
     return (2 * math.sqrt(2) * L * sigma * root / tau + 4 * L * L / (tau * tau)) / (2 * sigma * sigma)
 
@@ -85,7 +85,7 @@ def federated_step(
     tau, sigma, delta = count(tau, "tau"), positive(sigma, "sigma"), open_unit(delta, "delta")
     neighbours = chosen(neighbours, "neighbours", NEIGHBOURS)
     if chosen(formula, "formula", FORMULAS) == "corrected":
-        return gaussian_step(up((2 if neighbours == "replace" else 1) / tau), sigma, delta)
+        return gaussian_step(up_relative((2 if neighbours == "replace" else 1) / tau), sigma, delta)
     return (4 * sigma * math.sqrt(-math.log(delta)) / tau + 1 / (tau * tau)) / (2 * sigma * sigma)
 
 

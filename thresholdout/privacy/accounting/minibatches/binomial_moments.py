@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from graphs.numerics.rounding import ULP
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
 from thresholdout.privacy.accounting.minibatches.moments import Moments
-from thresholdout.privacy.accounting.minibatches.quadrature import UNIT, log_sum
+from thresholdout.privacy.accounting.minibatches.quadrature import log_sum
 
 __all__ = ["binomial_moments", "choose", "interpolate", "neighbours"]
 
@@ -27,7 +28,7 @@ def interpolate(alpha: Floats, cumulants: dict[int, float]) -> Floats:
     below, above = (np.array([cumulants[int(n)] for n in side]) for side in (low, high))
     share = np.clip(alpha - low, 0.0, 1.0)
     value: Floats = ((1 - share) * below + share * above) / np.where(alpha < 2, 1.0, alpha - 1)
-    return value * (1 + 16 * UNIT)
+    return value * (1 + 16 * ULP)
 
 
 def neighbours(alpha: Floats) -> list[int]:
@@ -81,5 +82,5 @@ def _cumulant(n: int, moments: Moments, q: float) -> float:
     least = np.minimum(plain, moments.log_bounds(n)[2:] + np.where(even, math.log(4), math.log(3)))
     least[0] = moments.log_bounds(2)[2]
     logs = choose(n)[2:] + j * math.log(q) + least
-    slack = UNIT * (16 * math.lgamma(n + 2) + 16 * np.abs(logs) + 8 * j * abs(math.log(q)) + 8)
-    return float(np.logaddexp(0.0, log_sum(logs + slack))) * (1 + 8 * UNIT)
+    slack = ULP * (16 * math.lgamma(n + 2) + 16 * np.abs(logs) + 8 * j * abs(math.log(q)) + 8)
+    return float(np.logaddexp(0.0, log_sum(logs + slack))) * (1 + 8 * ULP)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphs.numerics.rounding import ULP
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
-from thresholdout.privacy.accounting.minibatches.quadrature import UNIT, TwoPoint, log_excess, log_power_excess
+from thresholdout.privacy.accounting.minibatches.quadrature import TwoPoint, log_excess, log_power_excess
 
 __all__ = ["envelope"]
 
@@ -51,10 +52,10 @@ def envelope(alpha: Floats, shift: float, q: float) -> Floats:
             continue
         gain, error = half.upper(order)
         loss = half.lower(order)
-        full = math.exp(whole[i]) * (1 + UNIT * (8 + abs(whole[i])))
+        full = math.exp(whole[i]) * (1 + ULP * (8 + abs(whole[i])))
         if math.isfinite(error):
             logs[i] = min(logs[i], math.log(full - loss + gain + error))
-    value: Floats = np.logaddexp(0.0, logs + 1e-14 + 4 * UNIT * np.abs(logs)) / (alpha - 1) * (1 + 16 * UNIT)
+    value: Floats = np.logaddexp(0.0, logs + 1e-14 + 4 * ULP * np.abs(logs)) / (alpha - 1) * (1 + 16 * ULP)
     return value
 
 
@@ -103,7 +104,7 @@ class _HalfLine:
         front = -0.5 * math.log(2 * math.pi) - self.shift**2 / 8
         s = self.nodes
         moved = np.abs(np.expm1(-log))
-        drift = UNIT * (300 + order * np.abs(log) + s * s + ((order + 2) * moved + 5) * (8 + exponent))
+        drift = ULP * (300 + order * np.abs(log) + s * s + ((order + 2) * moved + 5) * (8 + exponent))
         return float(np.sum(self.weights * np.exp(logs - 0.5 * s * s + front + side * drift)))
 
     def _errors(self, order: float) -> float:

@@ -8,9 +8,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import ULP
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats, sigma_of
-from thresholdout.privacy.accounting.minibatches.quadrature import UNIT
 
 __all__ = ["Moments", "taylor_moment", "taylor_moment_bound"]
 
@@ -137,15 +137,15 @@ def _log_bounds(shift: float, size: int) -> Floats:
         base = _log_abs(exponent)
         for k in ks[sharp]:
             values = k * base - 0.5 * nodes**2
-            values += UNIT * (20 + k * (8 + 2 * np.abs(exponent)) + np.abs(values))
+            values += ULP * (20 + k * (8 + 2 * np.abs(exponent)) + np.abs(values))
             peak = float(values.max())
             total = math.log(float(np.exp(values - peak).sum()) * _STEP) - _HALF_LOG_2PI
-            logs[k // 2] = min(logs[k // 2], peak + total + UNIT * 8 * abs(peak) + 1e-14)
+            logs[k // 2] = min(logs[k // 2], peak + total + ULP * 8 * abs(peak) + 1e-14)
     bounds = np.empty(size)
     bounds[0::2] = logs[:-1]
     bounds[1::2] = 0.5 * (logs[:-1] + logs[1:])
     bounds[1] = 0.5 * logs[1]
-    bounds *= 1 + np.sign(bounds) * 2 * UNIT
+    bounds *= 1 + np.sign(bounds) * 2 * ULP
     bounds.flags.writeable = False
     return bounds
 
@@ -163,7 +163,7 @@ def _log_odd(shift: float, k: int, side: int) -> float:
     logs = k * _log_abs(exponent) - 0.5 * nodes**2
     peak = float(logs.max())
     sizes = np.exp(logs - peak)
-    drift = UNIT * float((sizes * (40 + k * (8 + 2 * np.abs(exponent)) + np.abs(logs))).sum())
+    drift = ULP * float((sizes * (40 + k * (8 + 2 * np.abs(exponent)) + np.abs(logs))).sum())
     total = math.fsum((np.sign(exponent) * sizes).tolist()) + side * drift
     if total <= 0.0:
         return -math.inf

@@ -15,11 +15,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import ULP
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats
 
-__all__ = ["UNIT", "Excess", "Mixture", "Ratio", "TwoPoint", "log_excess", "log_power_excess", "log_sum", "wide"]
+__all__ = ["Excess", "Mixture", "Ratio", "TwoPoint", "log_excess", "log_power_excess", "log_sum", "wide"]
 
-UNIT = 2.0**-52
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _NODES = 4096  # more are looked at in pieces, and most pieces are left out
 _ROUNDS = 6
@@ -28,7 +28,7 @@ _REACH = 16.0  # standard deviations beyond the outermost component
 
 def wide(values: Floats, side: int) -> Floats:
     """Return the values moved by 8 units in the last place, away from 0 for side = 1, towards it for -1."""
-    return values * (1.0 + side * 8 * UNIT)
+    return values * (1.0 + side * 8 * ULP)
 
 
 def log_sum(logs: Floats) -> float:
@@ -110,7 +110,7 @@ class TwoPoint:
         if far.any():
             log[far] = exponent[far] + math.log(self.rate)
             w[far] = math.inf
-        return Ratio(w, log, UNIT * (8.0 + np.abs(exponent)))
+        return Ratio(w, log, ULP * (8.0 + np.abs(exponent)))
 
 
 def log_power_excess(power: float, w: Floats, log: Floats) -> Floats:
@@ -298,7 +298,7 @@ class _Rule:
             t = self._nodes(low, high)
             moved = np.abs(np.expm1(-ratio.log))  # |w| / (1 + w)
             drift = (
-                UNIT * (200.0 + np.abs(power * ratio.log) + t * t) + (abs(power) * moved + 2 * moved + 4) * ratio.slack
+                ULP * (200.0 + np.abs(power * ratio.log) + t * t) + (abs(power) * moved + 2 * moved + 4) * ratio.slack
             )
             logs = log_power_excess(power, ratio.w, ratio.log) - 0.5 * t * t
             highs.append(log_sum(logs + drift))
@@ -311,8 +311,8 @@ class _Rule:
         )
         whole = log_sum(np.array([upper, error, self._tail(power, end)]))
         return Excess(
-            lower=lower + _log1m(error - lower) - 5e-14 - 8 * UNIT * abs(lower),
-            upper=whole + 5e-14 + 8 * UNIT * abs(whole),
+            lower=lower + _log1m(error - lower) - 5e-14 - 8 * ULP * abs(lower),
+            upper=whole + 5e-14 + 8 * ULP * abs(whole),
         )
 
     def _tail(self, power: float, end: int) -> float:

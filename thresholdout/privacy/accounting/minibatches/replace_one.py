@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from graphs.numerics.rounding import ULP
 from thresholdout.privacy.accounting.minibatches.binomial_moments import binomial_moments
 from thresholdout.privacy.accounting.minibatches.envelope import envelope
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import Floats, order, rate, sigma_of, terms
 from thresholdout.privacy.accounting.minibatches.moments import Moments
-from thresholdout.privacy.accounting.minibatches.quadrature import UNIT
 from thresholdout.privacy.accounting.minibatches.wang import wang_upper
 
 __all__ = ["E_tilde", "F_tilde", "TaylorSeries", "replace_one"]
@@ -99,7 +99,7 @@ class TaylorSeries:
         else:
             log = _log_difference(4 * s, 0.0) - math.log(2.0)
         value: Floats = 2 * math.log(q) + np.log(alpha * (alpha - 1)) + log
-        return value + 1e-14 + 4 * UNIT * np.abs(value)
+        return value + 1e-14 + 4 * ULP * np.abs(value)
 
     def log_term(self, alpha: float, k: int) -> float:
         """Return the logarithm of the bound of the k-th derivative at q = 0."""
@@ -110,10 +110,10 @@ class TaylorSeries:
                 c *= 1 - i / alpha
             for i in range(k - j):
                 c *= 1 + (i - 1) / alpha
-            total += math.comb(k, j) * (abs(c - 1) + 4 * k * UNIT * (1 + abs(c)))
+            total += math.comb(k, j) * (abs(c - 1) + 4 * k * ULP * (1 + abs(c)))
         value = math.log(alpha - 1) + (k - 1) * math.log(alpha) + math.log(total)
         value += float(self.moments.log_bounds(k)[k])
-        return value + 1e-13 + 16 * UNIT * abs(value)
+        return value + 1e-13 + 16 * ULP * abs(value)
 
     def _alone(self, k: int) -> float:
         """Return the bound of ``E[(x - y)**k]`` over the moment bound."""
@@ -144,7 +144,7 @@ class TaylorSeries:
                 logs = np.log(first) + np.log(second) + inner + math.log(math.comb(m, j)) + (alpha + m - j - 1) * less
             out = np.logaddexp(out, logs)
         value: Floats = out + m * math.log(q) - math.lgamma(m + 1)
-        return value + 1e-12 + 16 * UNIT * np.abs(value)
+        return value + 1e-12 + 16 * ULP * np.abs(value)
 
     def _higher(self, top: int, q: float, m: int) -> float:
         """Return the logarithm of the sum over higher moments in (90), with top = ceil(alpha) - j."""
@@ -152,16 +152,16 @@ class TaylorSeries:
         logs = self.moments.log_bounds(m + top)[m:] + steps * math.log(q)
         logs = logs + Moments.falling(top, steps) - Moments.log_factorial(m + steps) + math.lgamma(m + 1)
         peak = float(logs.max())
-        return peak + math.log(float(np.exp(logs - peak).sum())) + UNIT * 16 * math.lgamma(m + top + 2)
+        return peak + math.log(float(np.exp(logs - peak).sum())) + ULP * 16 * math.lgamma(m + top + 2)
 
     def bound(self, alpha: Floats, q: float, m: int, leading: str = "sharp") -> Floats:
         """Return the bound of the Renyi divergence with m terms."""
         out = np.logaddexp(self.log_leading(alpha, q, leading), self.log_remainders(alpha, q, m))
         for k in range(3, m):
             front = k * math.log(q) - math.lgamma(k + 1)
-            front += 16 * UNIT * (abs(front) + k)
+            front += 16 * ULP * (abs(front) + k)
             out = np.logaddexp(out, [front + self.log_term(float(a), k) for a in alpha])
-        value: Floats = np.logaddexp(0.0, out) / (alpha - 1) * (1 + 8 * UNIT)
+        value: Floats = np.logaddexp(0.0, out) / (alpha - 1) * (1 + 8 * ULP)
         return value
 
 

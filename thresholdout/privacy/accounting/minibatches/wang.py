@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.minibatches.binomial_moments import choose, interpolate, neighbours
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
@@ -18,7 +19,7 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     rate,
     sigma_of,
 )
-from thresholdout.privacy.accounting.minibatches.quadrature import UNIT, log_sum
+from thresholdout.privacy.accounting.minibatches.quadrature import log_sum
 
 __all__ = ["rdp_wang", "wang_upper"]
 
@@ -76,7 +77,7 @@ def _cumulant(n: int, sigma: float, q: float, variant: str) -> float:
     if variant == "min":
         second = min(second, math.log(2) + 4 * s)
     logs = np.append(logs, 2 * math.log(q) + math.log(0.5 * n * (n - 1)) + second)
-    slack = 16 * UNIT * (math.lgamma(n + 2) + float(np.abs(logs).max()) + n * abs(math.log(q)))
+    slack = 16 * ULP * (math.lgamma(n + 2) + float(np.abs(logs).max()) + n * abs(math.log(q)))
     return float(np.logaddexp(0.0, log_sum(logs) + slack))
 
 
@@ -85,5 +86,5 @@ def _lower(n: int, sigma: float, q: float) -> float:
     excess = choose(n)[2:] + j * math.log(q) + (n - j) * math.log1p(-q)
     exponent = 2 * j * (j - 1.0) / sigma**2
     logs = excess + np.where(exponent < 600, np.log(np.expm1(np.minimum(exponent, 600.0))), exponent)
-    slack = 16 * UNIT * (math.lgamma(n + 2) + float(np.abs(logs).max()) + n * abs(math.log(q)))
-    return float(np.logaddexp(0.0, log_sum(logs) - slack)) * (1 - 8 * UNIT)
+    slack = 16 * ULP * (math.lgamma(n + 2) + float(np.abs(logs).max()) + n * abs(math.log(q)))
+    return float(np.logaddexp(0.0, log_sum(logs) - slack)) * (1 - 8 * ULP)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
@@ -22,7 +23,7 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     terms,
 )
 from thresholdout.privacy.accounting.minibatches.moments import Moments
-from thresholdout.privacy.accounting.minibatches.quadrature import UNIT, Ratio, log_excess, log_sum
+from thresholdout.privacy.accounting.minibatches.quadrature import Ratio, log_excess, log_sum
 from thresholdout.privacy.accounting.minibatches.without_replacement import from_log, taylor_log
 
 __all__ = ["Draws", "closed_lower_bound", "rdp_fswr", "rdp_fswr_lower"]
@@ -46,7 +47,7 @@ class Draws:
         self.shift, self.top = shift, batch_size
         self.logs = log_weights(batch_size, dataset_size)
         self.weights = np.exp(self.logs)
-        self.known = UNIT * (64 * np.arange(1.0, batch_size + 2) + np.abs(self.logs))  # error of the logarithms
+        self.known = ULP * (64 * np.arange(1.0, batch_size + 2) + np.abs(self.logs))  # error of the logarithms
         self.after = np.append(np.cumsum(self.weights[::-1])[::-1], 0.0)  # weight of n or more
         self.counts = np.arange(batch_size + 1.0)
         self.touched = -math.expm1(batch_size * math.log1p(-1.0 / dataset_size))
@@ -78,14 +79,14 @@ class Draws:
         start, stop = self._window(float(nodes[0]), float(nodes[-1]))
         step = self.shift * self.counts[start:stop]
         exponent = step * (nodes[:, None] - 0.5 * step)
-        noise = UNIT * (8 + 2 * np.abs(exponent) + step**2)
+        noise = ULP * (8 + 2 * np.abs(exponent) + step**2)
         known = self.known[start:stop]
         capped = np.minimum(exponent, 600.0)
         ratio, less = np.exp(capped), np.expm1(capped)
         weights = self.weights[start:stop]
         left = (self.after[1] - self.after[start]) + self.after[stop]
         w = less @ weights - left
-        error = np.abs(less) @ (weights * (known + 4 * UNIT)) + (ratio * noise) @ weights + 64 * UNIT * left
+        error = np.abs(less) @ (weights * (known + 4 * ULP)) + (ratio * noise) @ weights + 64 * ULP * left
         error += self.top * math.exp(-_OMITTED) * (ratio @ weights)
         w = np.where(w >= 0, np.maximum(w, error), np.minimum(w, -error))
         share = error / np.abs(w)
@@ -178,12 +179,12 @@ def rdp_fswr(
         raise InputError("K", str(K), f"at most batch_size = {draws}")
     if method == "paper":
         published = [_paper(float(a), noise, draws, records, m, highest) / (float(a) - 1) for a in found]
-        return like(alpha, np.array(published) * (1 + 8 * UNIT))
+        return like(alpha, np.array(published) * (1 + 8 * ULP))
     mixture = Draws(math.nextafter(2.0 / noise, math.inf), draws, records)
     value = np.zeros_like(found)
     if direction != "add":
         value = from_log(np.array([each.upper for each in log_excess(mixture, found)]), found)
-    ceiling = -draws * math.log1p(-1.0 / records) * (1 + 8 * UNIT)  # the ratio is at least the weight of no draw
+    ceiling = -draws * math.log1p(-1.0 / records) * (1 + 8 * ULP)  # the ratio is at least the weight of no draw
     todo = value < ceiling
     if direction != "remove" and todo.any():
         logs = np.array([each.upper for each in log_excess(mixture, 1.0 - found[todo])])
@@ -203,9 +204,9 @@ def _paper(alpha: float, sigma: float, draws: int, records: int, m: int, highest
         if n <= highest:
             taylor = taylor_log(alpha, rate, m, Moments(sigma / n))
             log = min(log, taylor if taylor > 600 else math.log(math.expm1(taylor))) - math.log(rate)
-        parts.append(logs[n] + log + UNIT * (64 * n + abs(float(logs[n]))))
+        parts.append(logs[n] + log + ULP * (64 * n + abs(float(logs[n]))))
     value = log_sum(np.array(parts))
-    return float(np.logaddexp(0.0, value + 1e-12 + 64 * UNIT * abs(value)))
+    return float(np.logaddexp(0.0, value + 1e-12 + 64 * ULP * abs(value)))
 
 
 def rdp_fswr_lower(
@@ -270,10 +271,10 @@ def rdp_fswr_lower(
         peak = inner.max(axis=1)
         fresh = peak + np.log(np.exp(inner - peak[:, None]).sum(axis=1))
         table = fresh if chosen is not None and level > 2 else np.logaddexp(first[:size], fresh)
-    slack = UNIT * 32 * (c * top * draws**2 + 2 * top * draws + 400)
+    slack = ULP * 32 * (c * top * draws**2 + 2 * top * draws + 400)
     value = float(table[0]) - slack
     logarithm = max(0.0, value) if chosen is not None and top > 2 else float(np.logaddexp(0.0, value))
-    return logarithm / (top - 1) * (1 - 8 * UNIT)
+    return logarithm / (top - 1) * (1 - 8 * ULP)
 
 
 def closed_lower_bound(alpha: float, sigma: float, batch_size: int, dataset_size: int) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Floats,
@@ -24,7 +25,7 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     terms,
 )
 from thresholdout.privacy.accounting.minibatches.moments import Moments
-from thresholdout.privacy.accounting.minibatches.quadrature import UNIT, TwoPoint, log_excess
+from thresholdout.privacy.accounting.minibatches.quadrature import TwoPoint, log_excess
 from thresholdout.privacy.accounting.minibatches.replace_one import replace_one
 from thresholdout.privacy.accounting.minibatches.wang import wang_upper
 
@@ -53,7 +54,7 @@ def add_remove(alpha: Floats, shift: float, q: float, *, lower: bool = False) ->
 
 def from_log(logs: Floats, alpha: Floats, *, lower: bool = False) -> Floats:
     """Return ``log(1 + exp(logs)) / (alpha - 1)``, rounded up or down."""
-    value: Floats = np.logaddexp(0.0, logs) / (alpha - 1) * (1 + (-1 if lower else 1) * 8 * UNIT)
+    value: Floats = np.logaddexp(0.0, logs) / (alpha - 1) * (1 + (-1 if lower else 1) * 8 * ULP)
     return value
 
 
@@ -133,7 +134,7 @@ def rdp_fswor(
         return like(alpha, replace_one(found, noise, share, method=method, m=count, leading=leading))
     if method == "taylor":
         values = [taylor_log(float(a), share, count, Moments(noise)) / (float(a) - 1) for a in found]
-        return like(alpha, np.array(values) * (1 + 8 * UNIT))
+        return like(alpha, np.array(values) * (1 + 8 * ULP))
     return like(alpha, add_remove(found, 2.0 / noise, share))
 
 
@@ -185,7 +186,7 @@ def H_taylor(alpha: float, sigma: float, q: float, m: int) -> float:  # noqa: N8
     '6.76910e-07'
     """
     log = taylor_log(order(alpha), rate(q, None, None), terms(m, least=2), Moments(sigma_of(sigma)))
-    return math.exp(log) * (1 + 8 * UNIT) if log < 709 else math.inf
+    return math.exp(log) * (1 + 8 * ULP) if log < 709 else math.inf
 
 
 def remainder_add_remove(alpha: float, sigma: float, q: float, m: int) -> float:
@@ -228,7 +229,7 @@ def taylor_log(alpha: float, q: float, m: int, moments: Moments) -> float:
         if k >= 2 and product != 0.0:
             log = k * math.log(q) - math.lgamma(k + 1) + math.log(abs(product))
             log += moments.log_signed(k, 1 if product > 0 else -1)
-            slack = 16 * UNIT * (40 + abs(k * math.log(q)) + abs(log)) if log > -math.inf else 0.0
+            slack = 16 * ULP * (40 + abs(k * math.log(q)) + abs(log)) if log > -math.inf else 0.0
             if product > 0:
                 up = float(np.logaddexp(up, log + slack))
             else:

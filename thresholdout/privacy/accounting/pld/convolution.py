@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.privacy.accounting.pld.levels import Mixtures
 from thresholdout.privacy.accounting.pld.loss import Floats
 from thresholdout.privacy.accounting.pld.loss_lattice import Lattice
-from thresholdout.privacy.accounting.pld.spectrum import FFT, UNIT, low_frequencies, powers, transformed
+from thresholdout.privacy.accounting.pld.spectrum import FFT, low_frequencies, powers, transformed
 
 __all__ = ["Composed", "log_moment", "mixed_moments", "tilted_moments"]
 

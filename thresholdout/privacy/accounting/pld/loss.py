@@ -10,6 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import UNIT
+
 __all__ = ["DominatingPair", "Floats", "Loss", "Piece", "log_ratio", "normal", "reach"]
 
 Floats = NDArray[np.float64]
@@ -56,11 +58,11 @@ class Piece:
     def noise(self, t: Floats) -> Floats:
         """Return half the relative error of densities and of integrals near outcomes, at least (PROOFS.md, L3)."""
         if not self.gaussian:
-            return np.full_like(t, 2.0**-53 * (32.0 + 2.0 * max(abs(self.low), abs(self.high))))
+            return np.full_like(t, UNIT * (32.0 + 2.0 * max(abs(self.low), abs(self.high))))
         far = np.abs(t) + self.centre + 1.0
         with np.errstate(under="ignore"):
             quadrature = np.exp(np.minimum(far, 200.0) / 4.0)
-        found: Floats = 2.0**-53 * (48.0 + 10.0 * self.terms + 4.0 * far**2) + 1e-16 * quadrature
+        found: Floats = UNIT * (48.0 + 10.0 * self.terms + 4.0 * far**2) + 1e-16 * quadrature
         return np.minimum(found, 0.5)
 
     def raised(self, t: float) -> float:

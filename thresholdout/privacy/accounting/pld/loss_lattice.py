@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.privacy.accounting.pld.loss import Floats, Loss, Piece
 
 __all__ = ["Lattice", "nodes", "optimistic", "pessimistic"]
@@ -14,7 +15,6 @@ __all__ = ["Lattice", "nodes", "optimistic", "pessimistic"]
 _PANEL = 1.0 / 48.0
 _NARROW = 1.0 / 1024.0
 _CHUNK = 1 << 17
-_UNIT = 2.0**-53
 _NEAR = 1e-6  # of a width, that losses of bins are lowered by before their ends are moved once more
 _UNDERFLOW = 1e-290  # more than all densities together that are too small for floats
 _FAR = 600.0  # outcomes whose loss is this far from their bin's are left out of it, not to overflow
@@ -138,10 +138,10 @@ def _spread(mass: Floats, first: int, step: float, losses: Floats, masses: Float
     index = np.floor(raised / step)
     share = np.clip(np.expm1(index * step - raised) / math.expm1(-step), 0.0, 1.0)
     above = index - first > mass.size - 2
-    over = float(masses[above].sum()) * (1.0 + _UNIT * (masses.size + 8.0))
+    over = float(masses[above].sum()) * (1.0 + UNIT * (masses.size + 8.0))
     place = np.where(above, 0.0, index - first).astype(np.int64)
     masses = np.where(above, 0.0, masses)
-    most = 1.0 + _UNIT * (2.0 * float(np.bincount(place).max(initial=0)) + 8.0)
+    most = 1.0 + UNIT * (2.0 * float(np.bincount(place).max(initial=0)) + 8.0)
     mass += np.bincount(place, masses * (1.0 - share), minlength=mass.size) * most
     mass += np.bincount(place + 1, masses * share, minlength=mass.size) * most
     return over
@@ -197,10 +197,10 @@ def pessimistic(loss: Loss, step: float) -> Lattice:
         over += _spread(mass, first, step, losses, at, unsure + loss.slack)
     for value, chance in (*loss.atoms, *loss.below):
         one = np.array([value])
-        raised = np.array([chance * (1.0 + 64 * _UNIT)])
-        over += _spread(mass, first, step, one, raised, 8 * _UNIT * np.abs(one) + loss.slack)
-    lost = over * (1.0 + 64 * _UNIT) + (_UNDERFLOW if loss.pieces else 0.0)
-    return Lattice(mass, first, step, 0.0, loss.infinite * (1.0 + 64 * _UNIT) + lost)
+        raised = np.array([chance * (1.0 + 64 * UNIT)])
+        over += _spread(mass, first, step, one, raised, 8 * UNIT * np.abs(one) + loss.slack)
+    lost = over * (1.0 + 64 * UNIT) + (_UNDERFLOW if loss.pieces else 0.0)
+    return Lattice(mass, first, step, 0.0, loss.infinite * (1.0 + 64 * UNIT) + lost)
 
 
 def optimistic(loss: Loss, upper: Lattice) -> Lattice:
@@ -236,7 +236,7 @@ def optimistic(loss: Loss, upper: Lattice) -> Lattice:
     held = [round(value / step) - first for value, _ in loss.atoms]
     skew = _skew(upper.mass, step) if loss.pieces else np.zeros(size - 1)
     ends = points[:-1] + 0.5 * step - _beside(skew, held, step)
-    certain = loss.certain * (1.0 - 64 * _UNIT)
+    certain = loss.certain * (1.0 - 64 * UNIT)
     mass, gain = _bins(loss, points, ends)
     found = _lowered(upper, mass, gain, certain)
     if found.offset > -_NEAR * step or not loss.pieces:
@@ -268,16 +268,16 @@ def _bins(loss: Loss, points: Floats, ends: Floats) -> tuple[Floats, Floats]:
         apart = np.maximum(np.abs(reference - losses[1:]), np.abs(reference - losses[:-1]))
         cells, gains = _integrals(piece, edges, reference)
         cells, gains = np.where(apart <= _FAR, cells, 0.0), np.where(apart <= _FAR, gains, 0.0)
-        noise = np.maximum(piece.noise(edges[1:]), piece.noise(edges[:-1])) + _UNIT * float(np.bincount(bins).max())
+        noise = np.maximum(piece.noise(edges[1:]), piece.noise(edges[:-1])) + UNIT * float(np.bincount(bins).max())
         mass += np.bincount(bins, cells * (1.0 - 2.0 * noise), minlength=size)
         gain += np.bincount(bins, gains, minlength=size)
         doubt = 4.0 * noise * (np.abs(reference) + apart + piece.scale + np.expm1(np.minimum(apart, _FAR)))
         unsure += np.bincount(bins, doubt * cells, minlength=size)
     for value, chance in loss.atoms:
         j = int(np.clip(np.searchsorted(ends, value), 0, size - 1))
-        mass[j] += chance * (1.0 - 64 * _UNIT)
+        mass[j] += chance * (1.0 - 64 * UNIT)
         gain[j] += -math.expm1(float(points[j]) - value) * chance
-        unsure[j] += 64 * _UNIT * (abs(value) + abs(float(points[j]))) * chance
+        unsure[j] += 64 * UNIT * (abs(value) + abs(float(points[j]))) * chance
     return mass, gain - 2.0 * unsure
 
 
@@ -295,15 +295,15 @@ def _lowered(upper: Lattice, mass: Floats, gain: Floats, certain: float) -> Latt
     held = np.flatnonzero(mass > 0)
     if not held.size:
         return Lattice(np.zeros(1), 0, step, 0.0, certain)
-    above = -np.log1p(-np.minimum(gain[held] / mass[held], 1.0 - _UNIT))
+    above = -np.log1p(-np.minimum(gain[held] / mass[held], 1.0 - UNIT))
     order = np.argsort(above)
     sorted_above, weights = above[order], mass[held][order]
     before = np.concatenate(([0.0], np.cumsum(weights)[:-1])) / weights.sum()
     offset = float(sorted_above[np.argmin(step * before - sorted_above)])
-    offset -= 4 * _UNIT * abs(offset)
+    offset -= 4 * UNIT * abs(offset)
     down = np.maximum(np.ceil((offset - above) / step), 0.0)
     place = held - down.astype(np.int64)
     extra = max(0, -int(place.min()))
-    kept = mass[held] * (1.0 - (8.0 + float(np.bincount(place + extra).max())) * _UNIT)
+    kept = mass[held] * (1.0 - (8.0 + float(np.bincount(place + extra).max())) * UNIT)
     found: Floats = np.bincount(place + extra, kept, minlength=mass.size + extra).astype(np.float64)
     return Lattice(found, upper.first - extra, step, offset, certain)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, open_unit
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch, rate, sigma_of
@@ -120,7 +121,7 @@ def draws(batch_size: int, dataset_size: int, omitted: float = _OMITTED) -> tupl
     chance = math.exp(size * math.log1p(-1.0 / n))
     for k in range(1, size + 1):
         chance *= (size - k + 1) / (k * (n - 1))
-        found.append(chance * (1.0 + 2.0**-53 * (32.0 + 8.0 * k)))
+        found.append(chance * (1.0 + UNIT * (32.0 + 8.0 * k)))
         # Each further one is at most a share of the one before.
         share = (size - k) / ((k + 1) * (n - 1))
         if share < 0.5 and 2.0 * found[-1] * share < omitted:

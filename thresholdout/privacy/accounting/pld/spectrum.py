@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import UNIT
 from thresholdout.privacy.accounting.pld.loss import Floats
 
-__all__ = ["FFT", "UNIT", "low_frequencies", "powers", "transformed"]
+__all__ = ["FFT", "low_frequencies", "powers", "transformed"]
 
 Spectrum = NDArray[np.complex128]
 
-UNIT = 2.0**-53
 FFT = 14.0 * UNIT  # relative error of a transform for each doubling of its size, twice the textbook bound
 _ROWS = 64
 

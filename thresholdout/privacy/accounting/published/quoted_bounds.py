@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count, positive, probability, unit
-from thresholdout.privacy.accounting.parameter_sums import up
 from thresholdout.privacy.accounting.results import GeneralizationBound
 
 __all__ = ["dwork2015_bound", "empirical_variance", "nissim_stemmer_bound", "oneto_risk_bound", "oneto_variance_bound"]
 
 
 def _bound(error: float, failure: float, rule: str) -> GeneralizationBound:
-    error, failure = up(error), min(1.0, max(0.0, up(failure)))
+    error, failure = up_relative(error), min(1.0, max(0.0, up_relative(failure)))
     return GeneralizationBound(error, failure, 1 - failure, None, True, error >= 1 or failure >= 1, rule)
 
 

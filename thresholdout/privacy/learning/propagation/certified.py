@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 
-__all__ = ["EPS", "inverse_form_bounds", "least_eigenvalue_bound", "log_deficit_bound"]
+from graphs.numerics.rounding import ULP
+
+__all__ = ["inverse_form_bounds", "least_eigenvalue_bound", "log_deficit_bound"]
 
 Floats = NDArray[np.float64]
 
-EPS = 2.0**-52
 """Twice the unit roundoff of double precision."""
 
 
@@ -37,7 +38,7 @@ def least_eigenvalue_bound(matrix: Floats) -> float:
     trace = float(np.abs(np.diag(matrix)).sum())
     if not 1e-100 <= trace <= 1e100:
         return 0.0
-    slack = 4 * (d + 2) * EPS * trace
+    slack = 4 * (d + 2) * ULP * trace
     guess = float(np.linalg.eigvalsh(matrix)[0])
     for attempt in range(8):
         shift = guess - slack * 2**attempt
@@ -73,19 +74,19 @@ def inverse_form_bounds(vector: Floats, matrix: Floats, least: float) -> tuple[f
     d = vector.size
     inverse = np.linalg.inv(matrix)
     size = np.abs(matrix)
-    rounding = 2 * (d + 2) * EPS
+    rounding = 2 * (d + 2) * ULP
     defect = np.abs(np.eye(d) - matrix @ inverse) + rounding * (np.eye(d) + size @ np.abs(inverse))
-    distance = float(np.linalg.norm(defect)) * (1 + rounding + d * d * EPS)
+    distance = float(np.linalg.norm(defect)) * (1 + rounding + d * d * ULP)
     if not distance < 0.5:
         return math.inf, math.inf
     own = np.diag(inverse)
-    trace = (float(own.sum()) + rounding * float(np.abs(own).sum())) / (1 - distance) * (1 + 4 * EPS)
+    trace = (float(own.sum()) + rounding * float(np.abs(own).sum())) / (1 - distance) * (1 + 4 * ULP)
     solution = inverse @ vector
     residual = np.abs(vector - matrix @ solution) + rounding * (np.abs(vector) + size @ np.abs(solution))
     products = float(vector @ solution) + rounding * float(np.abs(vector) @ np.abs(solution))
     form = products + float(np.abs(solution) @ residual) * (1 + rounding)
     form += float(residual @ residual) / least * (1 + rounding)
-    return trace, max(form, 0.0) * (1 + 8 * EPS) + (1e-150 if vector.any() else 0.0)
+    return trace, max(form, 0.0) * (1 + 8 * ULP) + (1e-150 if vector.any() else 0.0)
 
 
 def log_deficit_bound(r: float) -> float:
@@ -98,6 +99,6 @@ def log_deficit_bound(r: float) -> float:
     """
     if r <= 0.5:
         total = sum(r**k / k for k in range(60, 1, -1)) + r**61 / (61 * (1 - r))
-        return total * (1 + 128 * EPS) + (1e-300 if r else 0.0)  # squares of the smallest numbers vanish
+        return total * (1 + 128 * ULP) + (1e-300 if r else 0.0)  # squares of the smallest numbers vanish
     logarithm = -math.log1p(-r)
-    return logarithm - r + 4 * EPS * (logarithm + r)
+    return logarithm - r + 4 * ULP * (logarithm + r)

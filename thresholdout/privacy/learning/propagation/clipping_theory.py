@@ -12,10 +12,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, positive
 from thresholdout.privacy.learning.propagation.certified import (
-    EPS,
     inverse_form_bounds,
     least_eigenvalue_bound,
     log_deficit_bound,
@@ -185,26 +185,26 @@ def _tail(d: int, s2: float, M: float) -> float:
     if s2 == 0.0:
         return 0.0
     exponent = (M / s2) * (M / s2) / (2 * d)
-    return d * math.exp(-exponent * (1 - 8 * EPS)) * (1 + 8 * EPS) + math.ulp(0.0)
+    return d * math.exp(-exponent * (1 - 8 * ULP)) * (1 + 8 * ULP) + math.ulp(0.0)
 
 
 def _repaired(eta: Floats, Lam: Floats, s1: float, s2: float, M: float) -> KLBound:
     d = eta.size
     probability = max(0.0, math.nextafter(1.0 - 2 * _tail(d, s2, M), 0.0)) if s2 else 1.0
     least = least_eigenvalue_bound(Lam)
-    if least <= 0 or least * (1 - 4 * EPS) <= M or np.abs(eta).max() > _LARGE:
+    if least <= 0 or least * (1 - 4 * ULP) <= M or np.abs(eta).max() > _LARGE:
         return KLBound(math.nan, probability, False)
     # Squares of anything smaller would vanish.
     r = max(math.nextafter(M / least, math.inf), 1 / _LARGE) if M else 0.0
     s1 = max(s1, 1 / _LARGE) if s1 else 0.0
     trace, energy = inverse_form_bounds(eta, Lam, least)
-    rest = (1.0 - r) * (1 - 2 * EPS)
+    rest = (1.0 - r) * (1 - 2 * ULP)
     terms = {
         "precision": d * log_deficit_bound(r),
-        "noise": s1 * s1 * trace / rest * (1 + 8 * EPS),
-        "mean": r * r * energy / rest * (1 + 8 * EPS),
+        "noise": s1 * s1 * trace / rest * (1 + 8 * ULP),
+        "mean": r * r * energy / rest * (1 + 8 * ULP),
     }
-    value = 0.5 * sum(terms.values()) * (1 + 8 * EPS) + (1e-300 if r or s1 else 0.0)
+    value = 0.5 * sum(terms.values()) * (1 + 8 * ULP) + (1e-300 if r or s1 else 0.0)
     if not math.isfinite(value):
         return KLBound(math.nan, probability, False)
     return KLBound(value, probability, True, terms)
@@ -233,7 +233,7 @@ def _printed(eta: Floats, Lam: Floats, s1: float, s2: float, rho: float, M: floa
         "logarithms": float(np.log(R).sum()),
     }
     value = 0.5 * sum(terms.values())
-    rounding = 8 * EPS * sum(abs(term) for term in terms.values())  # without noise the bound is 0, and so is the truth
+    rounding = 8 * ULP * sum(abs(term) for term in terms.values())  # without noise the bound is 0, and so is the truth
     possible = math.isfinite(value) and value >= -rounding
     return KLBound(value, probability, possible, terms, h, H)
 

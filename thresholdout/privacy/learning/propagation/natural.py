@@ -10,6 +10,7 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphs.numerics.rounding import ULP
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, number
 
@@ -124,7 +125,7 @@ class Natural(ABC):
         for block in self.blocks(mode):
             values = self.values[block]
             # The proof is in PROOFS.md: a computed norm of at most this means a norm of at most C.
-            limit = C * (1 - (values.size + 16) * 2.0**-52)
+            limit = C * (1 - (values.size + 16) * ULP)
             length = _length(values)
             if length <= limit:
                 continue

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import number, open_unit, positive
-from thresholdout.privacy.accounting.parameter_sums import up
 
 __all__ = ["gaussian_renyi", "rdp_to_dp", "renyi_order"]
 
@@ -86,4 +86,4 @@ def rdp_to_dp(nu: float, rdp: float, delta: float) -> float:
     0.253910256
     """
     nu, rdp, delta = renyi_order(nu), positive(rdp, "rdp", zero=True), open_unit(delta, "delta")
-    return up(rdp + math.log(1.0 / delta) / (nu - 1.0))
+    return up_relative(rdp + math.log(1.0 / delta) / (nu - 1.0))

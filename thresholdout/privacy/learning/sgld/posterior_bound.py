@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count, open_unit, positive
-from thresholdout.privacy.accounting.parameter_sums import up
 from thresholdout.privacy.learning.sgld.gaussians import rdp_to_dp, renyi_order
 from thresholdout.privacy.learning.sgld.regression_model import exponent, inputs
 
@@ -60,7 +60,7 @@ class Sizes:
         """Return what n must be above for Lemma A.1."""
         if printed_condition:
             return max(1.0 + 10.0 * self.ratio * nu / self.beta, 1.0 + nu * self.ratio)
-        return up(1.0 + 10.0 * nu * self.ratio)
+        return up_relative(1.0 + 10.0 * nu * self.ratio)
 
 
 def paper_order(eps: float, delta: float) -> float:
@@ -127,12 +127,12 @@ def posterior_rdp_bound(
     least = sizes.least(nu, printed_condition)
     if not n > least:
         raise InputError("n", str(n), f"more than {least:g}, or a smaller order")
-    w = up(float(n) ** sizes.gamma1, 1e-13)
+    w = up_relative(float(n) ** sizes.gamma1, 1e-13)
     first = sizes.ratio / (2.0 * (n - 1))
     if sharp:
         width, rest = min(2.0 * w, c + w), max(0.0, c - w)
         size = width + sizes.alpha * rest / (sizes.alpha + sizes.beta * (n - 1) * sizes.x_l**2)
-        return up(first + 5.0 * nu * sizes.s * sizes.ratio * size**2 / (9.0 * n), 1e-13)
+        return up_relative(first + 5.0 * nu * sizes.s * sizes.ratio * size**2 / (9.0 * n), 1e-13)
     left = (n - 1) - nu * sizes.ratio
     terms = (
         first,
@@ -141,7 +141,7 @@ def posterior_rdp_bound(
         20.0 * nu * 0.9 * sizes.mixed * (c + w) * w / (9.0 * n**2),
         5.0 * nu * 0.9 * sizes.prior * (c + w) ** 2 / (9.0 * float(n) ** 3),
     )
-    return up(math.fsum(terms), 1e-12)
+    return up_relative(math.fsum(terms), 1e-12)
 
 
 def posterior_dp(
@@ -231,11 +231,11 @@ def posterior_dp_holds(
     """
     n, nu = count(n, "n"), paper_order(eps, delta)
     sizes, c = Sizes(x_l, x_h, alpha, beta, gamma1), positive(c, "c", zero=True)
-    wide = c + up(float(n) ** sizes.gamma1, 1e-13)
+    wide = c + up_relative(float(n) ** sizes.gamma1, 1e-13)
     mixed = (16.0 * nu / eps * sizes.mixed * wide) ** (1.0 / (2.0 - sizes.gamma1))
     prior = (4.0 * nu / eps * sizes.prior * wide**2) ** (1.0 / 3.0)
     enough = max(*free_terms(sizes, nu, eps), mixed, prior)
-    return n > sizes.least(nu, printed_condition) and n >= up(enough, 1e-12)
+    return n > sizes.least(nu, printed_condition) and n >= up_relative(enough, 1e-12)
 
 
 def free_terms(sizes: Sizes, nu: float, eps: float) -> tuple[float, float, float]:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.rounding import up_relative
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import number, open_unit, positive
 from thresholdout.privacy.accounting.events.event_types import Adjacency, check_adjacency
-from thresholdout.privacy.accounting.parameter_sums import sum_up, up
+from thresholdout.privacy.accounting.parameter_sums import sum_up
 from thresholdout.privacy.accounting.results import PrivacyParams
 from thresholdout.privacy.learning.random_streams import streams
 from thresholdout.privacy.learning.sgld.lower_bounds import half
@@ -87,7 +88,7 @@ class _Parameters:
     @property
     def margin(self) -> float:
         """Above which a noise is with probability delta."""
-        return up(math.log(1.0 / (2.0 * self.delta)) / self.eps)
+        return up_relative(math.log(1.0 / (2.0 * self.delta)) / self.eps)
 
 
 def _parameters(
@@ -172,7 +173,7 @@ def _n_min(found: _Parameters, m: float, size: float, printed_condition: bool = 
         sizes.least(nu, printed_condition),
         power_of(max(0.0, size), found.rho2 / gamma1),
     ]
-    return up(max(terms), 1e-12)
+    return up_relative(max(terms), 1e-12)
 
 
 def pts_ratio_scale(nb: float, n2: float, *, eps: float, x_l: float, x_h: float, rho1: float) -> float:
@@ -200,7 +201,7 @@ def pts_ratio_scale(nb: float, n2: float, *, eps: float, x_l: float, x_h: float,
         raise InputError("n2", repr(n2), "more than 1")
     x_l, x_h = positive(x_l, "x_l"), positive(x_h, "x_h")
     largest = nb ** number(rho1, "rho1")
-    return up(largest * (2.0 * (n2 - 1.0) * (x_h * x_l) ** 2 + x_h**4) / (eps * n2 * (n2 - 1.0) * x_l**4))
+    return up_relative(largest * (2.0 * (n2 - 1.0) * (x_h * x_l) ** 2 + x_h**4) / (eps * n2 * (n2 - 1.0) * x_l**4))
 
 
 def propose_test_sample_privacy(eps: float, delta: float, adjacency: Adjacency = "add_remove") -> PrivacyParams:
