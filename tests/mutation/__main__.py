@@ -19,6 +19,7 @@ from tests.mutation.results import (
     Verdict,
     add_to_log,
     commit,
+    origin_of_sample,
     read_log,
     read_sample,
     write_critical,
@@ -74,7 +75,7 @@ def run_mutants(which: str, minutes: float, only: str, survivors: bool) -> None:
 def write_tables() -> None:
     """Write the tables from the log of the runs."""
     log, chosen, critical = read_log(), read_sample(), _set("critical")
-    write_sample(chosen, log, f"{len(chosen)} mutants of commit {commit()}, drawn with seed {SEED}")
+    write_sample(chosen, log, origin_of_sample())
     write_critical(critical, log, f"all mutants of the definitions of critical.py, of commit {commit()}")
     write_survivors([*chosen, *critical], log, "survivors of both tables, and why they may")
     for name, each in (("sample", chosen), ("critical", critical)):

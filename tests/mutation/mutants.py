@@ -79,7 +79,8 @@ class Mutant:
         LookupError
             What is mutated has changed since the mutant was listed.
         """
-        found = _mutate(Place(self.module, self.definition, self.operator, self.occurrence))
+        place = Place(self.module, self.definition, self.operator, self.occurrence)
+        found = _mutate(place) if self.module in modules() else None
         if found is None or found[0] != self:
             raise LookupError(f"{self}: not there any more")
         return found[1]

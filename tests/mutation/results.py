@@ -54,6 +54,11 @@ def read_sample() -> list[Mutant]:
     return [_mutant(row) for row in _rows(FOLDER / "sample.tsv")]
 
 
+def origin_of_sample() -> str:
+    """Return what the committed table says about where the sample is from."""
+    return (FOLDER / "sample.tsv").read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
 def write_sample(sample: Sequence[Mutant], log: dict[Mutant, Verdict], origin: str) -> None:
     """Write the table of the sample, one line for each mutant."""
     rows = [[*astuple(each), *astuple(log.get(each, Verdict()))[:2]] for each in sample]

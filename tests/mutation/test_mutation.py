@@ -54,6 +54,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module outside of the packages."""
     (tmp_path / "mutated_for_a_test.py").write_text(_TEXT, encoding="utf-8")
     monkeypatch.setattr(mutating, "ROOT", tmp_path)
+    monkeypatch.setattr(mutating, "modules", lambda: ("mutated_for_a_test.py", "mutated_for_another_test.py"))
     return "mutated_for_a_test.py"
 
 

@@ -189,3 +189,11 @@ def test_many_records_with_different_budgets(matrix: list[list[float]]) -> None:
         found, exact = model.leakage(almost, method), model.leakage(0.01, method)
         assert (found >= exact * (1 - 1e-9)).all()
         assert found.mean() <= exact.mean() * 1.1
+
+
+def test_two_records_that_hardly_depend_on_each_other_leak_less_than_two_budgets() -> None:
+    """The other record tells ``ln(0.6 e^(1/2) + 0.4) - ln(0.4 e^(1/2) + 0.6)``; the bound knows its diameter alone."""
+    found = MarkovChain([[0.6, 0.4], [0.4, 0.6]], 2).leakage(0.5, method="messages")
+    told = math.log((0.6 * math.exp(0.5) + 0.4) / (0.4 * math.exp(0.5) + 0.6))
+    assert all(0.5 + told <= found)
+    assert all(found <= 1.01 * (0.5 + told))

@@ -101,3 +101,11 @@ def test_limits_near_the_ends_are_sharp_in_proportion_to_what_is_left(
         assert effective * _divergence(distance, low * (1 + 1e-7)) <= -log_level
         assert effective * _divergence(1 - distance, high) >= -log_level
         assert effective * _divergence(1 - distance, 1 - (1 - high) * (1 + 1e-6)) <= -log_level
+
+
+@pytest.mark.parametrize("p", [0.05, 0.5, 0.8])
+@pytest.mark.parametrize("near", [-0.99e-4, -1e-5, 1e-5, 0.99e-4])
+def test_the_series_for_near_means_has_eleven_digits(p: float, near: float) -> None:
+    x = p + near * min(p, 1.0 - p)
+    with mp.workdps(50):
+        assert abs(coin_divergence(x, p) / _divergence(x, p) - 1) < 1e-11

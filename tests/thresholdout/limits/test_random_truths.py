@@ -103,3 +103,12 @@ def test_lines_that_are_placed_anywhere_are_below_the_mean(mean: float, log_leve
         for a in (0.0, 0.3, 1.0):
             exact = (mp.e ** (slope * a - depth) - 1) / (mp.e**slope - 1)
             assert 0.0 <= one.lower(a) <= max(mp.mpf(0), exact)
+
+
+def test_a_tilted_line_is_rounded_down_by_the_errors_of_its_exponent_and_of_its_quotient() -> None:
+    """A trillionth of one and the slope in the exponent 1/2, whose effect is ``e^(1/2)/(e^(1/2) - 1)``; and another."""
+    with mp.workdps(50):
+        root = mp.sqrt(mp.e)
+        exact = (root - 1) / (mp.e - 1)
+        lost = float((exact - Line(1.0, 0.5).lower(1.0)) / exact)
+        assert lost == pytest.approx(float(2 * root / (root - 1) + 1) * 1e-12, rel=1e-3)
