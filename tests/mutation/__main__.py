@@ -6,7 +6,6 @@ import os
 import random
 import time
 from collections import Counter
-from functools import cache
 
 import click
 from tqdm import tqdm
@@ -35,6 +34,9 @@ SIZE = 300
 LONGEST = 100.0
 #: How many times longer than with the code as it is tests have to take to be noticed.
 SLOWER = 3.0
+SPARE = 5.0
+
+_USUAL: dict[str, Result] = {}  # what comes of files of tests with the code as it is
 
 
 @click.group()
@@ -99,7 +101,7 @@ def _verdict(mutant: Mutant, widely: bool) -> Verdict:
     own, others = judges_of(mutant.module)
     tried = 0
     for file in (*own, *(others if widely else ())):
-        result = run([file], mutant.module, source, LONGEST)
+        result = run([file], mutant.module, source, _limit(file))
         tried += 1
         if result.outcome != "passed" and _noticed(file, result):
             return Verdict("killed" if result.outcome == "failed" else result.outcome, result.first or file, tried)
@@ -111,16 +113,15 @@ def _noticed(file: str, result: Result) -> bool:
 
     Tests that need a good part of the time by themselves say nothing when they run out of it.
     """
-    usual = _usual(file)
+    usual = _USUAL[file] = _USUAL.get(file) or run([file])
     if usual.outcome != "passed":
         raise click.ClickException(f"{file}: {usual.first or usual.outcome} with the code as it is")
     return result.outcome == "failed" or SLOWER * usual.seconds < LONGEST
 
 
-@cache
-def _usual(file: str) -> Result:
-    """Return what comes of a file's tests with the code as it is."""
-    return run([file])
+def _limit(file: str) -> float:
+    """Return the seconds that a file's tests have: fewer where it is known how many they need."""
+    return min(LONGEST, SPARE + SLOWER * _USUAL[file].seconds) if file in _USUAL else LONGEST
 
 
 if __name__ == "__main__":
