@@ -25,6 +25,7 @@ MOST: Final = 4
 #: Modules of tests whose names do not follow from the module's.
 ALSO: Final[dict[str, tuple[str, ...]]] = {
     "graphs.model": ("tests.graphs.models.test_given",),
+    "graphs.models.markov_chain": ("tests.graphs.models.test_given",),
     "thresholdout.mechanisms.claims.edges": ("tests.thresholdout.guard.test_private_guard",),
     "thresholdout.mechanisms.claims.final_check": ("tests.thresholdout.mechanisms.claims.test_final",),
     "thresholdout.certificates.route": ("tests.thresholdout.certificates.test_certificate",),

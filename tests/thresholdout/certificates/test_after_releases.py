@@ -13,7 +13,7 @@ from graphs import Groups, Independent, MarkovChain
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.after_releases import pure_looks, with_looks
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.mechanisms import GaussianParameters, SplittingParameters, ThresholdoutParameters
+from thresholdout.mechanisms import ClaimsParameters, GaussianParameters, SplittingParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import BlackBox, Composed, GaussianAnswer, LaplaceAnswer, SelfComposed
 
 SOURCES: tuple[Literal["train", "holdout"], ...] = ("train", "holdout")
@@ -101,3 +101,11 @@ def test_max_information_of_looks_whose_epsilons_depend_on_releases() -> None:
             nats = leaked / 8 + math.sqrt(leaked * math.log(1 / failure) / 2)
             outside += sum(p for p in given if math.log(p / (marginal * 2.0**-n)) > nats)
         assert outside <= failure
+
+
+def test_claims_stay_beside_pure_releases_and_go_beside_a_delta_of_dependent_records() -> None:
+    model, parameters = MarkovChain([[0.6, 0.4], [0.4, 0.6]], n=2000), ClaimsParameters(inflation=2.0, effective=None)
+    certificate = certify_parameters(model, parameters)
+    assert certificate.route == "claims"
+    assert with_looks(certificate, model, parameters, BlackBox(0.1)).route == "claims"
+    assert with_looks(certificate, model, parameters, BlackBox(0.1, 1e-6)).chosen is None
