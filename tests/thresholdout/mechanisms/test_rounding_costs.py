@@ -56,6 +56,10 @@ class TestMeanError:
 
 
 class TestIntegerSensitivity:
+    def test_errors_of_both_values_are_counted(self) -> None:
+        """By 5 steps and one more on either side; rounding adds less than one, and the difference is an integer."""
+        assert integer_sensitivity(Fraction(5, 8), Fraction(1, 8), Fraction(1, 8)) == 8
+
     @given(fractions, fractions, st.integers(1, 60))
     def test_two_rounded_values_are_never_further_apart(self, a: Fraction, b: Fraction, bits: int) -> None:
         step = Fraction(1, 1 << bits)
