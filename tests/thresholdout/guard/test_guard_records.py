@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from graphs import Groups, Independent
 from tests.thresholdout.guards import N, data, make
-from thresholdout import Thresholdout, certify
+from thresholdout import SeededNoise, Thresholdout, certify
 from thresholdout.errors import (
     InputError,
     InputTypeError,
@@ -242,7 +242,7 @@ def test_the_shares_of_all_arrangements_of_failures_add_up(queries: int | None) 
 
 def test_failures_widen_the_half_widths_that_follow() -> None:
     """One arrangement of f failures among m questions, each an error or an interrupt, has 2^-20 (4m)^-f of beta."""
-    guard = make(threshold=0.05, noise_scale=0.006)
+    guard = make(threshold=0.05, noise_scale=0.006, noise=SeededNoise(0))
     before = guard.ask(lambda X, y: np.asarray(y)).half_width
     fail_on_the_holdout(guard)
     after = guard.ask(lambda X, y: np.asarray(y)).half_width
@@ -251,7 +251,7 @@ def test_failures_widen_the_half_widths_that_follow() -> None:
     low, high = expected.interval(3, 1, "train", float(np.mean(data(1)[1])))
     assert after == pytest.approx(max(np.mean(data(1)[1]) - low, high - np.mean(data(1)[1])), rel=1e-4)
     assert after > 1.5 * before
-    plain = make(threshold=0.05, noise_scale=0.006)
+    plain = make(threshold=0.05, noise_scale=0.006, noise=SeededNoise(0))
     for _ in range(3):
         unharmed = plain.ask(lambda X, y: np.asarray(y)).half_width
     assert unharmed < after
