@@ -371,10 +371,7 @@ def dumps(thing: object) -> bytes:
     try:
         return pickle.dumps(thing, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception:
-        try:
-            import cloudpickle
-        except ImportError:  # joblib up to 1.5 brings its own
-            from joblib.externals import cloudpickle
+        import cloudpickle
 
         text: bytes = cloudpickle.dumps(thing)
         return text
