@@ -26,11 +26,7 @@ import numpy as np
 
 from thresholdout.limits.one_law import log_one_law_tail
 from thresholdout.mechanisms.claims.gate import (
-    BetGate,
     GateState,
-    GateTest,
-    Proposal,
-    SignGate,
     checkpoint,
     climb,
     last_look,
@@ -38,6 +34,7 @@ from thresholdout.mechanisms.claims.gate import (
     share_of_risk,
     worth_a_checkpoint,
 )
+from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate
 
 BETA = 0.05
 PROPOSALS = 100

@@ -20,18 +20,8 @@ from scipy.stats import binom
 from tests.sizes import corners
 from thresholdout import SeededNoise, Thresholdout
 from thresholdout.mechanisms.claims import gate_states as climbs_of_guards
-from thresholdout.mechanisms.claims.gate import (
-    BetGate,
-    Decision,
-    GateState,
-    GateTest,
-    Proposal,
-    SignGate,
-    checkpoint,
-    decide,
-    propose,
-    share_of_risk,
-)
+from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, propose, share_of_risk
+from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate
 
 pytestmark = pytest.mark.statistical
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.claims.evidence import Evidence
-    from thresholdout.mechanisms.claims.gate import GateState, GateTest
+    from thresholdout.mechanisms.claims.gate import GateState
+    from thresholdout.mechanisms.claims.gate_tests import GateTest
     from thresholdout.mechanisms.claims.paired_models import Duel
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.noise.sources import NoiseSource

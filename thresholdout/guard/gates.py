@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from thresholdout.guard.guard import Thresholdout
     from thresholdout.guard.holdout import Records
     from thresholdout.ledger.entry import Entry
-    from thresholdout.mechanisms.claims.gate import GateState, GateTest
+    from thresholdout.mechanisms.claims.gate import GateState
+    from thresholdout.mechanisms.claims.gate_tests import GateTest
     from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric
 

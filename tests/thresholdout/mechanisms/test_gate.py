@@ -9,15 +9,9 @@ import pytest
 from scipy.stats import truncnorm
 
 from thresholdout.mechanisms.claims.gate import (
-    BetGate,
     Decision,
-    EntropyGate,
     GateState,
-    GateTest,
     History,
-    HoeffdingGate,
-    Proposal,
-    SignGate,
     below,
     checkpoint,
     climb,
@@ -28,6 +22,7 @@ from thresholdout.mechanisms.claims.gate import (
     share_of_risk,
     worth_a_checkpoint,
 )
+from thresholdout.mechanisms.claims.gate_tests import BetGate, EntropyGate, GateTest, HoeffdingGate, Proposal, SignGate
 from thresholdout.mechanisms.claims.score import RAISED
 
 GOOD = Proposal(0.02, 0.05, 20_000, 10_000)

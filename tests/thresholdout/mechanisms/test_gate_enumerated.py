@@ -14,17 +14,8 @@ import numpy as np
 import pytest
 
 from tests.sizes import corners
-from thresholdout.mechanisms.claims.gate import (
-    BetGate,
-    Decision,
-    GateState,
-    GateTest,
-    Proposal,
-    SignGate,
-    checkpoint,
-    decide,
-    last_look,
-)
+from thresholdout.mechanisms.claims.gate import Decision, GateState, checkpoint, decide, last_look
+from thresholdout.mechanisms.claims.gate_tests import BetGate, GateTest, Proposal, SignGate
 
 Rule = Callable[[GateState, Proposal, GateTest], Decision]
 

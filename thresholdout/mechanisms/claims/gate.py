@@ -14,30 +14,16 @@ beta. Everything here is a function of public numbers, except what a test is giv
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
-from thresholdout.data.values import record_rounding
-from thresholdout.limits.bets import best_bet, log_wealth
-from thresholdout.limits.entropy import coin_divergence
-from thresholdout.limits.one_law import log_one_law_tail
+from thresholdout.mechanisms.claims.gate_tests import GateTest, Proposal
 from thresholdout.mechanisms.claims.score import RAISED
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 __all__ = [
-    "BetGate",
     "Decision",
-    "EntropyGate",
     "GateState",
-    "GateTest",
     "History",
-    "HoeffdingGate",
-    "Proposal",
-    "SignGate",
     "below",
     "chance",
     "checkpoint",
@@ -58,47 +44,6 @@ _PRICE: Final = 0.1  # of a nat, in kept candidates
 _STEP: Final = 1.5  # standard deviations by which a climb on cross-validation asks for
 _LIKELY: Final = 0.9  # foreseen probability of a confirmation at which a checkpoint is tested
 _SHARES: Final = tuple(1.0 / (1.0 + math.exp(-0.5 * step)) for step in range(-14, 10))  # 0.001 to 0.989
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """What the training part says of a candidate against the incumbent; public.
-
-    Attributes
-    ----------
-    difference : float
-        Mean of the records' differences, candidate less incumbent, out of fold; in [-1, 1].
-    variance : float
-        Of one record's difference, positive. For models that are right or wrong: about the share of records on which
-        exactly one of them is right.
-    train_records : float
-        Effective number of training records.
-    holdout_records : float
-        Effective number of holdout records.
-    delta : float
-        By how much more than which the candidate has to be better, in [0, 1).
-
-    Examples
-    --------
-    >>> Proposal(0.012, 0.05, 4000, 2000).deviation
-    0.005
-    """
-
-    difference: float
-    variance: float
-    train_records: float
-    holdout_records: float
-    delta: float = 0.0
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the holdout's mean difference."""
-        return math.sqrt(self.variance / self.holdout_records)
-
-    @property
-    def train_deviation(self) -> float:
-        """Standard deviation of the training part's mean difference."""
-        return math.sqrt(self.variance / self.train_records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,179 +107,6 @@ class Decision:
     letter: Literal["keep", "reject"]
     log_level: float | None
     state: GateState
-
-
-class GateTest(ABC):
-    """The holdout's side of a comparison: whether the claim "better by more than delta" passes at a level.
-
-    A test is an event that the node fixes; under every law with a false claim it has at most the level as probability.
-    """
-
-    @abstractmethod
-    def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Whether the claim is confirmed. Secret until it is told as a letter that was paid for."""
-
-    @abstractmethod
-    def needed(self, proposal: Proposal, log_level: float) -> float:
-        """Return how many standard deviations above delta the mean has to be for that, about: public numbers only."""
-
-
-@dataclass(frozen=True, slots=True)
-class SignGate(GateTest):
-    """The exact sign test: wins among the records on which exactly one of both models is right; ties are dropped.
-
-    For delta = 0. Under a false claim and one law of independent records, the wins are binomial given the number of
-    such records, with a probability of at most 1/2. For different laws, given the features, the tail of a binomial law
-    bounds theirs from half of the records + 1 on, which every test at a level below 1/2 asks for; at other levels the
-    claim does not pass.
-
-    Parameters
-    ----------
-    wins, losses : int
-        Of the candidate. Secret.
-    one_law : bool
-        Whether the records have one law; otherwise, that claims are given the features.
-
-    Examples
-    --------
-    >>> proposal = Proposal(0.01, 0.05, 2000, 1000)
-    >>> gate = SignGate(9, 1, one_law=True)
-    >>> gate.passes(proposal, math.log(0.011)), gate.passes(proposal, math.log(0.0107))  # 11/1024
-    (True, False)
-    >>> SignGate(1, 0, one_law=False).passes(proposal, math.log(0.5))
-    False
-    """
-
-    wins: int = field(repr=False)
-    losses: int = field(repr=False)
-    one_law: bool
-
-    def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Compare the binomial tail with the level."""
-        if proposal.delta != 0.0 or (not self.one_law and log_level >= _HALF):
-            return False
-        return log_one_law_tail(self.wins, self.wins + self.losses, 0.5) <= log_level
-
-    def needed(self, proposal: Proposal, log_level: float) -> float:
-        """Return the normal quantile, and half a record more."""
-        if not self.one_law and log_level >= _HALF:
-            return math.inf
-        return _normal_tail(log_level) + 1.0 / math.sqrt(max(1.0, proposal.variance * proposal.holdout_records))
-
-
-@dataclass(frozen=True, slots=True)
-class BetGate(GateTest):
-    """A constant bet against "better by at most delta", for independent records of any laws and any bounded losses.
-
-    The wealth is ``prod (1 + l (z_i - delta))``, z_i in [-1, 1]; for models that are right or wrong and delta = 0 it is
-    the e-value ``exp(u S - K ln cosh u)`` with ``l = tanh u``. The bet is fixed by public numbers.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        ``(z + 1) / 2``, in [0, 1]. Secret, except for their number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> proposal = Proposal(0.03, 0.05, 2000, 1000)
-    >>> gate = BetGate(np.repeat([0.5, 1.0, 0.0], [950, 40, 10]))
-    >>> gate.passes(proposal, math.log(0.02)), gate.passes(proposal, math.log(1e-6))
-    (True, False)
-    """
-
-    values: NDArray[np.float64] = field(repr=False)
-
-    def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Compare the wealth with one over the level."""
-        mean = _null(proposal)
-        bet, _ = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
-        null = mean + record_rounding(self.values.size)  # to which the rounding of values may have moved it
-        return log_wealth(self.values, bet, null) >= -log_level
-
-    def needed(self, proposal: Proposal, log_level: float) -> float:
-        """Return the distance at which a good bet wins."""
-        mean = _null(proposal)
-        _, radius = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
-        return 2.0 * radius / proposal.deviation
-
-
-@dataclass(frozen=True, slots=True)
-class EntropyGate(GateTest):
-    """A limit from relative entropy, for records that depend on each other and have N effective ones.
-
-    Parameters
-    ----------
-    mean : float
-        Of ``(z + 1) / 2`` over the holdout. Secret.
-    effective : float
-        N; see `graphs.DependenceModel.effective_records`.
-    rounding : float
-        By how much `mean` may be off; see `thresholdout.data.values.record_rounding`.
-
-    Examples
-    --------
-    >>> proposal = Proposal(0.3, 0.4, 2000, 200)
-    >>> EntropyGate(0.65, 200).passes(proposal, -4.0), EntropyGate(0.52, 200).passes(proposal, -4.0)
-    (True, False)
-    """
-
-    mean: float = field(repr=False)
-    effective: float
-    rounding: float = 2.0**-50
-
-    def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Compare N times the divergence with the logarithm of one over the level."""
-        null = math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
-        mean = self.mean - self.rounding
-        return mean >= null and -self.effective * coin_divergence(mean, null) * (1.0 - 1e-9) <= log_level
-
-    def needed(self, proposal: Proposal, log_level: float) -> float:
-        """Return Hoeffding's distance in standard deviations."""
-        return 2.0 * math.sqrt(-0.5 * log_level / self.effective) / proposal.deviation
-
-
-@dataclass(frozen=True, slots=True)
-class HoeffdingGate(GateTest):
-    """Hoeffding's limit, for records that depend on each other and have a variance inflation only.
-
-    A dependence model says ``P(|q - E q| >= t) <= 2 exp(-2 N t^2)``: two-sided, so its factor 2 stands here too.
-
-    Parameters
-    ----------
-    mean, rounding : float
-        As for `EntropyGate`. The mean is secret.
-    records : float
-        N, ``n / Lambda``; see `graphs.DependenceModel.variance_inflation`.
-
-    Examples
-    --------
-    >>> proposal = Proposal(0.3, 0.4, 2000, 200)
-    >>> HoeffdingGate(0.65, 200).passes(proposal, -8.3), HoeffdingGate(0.65, 200).passes(proposal, -8.31)  # ln 2 - 9
-    (True, False)
-    """
-
-    mean: float = field(repr=False)
-    records: float
-    rounding: float = 2.0**-50
-
-    def passes(self, proposal: Proposal, log_level: float) -> bool:
-        """Compare the exponent with the level."""
-        above = self.mean - self.rounding - math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
-        return above > 0.0 and _LN_2 - 2.0 * self.records * above * above * (1.0 - 1e-9) <= log_level
-
-    def needed(self, proposal: Proposal, log_level: float) -> float:
-        """Return the distance in standard deviations."""
-        return 2.0 * math.sqrt(0.5 * (_LN_2 - log_level) / self.records) / proposal.deviation
-
-
-def _null(proposal: Proposal) -> float:
-    """Return the mean of ``(z + 1) / 2`` that bets are placed against, below 1; rounding is for who tests."""
-    return min(0.5 * (1.0 + proposal.delta), math.nextafter(1.0, 0.0))
-
-
-_LN_2: Final = math.log(2.0)
-_HALF: Final = math.log(0.5)
 
 
 def foreseen(history: History, proposal: Proposal) -> tuple[float, float]:
@@ -402,6 +174,7 @@ def share_of_risk(state: GateState, proposal: Proposal, test: GateTest) -> float
 
     Examples
     --------
+    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> test = SignGate(0, 0, one_law=True)
     >>> share_of_risk(GateState(-3.0), Proposal(0.05, 0.05, 20000, 10000), test) > 0.95
     True
@@ -434,6 +207,7 @@ def propose(state: GateState, proposal: Proposal, test: GateTest, share: float |
 
     Examples
     --------
+    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> good, test = Proposal(0.02, 0.05, 20_000, 10_000), SignGate(350, 150, one_law=True)
     >>> start = GateState(math.log(0.05))
     >>> made = propose(start, good, test, share_of_risk(start, good, test))
@@ -456,6 +230,7 @@ def decide(state: GateState, proposal: Proposal, test: GateTest, share: float) -
 
     Examples
     --------
+    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> test = SignGate(9, 0, one_law=True)
     >>> decision = decide(GateState(math.log(0.04)), Proposal(0.02, 0.05, 2000, 1000), test, 0.25)
     >>> decision.letter, round(math.exp(decision.log_level), 4), round(math.exp(decision.state.log_risk), 4)
@@ -516,6 +291,7 @@ def worth_a_checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> 
 
     Examples
     --------
+    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> state = GateState(-3.0, ahead=0.03, uncertain=1e-5)
     >>> worth_a_checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), SignGate(0, 0, one_law=True))
     True
@@ -532,6 +308,7 @@ def checkpoint(state: GateState, proposal: Proposal, test: GateTest) -> Decision
 
     Examples
     --------
+    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> state, test = GateState(math.log(0.04), ahead=0.02, uncertain=1e-5), SignGate(3, 0, one_law=True)
     >>> made = checkpoint(state, Proposal(0.03, 0.1, 4000, 2000), test)
     >>> made.letter, round(math.exp(made.state.log_risk), 4), made.state.ahead < 0.02
@@ -568,6 +345,7 @@ def last_look(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
 
     Examples
     --------
+    >>> from thresholdout.mechanisms.claims.gate_tests import SignGate
     >>> test = SignGate(5, 0, one_law=True)
     >>> made = last_look(GateState(math.log(0.04)), Proposal(0.03, 0.1, 4000, 2000), test)
     >>> made.letter, round(math.exp(made.log_level), 4)  # 1/32 is below 0.04
@@ -579,10 +357,3 @@ def last_look(state: GateState, proposal: Proposal, test: GateTest) -> Decision:
 def _log_level(log_risk: float, share: float) -> float:
     """Return the logarithm of a share of what is not set aside for failures, rounded down."""
     return log_risk + math.log(share) + math.log1p(-2.0 * RAISED) - _ROUNDING + _ULPS * log_risk
-
-
-def _normal_tail(log_level: float) -> float:
-    """Return the number of standard deviations that a normal variable exceeds with some probability."""
-    from scipy.special import ndtri_exp
-
-    return -float(ndtri_exp(log_level))

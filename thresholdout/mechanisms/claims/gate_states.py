@@ -17,15 +17,9 @@ import numpy as np
 
 from thresholdout.data.values import record_rounding
 from thresholdout.mechanisms.claims.gate import (
-    BetGate,
     Decision,
-    EntropyGate,
     GateState,
-    GateTest,
     History,
-    HoeffdingGate,
-    Proposal,
-    SignGate,
     checkpoint,
     climb,
     last_look,
@@ -33,6 +27,7 @@ from thresholdout.mechanisms.claims.gate import (
     share_of_risk,
     worth_a_checkpoint,
 )
+from thresholdout.mechanisms.claims.gate_tests import BetGate, EntropyGate, GateTest, HoeffdingGate, Proposal, SignGate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

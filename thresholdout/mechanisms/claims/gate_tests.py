@@ -1,0 +1,245 @@
+"""The holdout's side of a gate: tests of the claim that a candidate is better by more than delta.
+
+Which test there is depends on what is declared of the records. PROOFS.md, "Comparisons and gates".
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.data.values import record_rounding
+from thresholdout.limits.bets import best_bet, log_wealth
+from thresholdout.limits.entropy import coin_divergence
+from thresholdout.limits.one_law import log_one_law_tail
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["BetGate", "EntropyGate", "GateTest", "HoeffdingGate", "Proposal", "SignGate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the training part says of a candidate against the incumbent; public.
+
+    Attributes
+    ----------
+    difference : float
+        Mean of the records' differences, candidate less incumbent, out of fold; in [-1, 1].
+    variance : float
+        Of one record's difference, positive. For models that are right or wrong: about the share of records on which
+        exactly one of them is right.
+    train_records : float
+        Effective number of training records.
+    holdout_records : float
+        Effective number of holdout records.
+    delta : float
+        By how much more than which the candidate has to be better, in [0, 1).
+
+    Examples
+    --------
+    >>> Proposal(0.012, 0.05, 4000, 2000).deviation
+    0.005
+    """
+
+    difference: float
+    variance: float
+    train_records: float
+    holdout_records: float
+    delta: float = 0.0
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the holdout's mean difference."""
+        return math.sqrt(self.variance / self.holdout_records)
+
+    @property
+    def train_deviation(self) -> float:
+        """Standard deviation of the training part's mean difference."""
+        return math.sqrt(self.variance / self.train_records)
+
+
+class GateTest(ABC):
+    """The holdout's side of a comparison: whether the claim "better by more than delta" passes at a level.
+
+    A test is an event that the node fixes; under every law with a false claim it has at most the level as probability.
+    """
+
+    @abstractmethod
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Whether the claim is confirmed. Secret until it is told as a letter that was paid for."""
+
+    @abstractmethod
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return how many standard deviations above delta the mean has to be for that, about: public numbers only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignGate(GateTest):
+    """The exact sign test: wins among the records on which exactly one of both models is right; ties are dropped.
+
+    For delta = 0. Under a false claim and one law of independent records, the wins are binomial given the number of
+    such records, with a probability of at most 1/2. For different laws, given the features, the tail of a binomial law
+    bounds theirs from half of the records + 1 on, which every test at a level below 1/2 asks for; at other levels the
+    claim does not pass.
+
+    Parameters
+    ----------
+    wins, losses : int
+        Of the candidate. Secret.
+    one_law : bool
+        Whether the records have one law; otherwise, that claims are given the features.
+
+    Examples
+    --------
+    >>> proposal = Proposal(0.01, 0.05, 2000, 1000)
+    >>> gate = SignGate(9, 1, one_law=True)
+    >>> gate.passes(proposal, math.log(0.011)), gate.passes(proposal, math.log(0.0107))  # 11/1024
+    (True, False)
+    >>> SignGate(1, 0, one_law=False).passes(proposal, math.log(0.5))
+    False
+    """
+
+    wins: int = field(repr=False)
+    losses: int = field(repr=False)
+    one_law: bool
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare the binomial tail with the level."""
+        if proposal.delta != 0.0 or (not self.one_law and log_level >= _HALF):
+            return False
+        return log_one_law_tail(self.wins, self.wins + self.losses, 0.5) <= log_level
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return the normal quantile, and half a record more."""
+        if not self.one_law and log_level >= _HALF:
+            return math.inf
+        return _normal_tail(log_level) + 1.0 / math.sqrt(max(1.0, proposal.variance * proposal.holdout_records))
+
+
+@dataclass(frozen=True, slots=True)
+class BetGate(GateTest):
+    """A constant bet against "better by at most delta", for independent records of any laws and any bounded losses.
+
+    The wealth is ``prod (1 + l (z_i - delta))``, z_i in [-1, 1]; for models that are right or wrong and delta = 0 it is
+    the e-value ``exp(u S - K ln cosh u)`` with ``l = tanh u``. The bet is fixed by public numbers.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        ``(z + 1) / 2``, in [0, 1]. Secret, except for their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> proposal = Proposal(0.03, 0.05, 2000, 1000)
+    >>> gate = BetGate(np.repeat([0.5, 1.0, 0.0], [950, 40, 10]))
+    >>> gate.passes(proposal, math.log(0.02)), gate.passes(proposal, math.log(1e-6))
+    (True, False)
+    """
+
+    values: NDArray[np.float64] = field(repr=False)
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare the wealth with one over the level."""
+        mean = _null(proposal)
+        bet, _ = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
+        null = mean + record_rounding(self.values.size)  # to which the rounding of values may have moved it
+        return log_wealth(self.values, bet, null) >= -log_level
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return the distance at which a good bet wins."""
+        mean = _null(proposal)
+        _, radius = best_bet(mean, 0.25 * proposal.variance, self.values.size, log_level)
+        return 2.0 * radius / proposal.deviation
+
+
+@dataclass(frozen=True, slots=True)
+class EntropyGate(GateTest):
+    """A limit from relative entropy, for records that depend on each other and have N effective ones.
+
+    Parameters
+    ----------
+    mean : float
+        Of ``(z + 1) / 2`` over the holdout. Secret.
+    effective : float
+        N; see `graphs.DependenceModel.effective_records`.
+    rounding : float
+        By how much `mean` may be off; see `thresholdout.data.values.record_rounding`.
+
+    Examples
+    --------
+    >>> proposal = Proposal(0.3, 0.4, 2000, 200)
+    >>> EntropyGate(0.65, 200).passes(proposal, -4.0), EntropyGate(0.52, 200).passes(proposal, -4.0)
+    (True, False)
+    """
+
+    mean: float = field(repr=False)
+    effective: float
+    rounding: float = 2.0**-50
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare N times the divergence with the logarithm of one over the level."""
+        null = math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
+        mean = self.mean - self.rounding
+        return mean >= null and -self.effective * coin_divergence(mean, null) * (1.0 - 1e-9) <= log_level
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return Hoeffding's distance in standard deviations."""
+        return 2.0 * math.sqrt(-0.5 * log_level / self.effective) / proposal.deviation
+
+
+@dataclass(frozen=True, slots=True)
+class HoeffdingGate(GateTest):
+    """Hoeffding's limit, for records that depend on each other and have a variance inflation only.
+
+    A dependence model says ``P(|q - E q| >= t) <= 2 exp(-2 N t^2)``: two-sided, so its factor 2 stands here too.
+
+    Parameters
+    ----------
+    mean, rounding : float
+        As for `EntropyGate`. The mean is secret.
+    records : float
+        N, ``n / Lambda``; see `graphs.DependenceModel.variance_inflation`.
+
+    Examples
+    --------
+    >>> proposal = Proposal(0.3, 0.4, 2000, 200)
+    >>> HoeffdingGate(0.65, 200).passes(proposal, -8.3), HoeffdingGate(0.65, 200).passes(proposal, -8.31)  # ln 2 - 9
+    (True, False)
+    """
+
+    mean: float = field(repr=False)
+    records: float
+    rounding: float = 2.0**-50
+
+    def passes(self, proposal: Proposal, log_level: float) -> bool:
+        """Compare the exponent with the level."""
+        above = self.mean - self.rounding - math.nextafter(0.5 * (1.0 + proposal.delta), 2.0)
+        return above > 0.0 and _LN_2 - 2.0 * self.records * above * above * (1.0 - 1e-9) <= log_level
+
+    def needed(self, proposal: Proposal, log_level: float) -> float:
+        """Return the distance in standard deviations."""
+        return 2.0 * math.sqrt(0.5 * (_LN_2 - log_level) / self.records) / proposal.deviation
+
+
+def _null(proposal: Proposal) -> float:
+    """Return the mean of ``(z + 1) / 2`` that bets are placed against, below 1; rounding is for who tests."""
+    return min(0.5 * (1.0 + proposal.delta), math.nextafter(1.0, 0.0))
+
+
+_LN_2: Final = math.log(2.0)
+
+
+_HALF: Final = math.log(0.5)
+
+
+def _normal_tail(log_level: float) -> float:
+    """Return the number of standard deviations that a normal variable exceeds with some probability."""
+    from scipy.special import ndtri_exp
+
+    return -float(ndtri_exp(log_level))
