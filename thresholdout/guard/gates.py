@@ -428,49 +428,14 @@ class Gate(Shared):
 class _RemoteGate(Elsewhere, Gate):
     """What a gate is in every process but its own: it sends the candidates there."""
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _CONSTANT:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = self.__dict__[name] = self._handle.call(name)
-        return value
-
-    @property
-    def incumbent(self) -> Any:
-        """The model that the next candidate is compared with."""
-        return self._handle.call("incumbent")
-
-    @property
-    def certified(self) -> Any:
-        """The last model that is certified to be better than the certified one before it."""
-        return self._handle.call("certified")
-
-    @property
-    def on_the_way(self) -> bool:
-        """Whether the incumbent is not certified."""
-        return bool(self._handle.call("on_the_way"))
-
-    @property
-    def test(self) -> str:
-        """Which test certifies."""
-        return str(self._handle.call("test"))
-
     def propose(self, candidate: Any, *, cv: object | None = None, key: str | None = None, name: str = "") -> Decision:
         """Keep or reject a candidate; see `Gate.propose`. It is cross-validated in this process."""
-        values = self._training_values(candidate, cv)
-        return cast(Decision, self._handle.call("_proposed", candidate, values, cv, key or fresh_key(), name))
-
-    def last_look(self, *, key: str | None = None) -> Decision | None:
-        """Test the incumbent at nearly all of the risk; see `Gate.last_look`."""
-        return cast("Decision | None", self._handle.call("last_look", key=key or fresh_key()))
+        return self._proposed(
+            candidate, self._training_values(candidate, cv), cv, fresh_key() if key is None else key, name
+        )
 
     def __repr__(self) -> str:
         return str(self._handle.call("__repr__"))
-
-
-_CONSTANT: Final = frozenset({"certify", "delta", "guard", "metric"})
 
 
 class MakesGates:

@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from thresholdout.certificates import Certificate
 from thresholdout.data.record_labels import aligned, record_labels
-from thresholdout.errors import InputError, InputTypeError, SharingError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.fold_assignment import fold_model, make_folds
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
-from thresholdout.ledger.entry_checks import fresh_key
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.scoring.metrics import Metric
@@ -334,84 +333,6 @@ class KFoldGuard(Shared):
 
 class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
     """What a `KFoldGuard` is in every process but its own: it sends the questions there, where they are fitted."""
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("n", "dependence"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = self.__dict__[name] = self._handle.call(name)
-        return value
-
-    def score(
-        self,
-        estimator: Any,
-        metric: str | Metric | Statistic = "accuracy",
-        *,
-        expected: float | None = None,
-        key: str | None = None,
-        n_jobs: int | None = None,
-    ) -> Answer:
-        """Ask for an estimator's cross-validated score; see `KFoldGuard.score`."""
-        given = fresh_key() if key is None else key  # one question, also when it has to be sent twice
-        answer = self._handle.call("score", estimator, metric, expected=expected, key=given, n_jobs=n_jobs)
-        return cast(Answer, answer)
-
-    @property
-    def certificate(self) -> Certificate:
-        """What the answers are worth."""
-        return cast(Certificate, self._handle.call("certificate"))
-
-    @property
-    def parameters(self) -> Parameters:
-        """The mechanism's public parameters."""
-        return cast("Parameters", self._handle.call("parameters"))
-
-    @property
-    def remaining(self) -> int | None:
-        """Answers from the records that are left."""
-        return cast(int | None, self._handle.call("remaining"))
-
-    @property
-    def risk_left(self) -> float | None:
-        """What is left of the probability of error."""
-        return cast(float | None, self._handle.call("risk_left"))
-
-    @property
-    def told(self) -> float | None:
-        """What the answers so far can have told, in nats."""
-        return cast(float | None, self._handle.call("told"))
-
-    @property
-    def exhausted(self) -> Literal["budget", "queries"] | None:
-        """Which limit is reached."""
-        return cast(Literal["budget", "queries"] | None, self._handle.call("exhausted"))
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """Every question and answer so far, whichever process asked."""
-        return cast("pd.DataFrame", self._handle.call("history"))
-
-    @property
-    def answers(self) -> list[Answer]:
-        """Every answer so far."""
-        return cast(list[Answer], self._handle.call("answers"))
-
-    @property
-    def folds(self) -> pd.DataFrame:
-        """Sizes of the folds."""
-        return cast("pd.DataFrame", self._handle.call("folds"))
-
-    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        return cast("Origin", self._handle.call("_origin", hashes, records))
-
-    def __repr__(self) -> str:
-        try:
-            text: str = self._handle.call("__repr__")
-        except SharingError:
-            return f"<KFoldGuard in {self._handle.owner}, which does not answer>"
-        return f"{text[:-1]}; in {self._handle.owner}>"
 
 
 class _OutOfFoldGuard(Thresholdout):

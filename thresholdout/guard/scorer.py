@@ -351,30 +351,6 @@ class GuardScorer(Shared):
 class _RemoteScorer(Elsewhere, GuardScorer):
     """What a `GuardScorer` is in every process but its own."""
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in {"_declared", "_request"}:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = self.__dict__[name] = self._handle.call(name)
-        return value
-
-    @property
-    def asked(self) -> int:
-        """How many questions the guard has answered for this scorer, in all processes."""
-        return cast(int, self._handle.call("asked"))
-
-    @property
-    def replaced(self) -> int:
-        """How many questions were not answered any more."""
-        return cast(int, self._handle.call("replaced"))
-
-    @property
-    def exhausted(self) -> Literal["budget", "queries"] | None:
-        """Which limit of the guard stopped an answer to this scorer."""
-        return cast(Literal["budget", "queries"] | None, self._handle.call("exhausted"))
-
     def set_score_request(self, *, sample_weight: bool | str | None = None) -> Self:
         """Say whether a search should route ``sample_weight`` here."""
         self._handle.call("set_score_request", sample_weight=sample_weight)
@@ -394,7 +370,7 @@ class _RemoteScorer(Elsewhere, GuardScorer):
 
     def __repr__(self) -> str:
         try:
-            return super().__repr__()
+            return GuardScorer.__repr__(self)
         except SharingError:
             return f"<GuardScorer in {self._handle.owner}, which does not answer>"
 

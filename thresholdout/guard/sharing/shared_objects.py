@@ -31,9 +31,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from thresholdout.errors import SharingError
+from thresholdout.guard.sharing.forwarding import forwarding
 from thresholdout.guard.sharing.private_socket import check_private, hung_up_after, listen, remove
 
 if TYPE_CHECKING:
@@ -133,6 +135,9 @@ class Handle:
 class Elsewhere(Shared):
     """What stands for a shared object in another process.
 
+    A subclass names the object's class as its second base, and has all that this class serves: what it does not define
+    itself is forwarded, see `thresholdout.guard.sharing.forwarding`.
+
     Parameters
     ----------
     handle : Handle
@@ -141,8 +146,22 @@ class Elsewhere(Shared):
 
     _handle: Handle
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        kind = cls._kind()
+        for name in kind.served - vars(cls).keys() - vars(Elsewhere).keys():
+            member = forwarding(kind, name)
+            setattr(cls, name, member)
+            if isinstance(member, cached_property):
+                member.__set_name__(cls, name)
+
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
+
+    @classmethod
+    def _kind(cls) -> type[Shared]:
+        """Return the class of the object."""
+        return next(base for base in cls.__mro__ if issubclass(base, Shared) and not issubclass(base, Elsewhere))
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
@@ -151,6 +170,13 @@ class Elsewhere(Shared):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_attach, (type(self), self._handle))
+
+    def __repr__(self) -> str:
+        try:
+            text: str = self._handle.call("__repr__")
+        except SharingError:
+            return f"<{self._kind().__name__} in {self._handle.owner}, which does not answer>"
+        return f"{text[:-1]}; in {self._handle.owner}>"
 
 
 def share(thing: Shared) -> Shared:

@@ -144,15 +144,6 @@ def test_a_guard_is_used_from_other_processes(backend: str) -> None:
         assert text.endswith(f"; in process {os.getpid()} on {os.uname().nodename}>")
 
 
-def test_every_public_name_of_a_guard_is_there_elsewhere() -> None:
-    names = {name for name in dir(make()) if not name.startswith("_")} - {"served"}
-    own = {name for name in vars(RemoteGuard) if not name.startswith("_")}
-    built_on_own = {"plot", "origin", "elsewhere"}
-    by_name = {"certificate", "dependence", "given", "n"}
-    assert own | built_on_own | by_name == names
-    assert {"certificate", "dependence", "n", "ask", "score", "history"} <= Thresholdout.served
-
-
 def test_where_it_lives_a_pickle_is_the_guard_itself() -> None:
     guard = make()
     for copied in (copy.copy(guard), copy.deepcopy(guard), clone(guard, safe=False), pickle.loads(pickle.dumps(guard))):

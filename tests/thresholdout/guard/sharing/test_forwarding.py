@@ -1,0 +1,199 @@
+"""What stands for a guard, a K-fold guard, a gate or a scorer elsewhere has all that these have."""
+
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+
+from thresholdout import Thresholdout
+from thresholdout.errors import InputError
+from thresholdout.guard.gates import Gate
+from thresholdout.guard.kfold import KFoldGuard
+from thresholdout.guard.remote_guard import RemoteGuard
+from thresholdout.guard.scorer import GuardScorer
+from thresholdout.guard.sharing.forwarding import forwarding
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Shared, handle_of, share
+
+X = np.arange(400.0).reshape(200, 2)
+Y = np.arange(200) % 2
+
+
+def guard() -> Thresholdout:
+    return Thresholdout((X[:100], Y[:100]), train=(X[100:], Y[100:]))
+
+
+def model() -> DummyClassifier:
+    return DummyClassifier().fit(X[100:], Y[100:])
+
+
+MADE: dict[type[Shared], Callable[[], Shared]] = {
+    Thresholdout: guard,
+    KFoldGuard: lambda: KFoldGuard(X, Y),
+    Gate: lambda: guard().gate(model()),
+    GuardScorer: lambda: guard().scorer(),
+}
+
+BUILT_ON_OTHERS: dict[type[Shared], set[str]] = {
+    Thresholdout: {"plot", "origin"},
+    KFoldGuard: {"origin"},
+    Gate: {"propose"},
+    GuardScorer: {"guard", "metrics", "get_metadata_routing"},
+}
+"""What is computed in the other process, from what is served. Nothing is refused there."""
+
+KINDS = pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.__name__)
+
+
+def stand_in(kind: type[Shared]) -> type[Elsewhere]:
+    found = type(share(MADE[kind]()))
+    assert issubclass(found, Elsewhere)
+    assert issubclass(found, kind)
+    return found
+
+
+def public(thing: object) -> set[str]:
+    return {name for name in dir(thing) if not name.startswith("_")} - {"elsewhere", "served"}
+
+
+@KINDS
+def test_every_public_name_is_served_or_built_on_what_is_served(kind: type[Shared]) -> None:
+    made = MADE[kind]()
+    assert public(made) - kind.served == BUILT_ON_OTHERS[kind]
+    assert all(hasattr(made, name) for name in kind.served)
+    assert public(share(made)) == public(made)
+
+
+@KINDS
+def test_nothing_that_is_served_comes_from_the_class_of_the_object(kind: type[Shared]) -> None:
+    for name in kind.served:
+        assert any(name in vars(base) for base in (stand_in(kind), Elsewhere)), name
+
+
+@KINDS
+def test_signatures_and_docstrings_are_those_of_the_object(kind: type[Shared]) -> None:
+    seen = set()
+    for name in kind.served & vars(stand_in(kind)).keys():
+        here, there = inspect.getattr_static(kind, name, None), inspect.getattr_static(stand_in(kind), name)
+        seen.add(type(there))
+        if isinstance(there, cached_property):
+            assert here is None, name
+        elif inspect.isfunction(there):
+            assert inspect.signature(there) == inspect.signature(here), name
+            if hasattr(there, "__wrapped__"):
+                assert (there.__doc__, there.__name__) == (here.__doc__, name)
+        else:
+            assert isinstance(here, property)
+            assert there.fset is None
+            assert there.__doc__ == here.__doc__ or name == "train"
+    assert len(seen) >= 2
+
+
+@KINDS
+def test_properties_and_attributes_say_the_same_elsewhere(kind: type[Shared]) -> None:
+    made = MADE[kind]()
+    there = share(made)
+    compared = set()
+    for name in sorted(kind.served - {"__repr__", "train", "history", "folds", "_declared", "metric"}):
+        if inspect.isfunction(inspect.getattr_static(kind, name, None)):
+            continue
+        expected, found = getattr(made, name), getattr(there, name)
+        compared.add(name)
+        same = found is expected if isinstance(expected, Shared) else repr(found) == repr(expected)
+        assert same, name
+    assert len(compared) >= 4
+
+
+class Recorded:
+    """Keeps what would be sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Any, ...]] = []
+
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> str:
+        self.sent.append((name, args, kwargs))
+        return f"answer {len(self.sent)}"
+
+
+class Origin:
+    def single(self, value: float, *, key: str | None = None) -> float:
+        """Ask."""
+        return value
+
+    def several(self, values: list[float], *, keys: list[str] | None = None) -> float:
+        return values[0]
+
+    def plain(self, key: str, values: object = ()) -> str:
+        return key
+
+    @property
+    def size(self) -> int:
+        """How large."""
+        return 1
+
+
+class Copy:
+    single: Any = forwarding(Origin, "single")
+    several: Any = forwarding(Origin, "several")
+    plain: Any = forwarding(Origin, "plain")
+    size: Any = forwarding(Origin, "size")
+    made_with: Any = forwarding(Origin, "made_with")
+
+    def __init__(self) -> None:
+        self._handle = Recorded()
+
+
+def test_a_question_gets_a_key_of_its_own_and_keeps_one_that_was_given() -> None:
+    there = Copy()
+    assert [there.single(0.5), there.single(0.5, key=None), there.single(0.5, key="mine")] == [
+        "answer 1",
+        "answer 2",
+        "answer 3",
+    ]
+    first, second, third = there._handle.sent
+    assert (first[0], first[1], first[2].keys()) == ("single", (0.5,), {"key"})
+    assert len({first[2]["key"], second[2]["key"]}) == 2
+    assert len(first[2]["key"]) == 32
+    assert third == ("single", (0.5,), {"key": "mine"})
+
+
+def test_a_list_gets_a_key_for_each_question() -> None:
+    there = Copy()
+    there.several([1, 2, 3])
+    there.several(values=[1, 2], keys=None)
+    there.several({"a": 1, "b": 2}, keys=["x", "y"])
+    there.several()
+    sent = [kwargs["keys"] for _, _, kwargs in there._handle.sent]
+    assert [len(keys) for keys in sent] == [3, 2, 2, 0]
+    assert len({key for keys in sent[:2] for key in keys}) == 5
+    assert sent[2] == ["x", "y"]
+
+
+def test_no_key_is_added_where_none_is_chosen() -> None:
+    there = Copy()
+    there.plain("k")
+    there.plain(key="k", values=[1, 2])
+    assert there._handle.sent == [("plain", ("k",), {}), ("plain", (), {"key": "k", "values": [1, 2]})]
+
+
+def test_properties_are_read_each_time_and_attributes_once() -> None:
+    there = Copy()
+    assert [there.size, there.size] == ["answer 1", "answer 2"]
+    assert [there.made_with, there.made_with] == ["answer 3", "answer 3"]
+    assert [name for name, _, _ in there._handle.sent] == ["size", "size", "made_with"]
+    assert (Copy.single.__doc__, Copy.size.__doc__) == ("Ask.", "How large.")
+
+
+def test_what_a_guard_refuses_it_refuses_elsewhere() -> None:
+    here = guard()
+    for asked in (here, RemoteGuard(handle_of(here))):
+        with pytest.raises(InputError, match="key: an empty string"):
+            asked.final_check(model(), key="")
+        with pytest.raises(InputError, match="keys: 0 of them; expected: 1"):
+            asked.score_all([model()], keys=[])
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            asked.nothing  # type: ignore[attr-defined]  # noqa: B018
+    assert len(here.history) == 0
