@@ -1,9 +1,10 @@
-"""Checks of what a caller passes in, shared by all models."""
+"""Checks of what a caller passes in: what counts as an integer or a number, and the arguments of all models."""
 
 from __future__ import annotations
 
 import math
 import operator
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,8 @@ __all__ = [
     "LEAST_PROBABILITY",
     "FloatArray",
     "IntArray",
+    "as_integer",
+    "as_real",
     "check_count",
     "check_epsilon",
     "check_probabilities",
@@ -30,6 +33,40 @@ SUM_TOLERANCE = 1e-9
 
 #: Smallest positive probability: floats below it have fewer digits, and lose more of them when rows are normalised.
 LEAST_PROBABILITY = float(np.finfo(np.float64).tiny)
+
+
+def as_integer(value: object) -> int | None:
+    """Return an integer of any type as an int, or None when it is no integer: booleans and whole floats are none.
+
+    Examples
+    --------
+    >>> as_integer(np.int8(3)), as_integer(3.0), as_integer(True)
+    (3, None, None)
+    """
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def as_real(value: object) -> float | None:
+    """Return a real number of any type as a float, or None when it is none: booleans, texts and arrays are none.
+
+    Integers and fractions that are too large for a float become infinite.
+
+    Examples
+    --------
+    >>> as_real(np.float32(0.5)), as_real(-(10**400)), as_real("0.5"), as_real(True)
+    (0.5, -inf, None, None)
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if operator.index(math.trunc(value)) > 0 else -math.inf
 
 
 def check_count(argument: str, value: object, least: int = 1) -> int:
@@ -59,12 +96,9 @@ def check_count(argument: str, value: object, least: int = 1) -> int:
     3
     """
     expected = f"an integer of at least {least}"
-    if isinstance(value, bool | np.bool_):
+    count = as_integer(value)
+    if count is None:
         raise ArgumentError(argument, repr(value), expected)
-    try:
-        count = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ArgumentError(argument, repr(value), expected) from None
     if count < least:
         raise ArgumentError(argument, repr(count), expected)
     return count

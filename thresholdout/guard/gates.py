@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
 
 import numpy as np
 
+from thresholdout.data.arguments import check_number
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
@@ -24,7 +25,6 @@ from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.ledger.entry_checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
-from thresholdout.mechanisms.rounding_costs import check_number
 from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import numpy as np
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.certificates.problem import check_confidence
+from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import Part
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
@@ -44,7 +45,7 @@ from thresholdout.guard.train_split import TrainSplit
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.mechanisms.rounding_costs import check_count, shown_above
+from thresholdout.mechanisms.rounding_costs import shown_above
 from thresholdout.noise.sources import NoiseSource
 from thresholdout.planning.declaration import Declaration, Given, MechanismName, check_budget
 from thresholdout.planning.declared_parameters import (

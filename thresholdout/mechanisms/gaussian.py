@@ -29,11 +29,12 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from thresholdout.data.arguments import as_float, check_count, check_number
 from thresholdout.data.values import ExactMean, record_rounding, unit_total
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.kind import Kind, Parameters
-from thresholdout.mechanisms.rounding_costs import check_count, check_grid, check_number
+from thresholdout.mechanisms.rounding_costs import check_grid
 from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["GAUSSIAN", "GaussianGuard", "GaussianParameters", "GaussianState", "NoiseSchedule"]
@@ -289,12 +290,9 @@ class GaussianParameters(Parameters):
 def _check_expected(expected: object) -> float:
     """Return a likely value of answers."""
     wanted = "a number in [0, 1], in units of the range"
-    if isinstance(expected, (bool, str)):
+    value = as_float(expected)
+    if value is None:
         raise InputTypeError("expected", repr(expected), wanted)
-    try:
-        value = float(expected)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputTypeError("expected", repr(expected), wanted) from None
     if not 0.0 <= value <= 1.0:
         raise InputError("expected", expected, wanted)
     return value

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.rounding import UNIT
+from thresholdout.data.arguments import check_count, check_number
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, Past
@@ -36,7 +37,6 @@ from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoef
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Direction, Kind, Parameters
-from thresholdout.mechanisms.rounding_costs import check_count, check_number
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-import operator
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
 from graphs.numerics.rounding import UNIT
+from thresholdout.data.arguments import check_count, check_number
 from thresholdout.data.values import BLOCK, WHOLE
-from thresholdout.errors import InputError, InputTypeError
+from thresholdout.errors import InputError
 
-__all__ = ["check_count", "check_grid", "check_number", "integer_sensitivity", "mean_error", "round_up", "shown_above"]
+__all__ = ["check_grid", "integer_sensitivity", "mean_error", "round_up", "shown_above"]
 
-_LARGEST_COUNT = 2**63 - 1  # that every ledger stores
 _THREE_DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 _MOST_INTERVALS = 1 << 30
 
@@ -105,60 +104,6 @@ def shown_above(number: float) -> str:
     ('1.24', '2', 'inf')
     """
     return f"{float(_THREE_DIGITS.create_decimal(repr(number))):.3g}"
-
-
-def check_count(argument: str, count: object) -> int:
-    """Check that a number is an integer of at least 1, and return it.
-
-    Raises
-    ------
-    InputTypeError
-        When it is not an integer; a bool is none.
-    InputError
-        When it is below 1, or larger than any ledger can store.
-
-    Examples
-    --------
-    >>> check_count("budget", 0)
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: budget: 0; expected: an integer of at least 1
-    """
-    try:
-        if isinstance(count, bool):
-            raise TypeError
-        number = operator.index(count)  # type: ignore[arg-type]
-    except TypeError:
-        raise InputTypeError(argument, repr(count), "an integer of at least 1") from None
-    if number < 1:
-        raise InputError(argument, number, "an integer of at least 1")
-    if number > _LARGEST_COUNT:
-        raise InputError(argument, number, "an integer of at least 1 and at most 2**63 - 1")
-    return number
-
-
-def check_number(argument: str, value: object, above: float, most: float, expected: str) -> float:
-    """Check that a number lies in ``(above, most]``, and return it as a float.
-
-    Raises
-    ------
-    InputTypeError
-        When it is not a number.
-    InputError
-        When it is out of range, not finite, a text or a bool.
-
-    Examples
-    --------
-    >>> check_number("threshold", 0.0, 0.0, 1.0, "a positive number up to 1")
-    Traceback (most recent call last):
-    thresholdout.errors.InputError: threshold: 0.0; expected: a positive number up to 1
-    """
-    try:
-        number = math.nan if isinstance(value, (bool, str)) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise InputTypeError(argument, repr(value), expected) from None
-    if not above < number <= most:
-        raise InputError(argument, repr(value), expected)
-    return number
 
 
 def check_grid(grid: object) -> int:

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphs.numerics.rounding import ULP
+from thresholdout.data.arguments import check_count
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.claims.reading import Reading, read_values
 from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.record_parts import equal_groups, shuffled
-from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["SPLITTING", "Splitting", "SplittingParameters", "SplittingState"]

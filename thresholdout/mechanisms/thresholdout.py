@@ -27,14 +27,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple
 
+from thresholdout.data.arguments import check_count, check_number
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.rounding_costs import (
-    check_count,
     check_grid,
-    check_number,
     integer_sensitivity,
     mean_error,
     round_up,

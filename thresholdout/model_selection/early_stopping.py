@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
+from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms.rounding_costs import check_count
 
 __all__ = ["EarlyStopping", "EveryRound", "StoppingRule"]
 

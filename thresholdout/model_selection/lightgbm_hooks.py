@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError, SharingError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.sharing.shared_objects import Elsewhere
-from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.predicting_functions import Kind, as_it_is, check_objective, classifies, predictor
 from thresholdout.scoring.metrics import Metric, get_metric

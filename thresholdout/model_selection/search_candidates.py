@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.mechanisms.rounding_costs import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

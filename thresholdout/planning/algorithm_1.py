@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.problem import Setting, check_confidence, check_model
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
+from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import ThresholdoutParameters, noise_slack
 from thresholdout.mechanisms.claims.kinds import is_unlimited
-from thresholdout.mechanisms.rounding_costs import check_count, check_number
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from thresholdout.certificates.problem import check_confidence
+from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputTypeError, LedgerDamaged, LedgerUnusable
 from thresholdout.mechanisms.catalogue import kind_named, parameters_from_json, parameters_to_json
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.mechanisms.rounding_costs import check_count
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from thresholdout.data.arguments import positive_number
 from thresholdout.errors import InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def log_loss(clip: float = 5.0) -> Metric:
     >>> log_loss(3.0).values(np.array([0, 1]), np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 1])).round(3)
     array([0.693, 3.   ])
     """
-    top = _positive(clip, "clip")
+    top = positive_number(clip, "clip")
 
     def values(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
         probability = _probabilities(output, y)
@@ -198,7 +199,7 @@ def squared_error(clip: float) -> Metric:
     >>> squared_error(4.0).values(np.array([0.0, 0.0]), np.array([1.0, 3.0]), None)
     array([1., 4.])
     """
-    top = _positive(clip, "clip")
+    top = positive_number(clip, "clip")
     return Metric(
         f"squared_error(clip={top!r})",
         "predict",
@@ -217,7 +218,7 @@ def absolute_error(clip: float) -> Metric:
     >>> absolute_error(clip=2.0).values(np.array([1.0, 5.0]), np.array([1.5, 1.0]), None)
     array([0.5, 2. ])
     """
-    top = _positive(clip, "clip")
+    top = positive_number(clip, "clip")
     return Metric(
         f"absolute_error(clip={top!r})",
         "predict",
@@ -270,13 +271,6 @@ def get_metric(metric: str | Metric) -> Metric:
     clipped = " or ".join(f"metrics.{name}(clip=...)" for name in _NEED_CLIP)
     other = "a name from thresholdout.scoring.statistics, or per-record values given to ask()"
     raise InputError("metric", repr(metric), f"{names}, {clipped}; {other}")
-
-
-def _positive(value: float, argument: str) -> float:
-    number = float(value)
-    if not (math.isfinite(number) and number > 0):
-        raise InputError(argument, repr(value), "a positive finite number")
-    return number
 
 
 def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:

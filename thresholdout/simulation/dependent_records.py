@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.rounding_costs import check_count, check_number
 from thresholdout.simulation.simulated_session import Part
 
 if TYPE_CHECKING:

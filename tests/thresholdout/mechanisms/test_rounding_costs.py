@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresholdout.data.values import BLOCK, WHOLE, unit_mean
-from thresholdout.errors import InputError, InputTypeError
+from thresholdout.errors import InputError
 from thresholdout.mechanisms import mean_error
-from thresholdout.mechanisms.rounding_costs import check_count, integer_sensitivity, round_up
+from thresholdout.mechanisms.rounding_costs import integer_sensitivity, round_up
 
 fractions = st.fractions(min_value=0, max_value=1, max_denominator=10**9)
 
@@ -82,24 +82,3 @@ def test_round_up_is_the_next_float(exact: Fraction) -> None:
     up = round_up(exact)
     assert Fraction(up) >= exact
     assert up == 0 or Fraction(math.nextafter(up, -math.inf)) < exact
-
-
-class TestCheckCount:
-    @pytest.mark.parametrize("count", [1, np.int64(7), 2**63 - 1])
-    def test_accepts(self, count: int) -> None:
-        assert check_count("budget", count) == count
-        assert type(check_count("budget", count)) is int
-
-    @pytest.mark.parametrize("count", [0, -1])
-    def test_refuses_numbers(self, count: int) -> None:
-        with pytest.raises(InputError, match=f"budget: {count}; expected: an integer of at least 1"):
-            check_count("budget", count)
-
-    def test_refuses_what_no_ledger_stores(self) -> None:
-        with pytest.raises(InputError, match=r"an integer of at least 1 and at most 2\*\*63 - 1"):
-            check_count("budget", 2**63)
-
-    @pytest.mark.parametrize("count", [1.0, "3", True, None, math.nan])
-    def test_refuses_types(self, count: object) -> None:
-        with pytest.raises(InputTypeError, match="budget"):
-            check_count("budget", count)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from graphs.numerics.rounding import UNIT
+from thresholdout.data.arguments import check_count, check_number
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.random_truths import Line, line
@@ -30,7 +31,6 @@ from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_val
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.mechanisms.rounding_costs import check_count, check_number
 from thresholdout.noise.sources import NoiseSource
 
 __all__ = ["FoldClaims", "FoldClaimsParameters"]

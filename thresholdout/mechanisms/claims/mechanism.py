@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
+from thresholdout.data.arguments import check_count
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
@@ -48,7 +49,6 @@ from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, Wi
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
-from thresholdout.mechanisms.rounding_costs import check_count
 from thresholdout.noise.sources import NoiseSource
 
 if TYPE_CHECKING:

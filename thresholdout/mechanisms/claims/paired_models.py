@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.rounding_costs import check_count
 
 __all__ = ["Duel"]
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from thresholdout.data.arguments import check_count, check_number
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.mechanisms.rounding_costs import check_count, check_number
 
 if TYPE_CHECKING:
     from graphs import DependenceModel

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.numerics.arguments import as_integer, as_real
 from thresholdout.errors import InputError, InputTypeError
 
 __all__ = ["Steps", "chosen", "count", "number", "open_unit", "positive", "probability", "steps", "unit"]
@@ -32,9 +33,9 @@ def number(value: object, name: str, expected: str = "a finite number") -> float
     >>> number(1, "eps")
     1.0
     """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+    found = as_real(value)
+    if found is None:
         raise InputTypeError(name, f"a {type(value).__name__}", expected)
-    found = float(value)
     if not math.isfinite(found):
         raise InputError(name, repr(found), expected)
     return found
@@ -81,9 +82,9 @@ def count(value: object, name: str, *, least: int = 1) -> int:
         When it is too small.
     """
     expected = f"an integer, {least} or more"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+    found = as_integer(value) if isinstance(value, Integral) else None
+    if found is None:
         raise InputTypeError(name, f"a {type(value).__name__}", expected)
-    found = int(value)
     if found < least:
         raise InputError(name, str(found), expected)
     return found

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from thresholdout.data.arguments import positive_number
 from thresholdout.errors import InputError
-from thresholdout.scoring.statistics.label_checks import binary_labels, positive_number, predictions, shown
+from thresholdout.scoring.statistics.label_checks import binary_labels, predictions, shown
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import Judged, Ratio
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresholdout.data.arguments import positive_number
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.scoring.statistics.label_checks import positive_number
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged
 

@@ -12,7 +12,7 @@ from thresholdout.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["binary_labels", "positive_number", "predictions", "residuals", "scores", "shown", "variance_of"]
+__all__ = ["binary_labels", "predictions", "residuals", "scores", "shown", "variance_of"]
 
 
 def binary_labels(labels: NDArray[Any] | None) -> tuple[Any, Any]:
@@ -72,11 +72,3 @@ def variance_of(y: NDArray[Any]) -> float:
     if not (0.0 < variance < math.inf) or y.min() == y.max():
         raise InputError("y", "labels that are all the same, or vary too little or too much", "labels that vary")
     return variance
-
-
-def positive_number(value: float, argument: str) -> float:
-    """Check that a number is positive and finite, and return it as a float."""
-    number = float(value)
-    if not (math.isfinite(number) and number > 0):
-        raise InputError(argument, repr(value), "a positive finite number")
-    return number

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from thresholdout.data.arguments import positive_number
 from thresholdout.errors import InputError
-from thresholdout.scoring.statistics.label_checks import positive_number, residuals, variance_of
+from thresholdout.scoring.statistics.label_checks import residuals, variance_of
 from thresholdout.scoring.statistics.statistic import Statistic
 from thresholdout.scoring.statistics.statistic_parts import Concentrated, Judged, Ratio
 

@@ -1,0 +1,24 @@
+"""Arguments of bounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.privacy.accounting.bound_arguments import count, number
+
+
+@pytest.mark.parametrize(("value", "seen"), [(10**400, "inf"), (-(10**400), "-inf"), (float("nan"), "nan")])
+def test_numbers_beyond_floats(value: float, seen: str) -> None:
+    with pytest.raises(InputError) as error:
+        number(value, "eps")
+    assert str(error.value) == f"eps: {seen}; expected: a finite number"
+
+
+@pytest.mark.parametrize("value", [True, "1", None, np.array(3)])
+def test_no_numbers_and_no_counts(value: object) -> None:
+    for check, expected in ((number, "a finite number"), (count, "an integer, 1 or more")):
+        with pytest.raises(InputTypeError) as error:
+            check(value, "eps")
+        assert str(error.value) == f"eps: a {type(value).__name__}; expected: {expected}"

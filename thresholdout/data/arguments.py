@@ -1,0 +1,90 @@
+"""Checks of counts and numbers that a caller passes in, with the errors of this package."""
+
+from __future__ import annotations
+
+import math
+
+from graphs.numerics.arguments import as_integer
+from thresholdout.errors import InputError, InputTypeError
+
+__all__ = ["as_float", "check_count", "check_number", "positive_number"]
+
+_LARGEST_COUNT = 2**63 - 1  # that every ledger stores
+
+
+def as_float(value: object) -> float | None:
+    """Return what `float` makes of a value, or None when it is a boolean, a text, or nothing that `float` takes.
+
+    Unlike `graphs.numerics.arguments.as_real` it takes decimals, tensors and arrays of one number too.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> as_float(Decimal("0.5")), as_float("0.5"), as_float(True)
+    (0.5, None, None)
+    """
+    if isinstance(value, (bool, str)):
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def check_count(argument: str, count: object) -> int:
+    """Check that a number is an integer of at least 1, and return it.
+
+    Raises
+    ------
+    InputTypeError
+        When it is not an integer; a bool is none.
+    InputError
+        When it is below 1, or larger than any ledger can store.
+
+    Examples
+    --------
+    >>> check_count("budget", 0)
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: budget: 0; expected: an integer of at least 1
+    """
+    expected = "an integer of at least 1"
+    number = as_integer(count)
+    if number is None:
+        raise InputTypeError(argument, repr(count), expected)
+    if number < 1:
+        raise InputError(argument, number, expected)
+    if number > _LARGEST_COUNT:
+        raise InputError(argument, number, f"{expected} and at most 2**63 - 1")
+    return number
+
+
+def check_number(argument: str, value: object, above: float, most: float, expected: str) -> float:
+    """Check that a number lies in ``(above, most]``, and return it as a float.
+
+    Raises
+    ------
+    InputTypeError
+        When it is not a number.
+    InputError
+        When it is out of range, not finite, a text or a bool.
+
+    Examples
+    --------
+    >>> check_number("threshold", 0.0, 0.0, 1.0, "a positive number up to 1")
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: threshold: 0.0; expected: a positive number up to 1
+    """
+    number = math.nan if isinstance(value, (bool, str)) else as_float(value)
+    if number is None:
+        raise InputTypeError(argument, repr(value), expected)
+    if not above < number <= most:
+        raise InputError(argument, repr(value), expected)
+    return number
+
+
+def positive_number(value: float, argument: str) -> float:
+    """Check that a number is positive and finite, and return it as a float."""
+    number = float(value)
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(argument, repr(value), "a positive finite number")
+    return number
