@@ -10,8 +10,9 @@ import time
 
 from graphs import DependenceModel, Groups, Independent
 from thresholdout.certificates import certify_gaussian
+from thresholdout.certificates.gaussian.chosen_widths import one_scale
 from thresholdout.certificates.gaussian.comparisons import comparison_blocks, tightest_comparisons
-from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
+from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import most_answers
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.problem import Setting

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate
-from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns, scheduled_widths, widths_of
+from thresholdout.certificates.gaussian.chosen_widths import scheduled_widths, widths_of
+from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns
 from thresholdout.certificates.gaussian.expected_width import scheduled_for
 from thresholdout.certificates.problem import check_confidence, check_model
 from thresholdout.certificates.route import Route

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
+from thresholdout.certificates.gaussian.chosen_widths import one_scale
+from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.expected_width import alike, tightest_for
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 from thresholdout.certificates.routes.latent_groups import tightest_gaussian

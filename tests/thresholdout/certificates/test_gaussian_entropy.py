@@ -12,7 +12,8 @@ from scipy.stats import binom
 from tests.oracles.gaussian_posterior import SmallModel, random_model, random_values
 from tests.sizes import sizes
 from thresholdout.certificates.gaussian.comparisons import ComparisonDrift, comparison_blocks
-from thresholdout.certificates.gaussian.deviations import AnytimeDrift, Drift, GaussianWidths, NoiseRuns
+from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns
+from thresholdout.certificates.gaussian.drift import AnytimeDrift, Drift
 from thresholdout.certificates.gaussian.intervals import Given, GivenAway
 from thresholdout.certificates.gaussian.plausible_truths import (
     entropy_gap,

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 from tests.oracles.gaussian_posterior import SmallModel, random_model, random_values
-from thresholdout.certificates.gaussian.deviations import Drift
+from thresholdout.certificates.gaussian.drift import Drift
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 
 Floats = NDArray[np.float64]

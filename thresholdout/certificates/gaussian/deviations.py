@@ -11,161 +11,22 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.rounding import ULP, formula_up
-from thresholdout.certificates.best_parameters import best_parameters
+from thresholdout.certificates.gaussian.drift import AnytimeDrift, Drift
 from thresholdout.certificates.gaussian.intervals import Given, GivenAway, given_text, read_given, truths
-from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import anytime_superquantile, largest_normal_superquantile
 from thresholdout.certificates.route import Earlier, larger_side
 
-__all__ = [
-    "AnytimeDrift",
-    "Drift",
-    "GaussianWidths",
-    "NoiseRuns",
-    "drift_bound",
-    "one_scale",
-    "scheduled_widths",
-    "widths_of",
-]
+__all__ = ["GaussianWidths", "NoiseRuns"]
 
 Floats = NDArray[np.float64]
-
-SHARES = (0.02, 0.98)
-"""Where to look for the share of beta that the noise takes."""
-
-STRETCHES = (1e-3, 1e2)
-"""Where to look for b."""
-
-_ANYTIME_STRETCHES: tuple[float, ...] = tuple(np.geomspace(0.02, 10.0, 8).tolist())
-
-
-def drift_bound(blocks: IndependentBlocks, stretch: Floats, failure: Floats, information: Floats) -> Floats:
-    """Bound how far the analyst's expectation of any question can be from the truth.
-
-    Parameters
-    ----------
-    blocks : IndependentBlocks
-        The records.
-    stretch : ndarray
-        b > 0, fixed before the first answer.
-    failure : ndarray
-        b2, probability with which this may ever be wrong, apart from the blocks' own exception.
-    information : ndarray
-        x, nats.
-
-    Returns
-    -------
-    ndarray
-        ``D(x) = sqrt((1+b) (x + (L + r)/b) / (N (2 - (1+b) x c))) + r``, ``L = ln(1/b2)``, r the root of the
-        exception and c the crowding of the blocks; ``inf`` where the denominator is not positive.
-
-    Examples
-    --------
-    >>> blocks = IndependentBlocks.of_records(100_000)
-    >>> float(drift_bound(blocks, np.array(0.1), np.array(0.01), np.array(500.0)))
-    0.05487773...
-    """
-    exception = math.sqrt(blocks.exception)
-    numerator = (1.0 + stretch) * (information + (exception - np.log(failure)) / stretch)
-    room = 2.0 - (1.0 + stretch) * information * blocks.crowding
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bound: Floats = np.where(room > 0.0, np.sqrt(numerator / (blocks.effective * room)), np.inf) + exception
-    return bound
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """D as a function of the information given away: valid at all times at once, except with probability `failure`.
-
-    Parameters
-    ----------
-    blocks : IndependentBlocks
-        The records.
-    stretch : float
-        b > 0, fixed before the first answer; about ``sqrt(L/x)`` is good.
-    failure : float
-        b2, in (0, 1). The blocks' exception fails with a probability of its root on top.
-
-    Examples
-    --------
-    >>> drift = Drift(IndependentBlocks.of_records(100_000), 0.1, 0.01)
-    >>> round(drift(500.0), 12), drift.information(0.01)
-    (0.054877738357, 0.0125)
-    """
-
-    blocks: IndependentBlocks
-    stretch: float
-    failure: float
-
-    def __call__(self, information: float) -> float:
-        """Return ``D(x)``, rounded up."""
-        return float(self.bound(np.array(information)))
-
-    def bound(self, information: Floats) -> Floats:
-        """Return ``D(x)`` for many x, rounded up."""
-        one = np.array(self.stretch), np.array(self.failure)
-        return drift_bound(self.blocks, *one, information) * formula_up(1.0)
-
-    @property
-    def events(self) -> tuple[tuple[float, float], ...]:
-        """Pairs of b and the probability with which what follows from it may be wrong."""
-        return ((self.stretch, self.failure),)
-
-    def information(self, scale: float) -> float:
-        """Return the information in one answer with this standard deviation, ``1/(8 N s^2)`` nats."""
-        return 1.0 / (8.0 * self.blocks.effective * scale**2)
-
-
-@dataclass(frozen=True, slots=True)
-class AnytimeDrift:
-    """The smallest of several D, one for each b, that share the probability of failure: good early and late.
-
-    Parameters
-    ----------
-    blocks : IndependentBlocks
-        The records.
-    failure : float
-        b2, in (0, 1); each b has an equal share. The blocks' exception fails with a probability of its root on top.
-    stretches : tuple of float
-        Every b, fixed before the first answer.
-
-    Examples
-    --------
-    >>> blocks = IndependentBlocks.of_records(100_000)
-    >>> anytime, late = AnytimeDrift(blocks, 0.01), Drift(blocks, 0.1, 0.01)
-    >>> round(anytime(0.5), 4), round(late(0.5), 4)
-    (0.0074, 0.016)
-    >>> round(anytime(500.0), 4), round(late(500.0), 4)
-    (0.0559, 0.0549)
-    """
-
-    blocks: IndependentBlocks
-    failure: float
-    stretches: tuple[float, ...] = _ANYTIME_STRETCHES
-
-    @property
-    def events(self) -> tuple[tuple[float, float], ...]:
-        """Every b and the probability with which what follows from it may be wrong; they hold at once."""
-        return tuple((stretch, self.failure / len(self.stretches)) for stretch in self.stretches)
-
-    def __call__(self, information: float) -> float:
-        """Return the smallest ``D(x)``, rounded up."""
-        return float(self.bound(np.array(information)))
-
-    def bound(self, information: Floats) -> Floats:
-        """Return the smallest ``D(x)`` for many x, rounded up."""
-        share = np.array(self.failure / len(self.stretches))
-        every = [drift_bound(self.blocks, np.array(stretch), share, information) for stretch in self.stretches]
-        smallest: Floats = np.min(every, axis=0) * formula_up(1.0)
-        return smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +101,7 @@ class GaussianWidths:
 
     Examples
     --------
+    >>> from thresholdout.certificates.independent_blocks import IndependentBlocks
     >>> drift = Drift(IndependentBlocks.of_records(10_000), 0.3, 0.02)
     >>> widths = GaussianWidths(drift, NoiseRuns.constant(0.02, 100), noise_failure=0.03)
     >>> round(widths.half_width(1, 0, "holdout"), 4), round(widths.half_width(100, 99, "holdout"), 4)
@@ -316,6 +178,8 @@ class GaussianWidths:
 
         Examples
         --------
+        >>> from thresholdout.certificates.gaussian.chosen_widths import one_scale
+        >>> from thresholdout.certificates.independent_blocks import IndependentBlocks
         >>> widths = one_scale(IndependentBlocks.of_records(10_000), 50, 0.05)
         >>> first, past = widths.recalled(1, 0, "holdout", 0.97, "")
         >>> second, _ = widths.recalled(2, 1, "holdout", 0.96, past)
@@ -407,164 +271,3 @@ class GaussianWidths:
         far = self.drift.bound(self._totals * (1.0 + 2.0**-48))
         widths = np.array(self.schedule.scales) * self._constant + far
         return formula_up(float(widths.max()) + self.slack + self.threshold)
-
-
-def widths_of(
-    blocks: IndependentBlocks,
-    schedule: NoiseRuns,
-    beta: float,
-    shares: Sequence[float],
-    *,
-    slack: float = 0.0,
-    threshold: float = 0.0,
-    declared: bool = True,
-) -> GaussianWidths:
-    """Certify given standard deviations by given events; nothing is looked for.
-
-    Parameters
-    ----------
-    blocks, schedule, beta, slack, threshold, declared
-        As for `scheduled_widths`.
-    shares : sequence of float
-        As `GaussianWidths.shares` returns them; one b where the number of answers is declared.
-
-    Examples
-    --------
-    >>> blocks, schedule = IndependentBlocks.of_records(10_000), NoiseRuns.constant(0.02, 100)
-    >>> found = scheduled_widths(blocks, schedule, 0.05)
-    >>> abs(widths_of(blocks, schedule, 0.05, found.shares).tolerance() / found.tolerance() - 1) < 1e-12
-    True
-    """
-    available = beta - math.sqrt(blocks.exception)
-    noise, *stretches = shares
-    failure = (1.0 - noise) * available
-    drift = Drift(blocks, stretches[0], failure) if declared else AnytimeDrift(blocks, failure, tuple(stretches))
-    return GaussianWidths(drift, schedule, noise * available, threshold=threshold, slack=slack, declared=declared)
-
-
-def one_scale(
-    blocks: IndependentBlocks, answers: int, beta: float, *, slack: float = 0.0, threshold: float = 0.0
-) -> GaussianWidths:
-    """Choose one standard deviation for all answers such that the tolerance is smallest.
-
-    Parameters
-    ----------
-    blocks : IndependentBlocks
-        The records.
-    answers : int
-        k, declared number of answers.
-    beta : float
-        Probability of failure, in (0, 1), above the root of the blocks' exception.
-    slack, threshold : float
-        As in `GaussianWidths`.
-
-    Returns
-    -------
-    GaussianWidths
-        With the shares of beta, b and the standard deviation that were found.
-
-    Examples
-    --------
-    >>> widths = one_scale(IndependentBlocks.of_records(10_000), 318, 0.05)
-    >>> widths.tolerance() <= 0.1
-    True
-    """
-    available = beta - math.sqrt(blocks.exception)
-    unit = answers / (8.0 * blocks.effective)
-    knots = np.linspace(*SHARES, 65)
-    constants = np.array([largest_normal_superquantile(answers, float(share) * available) for share in knots])
-
-    def cost(share: Floats, log_stretch: Floats, log_information: Floats) -> Floats:
-        information = np.exp(log_information)
-        noise = np.sqrt(unit / information) * np.interp(share, knots, constants)
-        width: Floats = noise + drift_bound(blocks, np.exp(log_stretch), (1.0 - share) * available, information)
-        return width
-
-    boxes = [SHARES, _logs(STRETCHES), (math.log(1e-4), math.log(2.0 * blocks.effective))]
-    (share, log_stretch, log_information), _ = best_parameters(cost, boxes, points=15, rounds=10)
-    scale = math.sqrt(unit / math.exp(log_information))
-    drift = Drift(blocks, math.exp(log_stretch), (1.0 - share) * available)
-    schedule = NoiseRuns.constant(scale, answers)
-    return GaussianWidths(drift, schedule, share * available, slack=slack, threshold=threshold)
-
-
-def scheduled_widths(
-    blocks: IndependentBlocks,
-    schedule: NoiseRuns,
-    beta: float,
-    *,
-    slack: float = 0.0,
-    threshold: float = 0.0,
-    declared: bool = True,
-) -> GaussianWidths:
-    """Certify given standard deviations: the shares of beta and b are chosen.
-
-    Parameters
-    ----------
-    blocks : IndependentBlocks
-        The records.
-    schedule : NoiseRuns
-        Standard deviations of the answers.
-    beta : float
-        Probability of failure, in (0, 1), above the root of the blocks' exception.
-    slack, threshold, declared
-        As in `GaussianWidths`.
-
-    Returns
-    -------
-    GaussianWidths
-        With the smallest tolerance that was found; when the number of answers is not declared, nothing is searched, and
-        `AnytimeDrift` keeps half-widths small early and late.
-
-    Examples
-    --------
-    >>> schedule = NoiseRuns.constant(0.02, 100)
-    >>> round(scheduled_widths(IndependentBlocks.of_records(10_000), schedule, 0.05).tolerance(), 4)
-    0.1034
-    """
-    available = beta - math.sqrt(blocks.exception)
-    if not declared:
-        anytime = AnytimeDrift(blocks, available / 2.0)
-        return GaussianWidths(anytime, schedule, available / 2.0, threshold=threshold, slack=slack, declared=False)
-    scales, runs = np.array(schedule.scales), np.array(schedule.runs, dtype=np.float64)
-    totals = np.cumsum(runs / (8.0 * blocks.effective * scales**2))
-    kept = np.unique(np.linspace(0, len(runs) - 1, 200).astype(np.int64))
-    scales, totals = scales[kept], totals[kept]
-    knots = np.linspace(*SHARES, 65)
-    answers = schedule.answers
-    constants = np.array([largest_normal_superquantile(answers, float(share) * available) for share in knots])
-
-    def cost(share: Floats, log_stretch: Floats) -> Floats:
-        constant = np.interp(share, knots, constants)[..., None]
-        stretch, failure = np.exp(log_stretch)[..., None], ((1.0 - share) * available)[..., None]
-        widths: Floats = np.max(scales * constant + drift_bound(blocks, stretch, failure, totals), axis=-1)
-        return widths
-
-    start, _ = best_parameters(cost, [SHARES, _logs(STRETCHES)], points=15, rounds=10)
-    share, log_stretch = _polished(cost, start)
-    drift = Drift(blocks, math.exp(log_stretch), (1.0 - share) * available)
-    return GaussianWidths(drift, schedule, share * available, threshold=threshold, slack=slack)
-
-
-_NOTHING = 1e9  # a half-width that says nothing, in place of an infinite one
-
-
-def _polished(cost: Callable[[Floats, Floats], Floats], start: tuple[float, ...]) -> tuple[float, float]:
-    """Follow the narrow valley of a schedule that was made for other shares: its half-widths are all equal there."""
-    from scipy.optimize import minimize
-
-    def value(point: Floats) -> float:
-        share = min(max(float(point[0]), SHARES[0]), SHARES[1])
-        found = float(cost(np.array([share]), np.array([point[1]]))[0])
-        return found if found < _NOTHING else _NOTHING
-
-    found = np.array(start)
-    for size in (0.03, 0.003, 0.0003):
-        simplex = found + np.array([[0.0, 0.0], [size, size], [-size, size]])
-        options: Any = {"initial_simplex": simplex, "xatol": 1e-9, "fatol": 1e-12, "maxfev": 300}
-        found = minimize(value, found, method="Nelder-Mead", options=options).x
-    return min(max(float(found[0]), SHARES[0]), SHARES[1]), float(found[1])
-
-
-def _logs(interval: tuple[float, float]) -> tuple[float, float]:
-    return math.log(interval[0]), math.log(interval[1])

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from thresholdout.certificates.gaussian.deviations import Drift, GaussianWidths, NoiseRuns, one_scale, scheduled_widths
+from thresholdout.certificates.gaussian.chosen_widths import one_scale, scheduled_widths
+from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns
+from thresholdout.certificates.gaussian.drift import Drift
 from thresholdout.certificates.gaussian.noise_schedule import tightest_schedule
 from thresholdout.certificates.gaussian.plausible_truths import spread
 from thresholdout.certificates.independent_blocks import IndependentBlocks

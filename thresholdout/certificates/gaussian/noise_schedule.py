@@ -17,14 +17,9 @@ from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bisect, bisect_each, bisect_integers
 from thresholdout.certificates.best_parameters import best_parameters
-from thresholdout.certificates.gaussian.deviations import (
-    SHARES,
-    STRETCHES,
-    Drift,
-    GaussianWidths,
-    NoiseRuns,
-    one_scale,
-)
+from thresholdout.certificates.gaussian.chosen_widths import SHARES, STRETCHES, one_scale
+from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns
+from thresholdout.certificates.gaussian.drift import Drift
 from thresholdout.certificates.independent_blocks import IndependentBlocks
 from thresholdout.certificates.normal_extremes import largest_normal_superquantile
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bisect_integers
 from thresholdout.certificates.best_parameters import best_parameters
-from thresholdout.certificates.gaussian.deviations import GaussianWidths, one_scale
+from thresholdout.certificates.gaussian.chosen_widths import one_scale
+from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import most_answers, tightest_schedule
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
 

@@ -10,14 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, HiddenMarkov, Independent, MarkovChain, MovingWindow
-from thresholdout.certificates.gaussian.deviations import (
-    AnytimeDrift,
-    Drift,
-    GaussianWidths,
-    NoiseRuns,
-    one_scale,
-    scheduled_widths,
-)
+from thresholdout.certificates.gaussian.chosen_widths import one_scale, scheduled_widths
+from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns
+from thresholdout.certificates.gaussian.drift import AnytimeDrift, Drift
 from thresholdout.certificates.gaussian.noise_schedule import (
     is_possible,
     most_answers,
