@@ -8,8 +8,6 @@ shows a training value. PROOFS.md, "K-fold cross-validation".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -20,22 +18,21 @@ from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.fold_assignment import fold_model, make_folds
-from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.fold_fitting import check_estimator, fold_predictions
 from thresholdout.guard.holdout import content_hashes
+from thresholdout.guard.out_of_fold_guard import OutOfFoldGuard
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
-from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
-    from thresholdout.guard.fold_assignment import Fold
     from thresholdout.guard.holdout import Origin
     from thresholdout.ledger import Ledger
     from thresholdout.noise.sources import NoiseSource
@@ -163,7 +160,7 @@ class KFoldGuard(Shared):
         self._folds = make_folds(n, cv, groups, dependence, random_state)
         self.n = n
         self.dependence = fold_model(n, self._folds, groups, dependence)
-        self._guard = _OutOfFoldGuard(
+        self._guard = OutOfFoldGuard(
             (X, y),
             dependence=self.dependence,
             queries=queries,
@@ -221,7 +218,7 @@ class KFoldGuard(Shared):
                 "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
             )
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
-        _check_estimator(estimator, chosen.response)
+        check_estimator(estimator, chosen.response)
         repeated = None if key is None else self._guard.stored(key, chosen)
         if repeated is not None:
             return repeated
@@ -239,7 +236,7 @@ class KFoldGuard(Shared):
         from sklearn.utils.parallel import Parallel, delayed
 
         fitted = Parallel(n_jobs=n_jobs)(
-            delayed(_predictions)(estimator, metric.response, X, y, f) for f in self._folds
+            delayed(fold_predictions)(estimator, metric.response, X, y, f) for f in self._folds
         )
         if any(one.output.shape[:1] != fold.test.shape for one, fold in zip(fitted, self._folds, strict=True)):
             raise InputError("estimator", "more or fewer predictions than a fold has records", "one for each record")
@@ -333,91 +330,3 @@ class KFoldGuard(Shared):
 
 class _RemoteKFoldGuard(Elsewhere, KFoldGuard):
     """What a `KFoldGuard` is in every process but its own: it sends the questions there, where they are fitted."""
-
-
-class _OutOfFoldGuard(Thresholdout):
-    """The guard inside: it has no training part, and computes values on all its records."""
-
-    _last: tuple[int, dict[str, float]] = (0, {})
-    """How many entries have been read, and the last answer about each metric among them."""
-
-    def out_of_fold(self, question: Question, compute: Callable[[Any, Any], NDArray[Any]]) -> Answer:
-        """Check the limits, compute the values, ask. A failure is charged: it tells about the records."""
-        before = self._interaction.failures()
-        try:
-            read = self._reading("estimator", question, lambda: compute(*self._records.holdout))
-            return self._interaction.look("estimator", question, read, self._worth)
-        except InputError:
-            if self._interaction.failures() == before:
-                raise
-            failed = "an error on the folds (its message could show records); charged as an answer from the records"
-            raise InputError("estimator", failed, "an estimator that works; try it on other records first") from None
-
-    def stored(self, key: str, metric: Metric) -> Answer | None:
-        """Return the answer that was given to this key, if there is one."""
-        entry = self._ledger.find(self._id, key)
-        if entry is None:
-            return None
-        return Question(0.0, metric.bounds, metric.name, key).answer(entry, True, self._mechanism.about)
-
-    def answers(self) -> list[Answer]:
-        """Return all answers, in the order of the questions."""
-        return [
-            Question(0.0, (entry.lower, entry.upper), entry.name, entry.key).answer(entry, False, self._mechanism.about)
-            for entry in self._ledger.entries(self._id)
-            if entry.source != "failed"
-        ]
-
-    def last(self, metric: Metric) -> float | None:
-        """Return the last answer about this metric, and ``None`` before the first."""
-        read, values = self._last
-        for entry in self._ledger.entries(self._id, read + 1):
-            read = entry.query
-            if entry.source != "failed":
-                values = values | {entry.name: entry.value}
-        self._last = read, values
-        return values.get(metric.name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Predictions:
-    """What one fold's model says about its fold."""
-
-    output: NDArray[Any]
-    classes: NDArray[Any] | None
-
-
-def _predictions(estimator: Any, response: str, X: Any, y: Any, fold: Fold) -> _Predictions:
-    """Fit a clone to a fold's complement, and apply it to the fold."""
-    from sklearn.base import clone
-    from sklearn.utils import _safe_indexing
-
-    with silence():  # a warning may show records
-        model = clone(estimator).fit(_safe_indexing(X, fold.train), _safe_indexing(y, fold.train))
-        output = np.asarray(getattr(model, response)(_safe_indexing(X, fold.test)))
-    return _Predictions(output, getattr(model, "classes_", None))
-
-
-def _check_estimator(estimator: Any, response: str) -> None:
-    """Refuse what can't be fitted anew for every fold: a frozen model may have seen the fold that it is judged by."""
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params") or isinstance(estimator, type):
-        raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, which is cloned for every fold")
-    if not hasattr(estimator, response):
-        raise InputTypeError("estimator", f"{type(estimator).__name__} without {response}", response)
-    if any(_frozen_parts(estimator)):
-        seen = "a frozen model, which stays what it is in every fold"
-        raise InputError("estimator", seen, "an estimator that every fold fits anew")
-
-
-def _frozen_parts(thing: Any) -> Iterator[bool]:
-    """Yield, for an estimator and everything in its parameters, also in lists, whether it is frozen."""
-    from sklearn.frozen import FrozenEstimator
-
-    if isinstance(thing, Mapping):
-        thing = list(thing.values())
-    if isinstance(thing, (list, tuple)):
-        for part in thing:
-            yield from _frozen_parts(part)
-    elif hasattr(thing, "get_params") and not isinstance(thing, type):
-        yield isinstance(thing, FrozenEstimator)
-        yield from _frozen_parts(thing.get_params(deep=False))
