@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.numerics.arguments import FloatArray
+from graphs.numerics.arguments import FloatArray, as_real
 from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = ["transition_counts"]
@@ -47,16 +47,15 @@ def transition_counts(
     (array([[0.5, 1.5],
            [1.5, 0.5]]), ('rain', 'sun'), 3)
     """
-    if isinstance(smoothing, bool) or not isinstance(smoothing, int | float | np.number) or not smoothing >= 0:
-        raise ArgumentError("smoothing", repr(smoothing), "a finite number that is not negative")
-    if math.isinf(smoothing):
+    added = as_real(smoothing)
+    if added is None or not 0 <= added < math.inf:
         raise ArgumentError("smoothing", repr(smoothing), "a finite number that is not negative")
     if not sequences:
         raise ArgumentError("sequences", "none", "at least one sequence of states")
     paths = [_states_of(sequence, number) for number, sequence in enumerate(sequences)]
     states = _ordered({state: None for path in paths for state in path})
     number = {state: k for k, state in enumerate(states)}
-    counts = np.full((len(states), len(states)), float(smoothing))
+    counts = np.full((len(states), len(states)), added)
     for path in paths:
         steps = np.array([number[state] for state in path])
         np.add.at(counts, (steps[:-1], steps[1:]), 1.0)

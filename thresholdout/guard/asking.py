@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from graphs.numerics.arguments import as_real
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
@@ -328,6 +329,7 @@ def checked_keep(keep: object) -> float:
     InputError
         When it is none.
     """
-    if isinstance(keep, bool) or not isinstance(keep, (int, float)) or not 0.0 <= keep <= _MOST_KEPT:
+    share = as_real(keep)
+    if share is None or not 0.0 <= share <= _MOST_KEPT:
         raise InputError("keep", repr(keep), f"a share from 0 to {_MOST_KEPT}")
-    return float(keep)
+    return share

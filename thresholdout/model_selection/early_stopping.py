@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
+from graphs.numerics.arguments import as_real
 from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputError, InputTypeError
 
@@ -241,8 +242,9 @@ class EveryRound(StoppingRule):
 
 def _amount(argument: str, value: object) -> float:
     """Check a finite number that is not negative."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    amount = as_real(value)
+    if amount is None:
         raise InputTypeError(argument, repr(value), "a number")
-    if not (math.isfinite(value) and value >= 0):
+    if not 0.0 <= amount < math.inf:
         raise InputError(argument, value, "a finite number, not negative")
-    return float(value)
+    return amount

@@ -19,6 +19,7 @@ import math
 from statistics import NormalDist
 from typing import Final
 
+from graphs.numerics.arguments import as_real
 from thresholdout.errors import InputError
 from thresholdout.mechanisms.claims.interval import MeanTest, TwoEnds
 from thresholdout.mechanisms.claims.score import RAISED, Window, lowered
@@ -107,6 +108,7 @@ def check_expected(expected: object) -> float:
     InputError
         When it is none.
     """
-    if isinstance(expected, bool) or not isinstance(expected, (int, float)) or not 0.0 < expected < 1.0:
+    score = as_real(expected)
+    if score is None or not 0.0 < score < 1.0:
         raise InputError("expected", repr(expected), "a score in (0, 1)")
-    return float(expected)
+    return score

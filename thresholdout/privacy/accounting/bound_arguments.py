@@ -90,11 +90,11 @@ def count(value: object, name: str, *, least: int = 1) -> int:
     return found
 
 
-def chosen(value: object, name: str, among: Iterable[str]) -> str:
-    """Return one of some words."""
+def chosen(value: object, name: str, among: Iterable[str], expected: str | None = None) -> str:
+    """Return one of some words; the message lists them, unless it is given."""
     words = list(among)
     if not isinstance(value, str) or value not in words:
-        raise InputError(name, repr(value), "one of " + ", ".join(map(repr, words)))
+        raise InputError(name, repr(value), expected or "one of " + ", ".join(map(repr, words)))
     return value
 
 

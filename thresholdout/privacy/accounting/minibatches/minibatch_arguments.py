@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.bound_arguments import count, number, open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, open_unit, positive
 
 __all__ = ["Floats", "Orders", "batch", "like", "one_of", "order", "orders", "rate", "sigma_of", "terms"]
 
@@ -120,6 +120,4 @@ def one_of(value: object, name: str, choices: tuple[str, ...]) -> str:
     >>> one_of("both", "direction", ("both", "remove"))
     'both'
     """
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(name, repr(value), " or ".join(map(repr, choices)))
-    return value
+    return chosen(value, name, choices, " or ".join(map(repr, choices)))
