@@ -8,17 +8,11 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeAlias
 
-from thresholdout.errors import InputError, LedgerDamaged, LedgerError, LedgerMismatch, LedgerRetired, SharingError
+from thresholdout.errors import InputError, LedgerDamaged, LedgerError, SharingError
 from thresholdout.ledger.digest_chain import first_digest, next_digest
 from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import (
-    JSON,
-    check_entry,
-    check_question,
-    check_questions,
-    check_texts,
-    read_parameters,
-)
+from thresholdout.ledger.entry_checks import JSON, check_entry, check_question, check_questions, check_texts
+from thresholdout.ledger.refusals import Refusals
 
 __all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
 
@@ -36,7 +30,7 @@ _CHUNK: Final = 5000
 """Entries that are read at once where a whole history is gone through."""
 
 
-class Ledger(ABC):
+class Ledger(Refusals, ABC):
     """The store of guards: their parameters, their state and every answer they gave.
 
     A guard's budget is only worth something if it can't be spent twice. A ledger keeps these promises, and
@@ -95,8 +89,6 @@ class Ledger(ABC):
     >>> ledger.guards(), ledger.verify(guard)
     (['guard'], 0)
     """
-
-    location: str
 
     @property
     def sealed(self) -> bool:
@@ -490,59 +482,6 @@ class Ledger(ABC):
             "budget; open its file again instead"
         )
 
-    def _parsed(self, guard: str, parameters: str) -> dict[str, JSON]:
-        """Return stored parameters as they were given."""
-        try:
-            return read_parameters(parameters)
-        except InputError:
-            pass
-        raise LedgerDamaged(self.location, None, f"guard {guard[:12]!r}...: its parameters can't be read")
-
-    def _unknown(self, guard: str) -> LedgerMismatch:
-        """Error for a guard that is not here."""
-        return LedgerMismatch(
-            self.location, f"holds no guard {guard[:12]!r}...; it was made for other data, or not created yet"
-        )
-
-    def _check_retired(self, retired: str | None) -> None:
-        """Refuse what would change a guard that was retired."""
-        if retired is not None:
-            raise LedgerRetired(self.location, retired)
-
-    def _same_records(self, known: str) -> LedgerMismatch:
-        """Error for a second guard of an owner for the same records."""
-        return LedgerMismatch(
-            self.location,
-            f"holds guard {known[:12]!r}... of the same owner for the same records; both would answer about them, so "
-            "keep the one that is there, or restore this one in another ledger",
-        )
-
-    def _there_already(self, guard: str) -> LedgerMismatch:
-        """Error for a history that would be joined to another."""
-        return LedgerMismatch(
-            self.location, f"holds guard {guard[:12]!r}... already, with a history of its own; restore it elsewhere"
-        )
-
-    def _check_parameters(self, guard: str, stored: Mapping[str, JSON], given: Mapping[str, JSON]) -> None:
-        """Refuse parameters that differ from the stored ones."""
-        names = [
-            name
-            for name in dict.fromkeys([*stored, *given])
-            if name not in stored or name not in given or stored[name] != given[name]
-        ]
-        if names:
-            seen = ", ".join(f"{name} is {stored.get(name)!r}, not {given.get(name)!r}" for name in names)
-            raise LedgerMismatch(
-                self.location,
-                f"holds guard {guard[:12]!r}... with other parameters: {seen}; "
-                "use these, or new data with a ledger of its own",
-            )
-
-    def _check_document(self, name: str, stored: str, given: str) -> None:
-        """Refuse a document that would change the stored one."""
-        if stored != given:
-            raise LedgerMismatch(self.location, f"has a document {name!r} with another text; documents never change")
-
     def _settled(
         self, computed: Sequence[Entry], first: int, asked: Sequence[tuple[str, Asked]], together: bool
     ) -> list[Entry]:
@@ -574,7 +513,3 @@ class Ledger(ABC):
             check_entry(entry)
             settled.append(entry)
         return settled
-
-    def _reentered(self) -> LedgerError:
-        """Error for a mechanism that uses the ledger while it is asked."""
-        return LedgerError(self.location, "was used by the mechanism that it asks; nothing was stored")
