@@ -8,11 +8,9 @@ by the number of places where failures can be (PROOFS.md, "Failures").
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
@@ -23,20 +21,17 @@ from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import check_questions, check_repeat, check_short_texts
 from thresholdout.mechanisms import Known, Mechanism, Outcome
 from thresholdout.mechanisms.base import AnswerSource, SharesRisk
-from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Move, advanced, remembered_by
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from thresholdout.certificates import Certificate
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.claims.evidence import Evidence
-    from thresholdout.mechanisms.claims.gate import GateState
-    from thresholdout.mechanisms.claims.gate_tests import GateTest
     from thresholdout.mechanisms.claims.paired_models import Duel
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["FAILURES", "Interaction", "Worth", "failure_share"]
+__all__ = ["FAILED", "FAILURES", "Answering", "Worth", "as_asked", "check_texts", "failure_share"]
 
 FAILURES: Final = 2.0**-20
 """Share of beta that interactions with failures have; the others have the rest."""
@@ -69,20 +64,17 @@ def failure_share(failures: int, asked: int, queries: int | None) -> float:
     return FAILURES * (0.25 * one) ** failures
 
 
-_FAILED: Final = (
+FAILED: Final = (
     "it failed on the holdout, though not on the training part (how could show records); charged as an answer from the "
     "holdout"
 )
-
-AskedTogether: TypeAlias = "tuple[Question, Callable[[], Any]]"
-"""A question of a list, and what reads the holdout's values for it."""
 
 Worth: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"
 """What answers are worth while nothing has failed, and a function that tells it for a smaller share of beta (``None``
 where nothing is proved) and does not use the ledger."""
 
 
-class Interaction:
+class Answering:
     """The interaction of a mechanism with whoever asks; every step is stored in a ledger before its answer is told.
 
     Parameters
@@ -214,7 +206,7 @@ class Interaction:
         BudgetExhausted
             When no new question is answered; nothing is computed then.
         """
-        _check_texts([question])
+        check_texts([question])
         stored = self.find(question)
         if stored is not None:
             return stored
@@ -252,84 +244,9 @@ class Interaction:
             return None, entry
         raise InputError(
             argument,
-            _FAILED,
+            FAILED,
             "a question that works on both parts",
         )
-
-    def decide(
-        self,
-        question: Question,
-        gate: str,
-        plan: Callable[[GateState], Move],
-        read: Callable[[], Callable[[NoiseSource], GateTest]],
-        blank: GateTest,
-        least: float,
-        gain: float,
-        worth: Callable[[], Worth],
-    ) -> tuple[Entry, bool]:
-        """Decide about a candidate of a gate, and store the decision.
-
-        Parameters
-        ----------
-        question : Question
-            About the candidate.
-        gate : str
-            What the gate is about.
-        plan : callable
-            From what the gate remembers to what is done: from public numbers.
-        read : callable
-            Computes both models' values on the holdout and returns what makes a test of them; fails as in `look`.
-        blank : GateTest
-            A test that has seen nothing, for moves without a look.
-        least : float
-            What a confirmed claim says of the gain: that it is larger.
-        gain : float
-            What the training part says of the gain that a claim is about.
-        worth : callable
-            As for `look`.
-
-        Returns
-        -------
-        entry : Entry
-            As stored.
-        repeated : bool
-            Whether it was stored before.
-        """
-        mechanism = self._mechanism
-        _check_texts([question])
-        stored = None if question.key is None else self._ledger.find(self._id, question.key)
-        if stored is not None:
-            check_repeat(stored, question.shown)
-            question.check(stored, repeated=True)
-            return stored, True
-        before = self.state()
-        refusal = mechanism.refusal(before)
-        if refusal is not None:
-            raise refusal
-        move = plan(remembered_by(before, gate))
-        make: Callable[[NoiseSource], GateTest] = lambda noise: blank  # noqa: E731
-        if move.looks:
-            make, entry = self._computed("candidate", question, read, worth)
-            if entry is not None:
-                question.check(entry, repeated=True)
-                return entry, True
-
-        def compute(text: str) -> tuple[str, Entry]:
-            before = self._restored(text)
-            refusal = mechanism.refusal(before.mechanism)
-            if refusal is not None:
-                raise refusal
-            gated, verdict = move.made(remembered_by(before.mechanism, gate), make(self._noise))
-            after = advanced(before.mechanism, gate, gated, verdict)
-            claimed = (least if verdict in PROVED else question.limits[0], question.limits[1])
-            value = question.shown if verdict in FREE else gain
-            left = mechanism.remaining(after)
-            made = question.decided(verdict, claimed, value, after.asked, remaining=left, risk=after.log_risk)
-            return GuardState(after, before.failures).to_text(), made
-
-        entry, repeated = self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
-        question.check(entry, repeated)
-        return entry, repeated
 
     def answer(self, question: Question, holdout: Any, worth: Worth) -> Answer:
         """Charge and store one question, then return its answer.
@@ -370,108 +287,13 @@ class Interaction:
         if refusal is not None:
             raise refusal
 
-    def answer_all(
-        self, argument: str, asked: Sequence[AskedTogether], keep: float, worth: Callable[[], Worth]
-    ) -> list[Answer]:
-        """Answer questions that were fixed together: all in one transaction, or none.
-
-        Parameters
-        ----------
-        argument : str
-            What is at fault when one of them fails on the holdout.
-        asked : sequence of (Question, callable)
-            Each with what reads the holdout's values for it.
-        keep : float
-            Share of the risk for what comes after the list.
-        worth : callable
-            As for `look`.
-        """
-        mechanism = self._lists()
-        _check_texts([question for question, _ in asked])
-        known = [self.find(question) for question, _ in asked]
-        if all(answer is not None for answer in known):
-            return [answer for answer in known if answer is not None]
-        whole = _whole("list", asked)
-        self.find(whole)  # of which one has failed
-        readings = self._read_all(argument, asked, known.count(None), whole, worth)
-
-        def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
-            before = self._restored(text)
-            some = [(asked[k][0].train, readings[k]) for k in positions]
-            state, outcomes = mechanism.step_all(before.mechanism, some, self._noise, keep)
-            left = mechanism.remaining(state)
-            entries = [
-                asked[k][0].entry(outcome, None if left is None else left + len(positions) - 1 - place)
-                for place, (k, outcome) in enumerate(zip(positions, outcomes, strict=True))
-            ]
-            return GuardState(state, before.failures).to_text(), entries
-
-        stored = self._ledger.ask_all(self._id, [_asked(question) for question, _ in asked], compute)
-        return [
-            self._told(question, entry, repeated)
-            for (question, _), (entry, repeated) in zip(asked, stored, strict=True)
-        ]
-
-    def answer_best(
-        self,
-        argument: str,
-        asked: Sequence[AskedTogether],
-        keep: float,
-        greatest: bool,
-        worth: Callable[[], Worth],
-    ) -> Answer:
-        """Answer which of some questions has the best value on the holdout, and with which value; one entry."""
-        mechanism, whole = self._lists(), _whole("best", asked)
-        _check_texts([question for question, _ in asked])
-        known = self.find(whole)
-        if known is not None:
-            return known
-        readings = self._read_all(argument, asked, 1, whole, worth)
-
-        def compute(text: str) -> tuple[str, Entry]:
-            before = self._restored(text)
-            some = [(question.train, reading) for (question, _), reading in zip(asked, readings, strict=True)]
-            state, outcome, place = mechanism.step_best(before.mechanism, some, self._noise, keep, greatest)
-            entry = whole.about(asked[place][0].candidate).entry(outcome, mechanism.remaining(state))
-            return GuardState(state, before.failures).to_text(), entry
-
-        entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
-        return self._told(whole, entry, repeated)
-
     def final_half_width(self, expected: float) -> float:
         """Return the half-width of a final check now; see `Claims.final_half_width`."""
         mechanism = self._sharing("a final check")
         return mechanism.final_half_width(mechanism.log_risk(self.state()), expected)
 
-    def _lists(self) -> SharesRisk[Any, Any]:
-        return self._sharing("a list of questions")
-
     def _sharing(self, what: str) -> SharesRisk[Any, Any]:
         return self._mechanism.shares_risk(what, "; or ask one after another")
-
-    def _read_all(
-        self,
-        argument: str,
-        asked: Sequence[AskedTogether],
-        answers: int,
-        whole: Question,
-        worth: Callable[[], Worth],
-    ) -> list[Any]:
-        """Compute all questions of a list on the holdout; a failure of one is charged once for the whole list."""
-        refusal = self._lists().refusal(self.state(), answers)
-        if refusal is not None:
-            raise refusal
-        try:
-            with silence():
-                return [read() for _, read in asked]
-        except BaseException as error:
-            interrupted = isinstance(error, KeyboardInterrupt)
-        _, repeated = self._fail(whole, worth())
-        if interrupted:
-            if repeated:
-                self._fail(whole.without_key(), worth())
-            raise KeyboardInterrupt("a list was interrupted on the holdout; charged as an answer from the holdout")
-        raise InputError(argument, _FAILED, "questions that work on both parts")
 
     def look_elsewhere(self, name: str, nats: Callable[[float], float], least: float) -> None:
         """Charge another private look at the holdout, durably; for mechanisms that have a price for it.
@@ -556,27 +378,16 @@ class Interaction:
         raise LedgerDamaged(self._ledger.location, None, "its state can't be read")
 
 
-def _whole(how: str, asked: Sequence[AskedTogether]) -> Question:
-    """Return a question that stands for all of a list, with a key where all of them have one.
-
-    What is told of the best is its name, so the names are a part of that question.
-    """
-    first = asked[0][0]
-    keys = [question.key or "" for question, _ in asked]
-    names = [question.candidate for question, _ in asked] if how == "best" else []
-    key = sha256(json.dumps([how, *keys, *names]).encode()).hexdigest() if all(keys) else None
-    return Question(first.train, first.limits, f"{how} of {len(asked)}: {first.name}", key, first.known)
-
-
-def _check_texts(questions: Sequence[Question]) -> None:
+def check_texts(questions: Sequence[Question]) -> None:
     """Refuse what no ledger could store before anything is computed on the holdout.
 
     Afterwards, a refusal instead of *raised*, or of the answer, would be a letter that keeps all of R (PROOFS.md, B2).
     """
-    check_questions(map(_asked, questions))
+    check_questions(map(as_asked, questions))
     for question in questions:
         check_short_texts(candidate=question.candidate)
 
 
-def _asked(question: Question) -> Asked:
+def as_asked(question: Question) -> Asked:
+    """Return what a ledger is told of a question."""
     return Asked(question.key, question.shown, question.name)

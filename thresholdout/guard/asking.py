@@ -13,7 +13,8 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.answering import Interaction, Worth
+from thresholdout.guard.answering import Worth
+from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
 from thresholdout.mechanisms import Known

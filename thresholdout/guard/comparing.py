@@ -12,10 +12,11 @@ import numpy as np
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.answering import Interaction, Worth
+from thresholdout.guard.answering import Worth
 from thresholdout.guard.asking import check_lists, checked_keep
 from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.given_features import Said, described, said_by
+from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score
 from thresholdout.mechanisms import Known

@@ -16,7 +16,7 @@ from thresholdout.errors import InputError, LedgerMismatch
 if TYPE_CHECKING:
     from graphs import DependenceModel
     from thresholdout.certificates import Certificate
-    from thresholdout.guard.answering import Interaction
+    from thresholdout.guard.interaction import Interaction
     from thresholdout.ledger import Ledger
     from thresholdout.mechanisms.kind import Parameters
     from thresholdout.privacy.accounting.events.composed_events import Composed

@@ -18,13 +18,14 @@ from thresholdout.data.identity import Part
 from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
-from thresholdout.guard.answering import FAILURES, Interaction, Worth
+from thresholdout.guard.answering import FAILURES, Worth
 from thresholdout.guard.asking import AsksAboutEstimators
 from thresholdout.guard.comparing import ComparesModels
 from thresholdout.guard.external_releases import LooksRecorded
 from thresholdout.guard.gates import MakesGates
 from thresholdout.guard.given_features import check_given, check_served, truth_given
 from thresholdout.guard.holdout import Origin, Records, content_hashes
+from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
     check_dependence,

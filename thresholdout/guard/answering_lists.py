@@ -1,0 +1,135 @@
+"""Lists of questions that were fixed together: answered as a whole or not at all, or only the best of them is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from thresholdout.errors import InputError
+from thresholdout.guard.answering import FAILED, Answering, Worth, as_asked, check_texts
+from thresholdout.guard.guard_state import GuardState
+from thresholdout.guard.question import Question
+from thresholdout.silence import silence
+
+if TYPE_CHECKING:
+    from thresholdout.guard.answer import Answer
+    from thresholdout.ledger.entry import Entry
+    from thresholdout.mechanisms.base import SharesRisk
+
+__all__ = ["AnswersLists"]
+
+AskedTogether: TypeAlias = "tuple[Question, Callable[[], Any]]"
+"""A question of a list, and what reads the holdout's values for it."""
+
+
+class AnswersLists(Answering):
+    """The part of an interaction that answers lists."""
+
+    def answer_all(
+        self, argument: str, asked: Sequence[AskedTogether], keep: float, worth: Callable[[], Worth]
+    ) -> list[Answer]:
+        """Answer questions that were fixed together: all in one transaction, or none.
+
+        Parameters
+        ----------
+        argument : str
+            What is at fault when one of them fails on the holdout.
+        asked : sequence of (Question, callable)
+            Each with what reads the holdout's values for it.
+        keep : float
+            Share of the risk for what comes after the list.
+        worth : callable
+            As for `look`.
+        """
+        mechanism = self._lists()
+        check_texts([question for question, _ in asked])
+        known = [self.find(question) for question, _ in asked]
+        if all(answer is not None for answer in known):
+            return [answer for answer in known if answer is not None]
+        whole = _whole("list", asked)
+        self.find(whole)  # of which one has failed
+        readings = self._read_all(argument, asked, known.count(None), whole, worth)
+
+        def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
+            before = self._restored(text)
+            some = [(asked[k][0].train, readings[k]) for k in positions]
+            state, outcomes = mechanism.step_all(before.mechanism, some, self._noise, keep)
+            left = mechanism.remaining(state)
+            entries = [
+                asked[k][0].entry(outcome, None if left is None else left + len(positions) - 1 - place)
+                for place, (k, outcome) in enumerate(zip(positions, outcomes, strict=True))
+            ]
+            return GuardState(state, before.failures).to_text(), entries
+
+        stored = self._ledger.ask_all(self._id, [as_asked(question) for question, _ in asked], compute)
+        return [
+            self._told(question, entry, repeated)
+            for (question, _), (entry, repeated) in zip(asked, stored, strict=True)
+        ]
+
+    def answer_best(
+        self,
+        argument: str,
+        asked: Sequence[AskedTogether],
+        keep: float,
+        greatest: bool,
+        worth: Callable[[], Worth],
+    ) -> Answer:
+        """Answer which of some questions has the best value on the holdout, and with which value; one entry."""
+        mechanism, whole = self._lists(), _whole("best", asked)
+        check_texts([question for question, _ in asked])
+        known = self.find(whole)
+        if known is not None:
+            return known
+        readings = self._read_all(argument, asked, 1, whole, worth)
+
+        def compute(text: str) -> tuple[str, Entry]:
+            before = self._restored(text)
+            some = [(question.train, reading) for (question, _), reading in zip(asked, readings, strict=True)]
+            state, outcome, place = mechanism.step_best(before.mechanism, some, self._noise, keep, greatest)
+            entry = whole.about(asked[place][0].candidate).entry(outcome, mechanism.remaining(state))
+            return GuardState(state, before.failures).to_text(), entry
+
+        entry, repeated = self._ledger.ask(self._id, whole.key, whole.shown, whole.name, compute)
+        return self._told(whole, entry, repeated)
+
+    def _lists(self) -> SharesRisk[Any, Any]:
+        return self._sharing("a list of questions")
+
+    def _read_all(
+        self,
+        argument: str,
+        asked: Sequence[AskedTogether],
+        answers: int,
+        whole: Question,
+        worth: Callable[[], Worth],
+    ) -> list[Any]:
+        """Compute all questions of a list on the holdout; a failure of one is charged once for the whole list."""
+        refusal = self._lists().refusal(self.state(), answers)
+        if refusal is not None:
+            raise refusal
+        try:
+            with silence():
+                return [read() for _, read in asked]
+        except BaseException as error:
+            interrupted = isinstance(error, KeyboardInterrupt)
+        _, repeated = self._fail(whole, worth())
+        if interrupted:
+            if repeated:
+                self._fail(whole.without_key(), worth())
+            raise KeyboardInterrupt("a list was interrupted on the holdout; charged as an answer from the holdout")
+        raise InputError(argument, FAILED, "questions that work on both parts")
+
+
+def _whole(how: str, asked: Sequence[AskedTogether]) -> Question:
+    """Return a question that stands for all of a list, with a key where all of them have one.
+
+    What is told of the best is its name, so the names are a part of that question.
+    """
+    first = asked[0][0]
+    keys = [question.key or "" for question, _ in asked]
+    names = [question.candidate for question, _ in asked] if how == "best" else []
+    key = sha256(json.dumps([how, *keys, *names]).encode()).hexdigest() if all(keys) else None
+    return Question(first.train, first.limits, f"{how} of {len(asked)}: {first.name}", key, first.known)
