@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from graphs.numerics.arguments import as_integer
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
 from thresholdout.simulation.experiment_cells import Cell, CellStore, Failure, fingerprint
 
@@ -161,12 +162,15 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     if isinstance(seeds, bool) or not isinstance(seeds, int | np.integer | Sequence | np.ndarray | range):
         raise InputTypeError("seeds", f"a {type(seeds).__name__}", "a number of seeds, or a sequence of them")
     listed = list(range(int(seeds))) if isinstance(seeds, int | np.integer) else list(seeds)
+    numbers = []
     for seed in listed:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        number = as_integer(seed)
+        if number is None or number < 0:
             raise InputError("seeds", seed, "integers, 0 or more")
+        numbers.append(number)
     if not listed:
         raise InputError("seeds", seeds, "at least one")
-    return [int(seed) for seed in listed]
+    return numbers
 
 
 def _cells(settings: list[dict[str, Any]], seeds: list[int]) -> list[Cell]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs.numerics.arguments import as_integer
 from thresholdout.errors import InputError, InputTypeError
 
 __all__ = ["entropy_of", "run_seed"]
@@ -31,11 +32,12 @@ def entropy_of(random_state: Any) -> int:
         return secrets.randbits(63)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(0, 2**63))
-    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)):
+    entropy = as_integer(random_state)
+    if entropy is None:
         raise InputTypeError("random_state", f"a {type(random_state).__name__}", "None, an integer, or a generator")
-    if random_state < 0:
+    if entropy < 0:
         raise InputError("random_state", repr(random_state), "0 or more")
-    return int(random_state)
+    return entropy
 
 
 def run_seed(entropy: int, data_set: int, run: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphs.numerics.arguments import as_integer
 from thresholdout.errors import InputError, InputTypeError
 
 __all__ = ["Streams", "is_seeded", "streams"]
@@ -71,15 +72,16 @@ def streams(random_state: Any = None, call: int = 0) -> Streams:
     >>> bool(one.noise.normal() == one.sampling.normal())
     False
     """
-    if isinstance(call, bool) or not isinstance(call, (int, np.integer)) or call < 0:
+    number = as_integer(call)
+    if number is None or number < 0:
         raise InputError("call", repr(call), "a whole number, 0 or more")
     entropy: Any
     if not is_seeded(random_state):
         entropy = None
-    elif isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        if random_state < 0:
+    elif (seed := as_integer(random_state)) is not None:
+        if seed < 0:
             raise InputError("random_state", repr(random_state), "0 or more")
-        entropy = int(random_state)
+        entropy = seed
     elif isinstance(random_state, np.random.RandomState):
         entropy = [int(word) for word in random_state.randint(0, 2**32, 4, dtype=np.uint64)]
     elif isinstance(random_state, np.random.Generator):
@@ -87,6 +89,6 @@ def streams(random_state: Any = None, call: int = 0) -> Streams:
     else:
         seen = f"a {type(random_state).__name__}"
         raise InputTypeError("random_state", seen, "None, an integer, or a generator of numpy")
-    root = np.random.SeedSequence(entropy, spawn_key=(int(call),))
+    root = np.random.SeedSequence(entropy, spawn_key=(number,))
     initial, sampling, noise = (np.random.default_rng(seed) for seed in root.spawn(3))
     return Streams(initial, sampling, noise)
