@@ -244,7 +244,7 @@ def test_a_child_forked_in_the_middle_of_a_question_stores_nothing(ledger: SQLLe
 # Leases
 
 
-def test_a_lease_goes_to_one_at_a_time_in_order() -> None:
+def test_a_lease_goes_to_one_at_a_time() -> None:
     lease = Lease()
     inside: list[int] = []
     came: list[int] = []
@@ -269,9 +269,35 @@ def test_a_lease_goes_to_one_at_a_time_in_order() -> None:
         thread.join(60)
     assert most == 1
     assert len(came) == 250
+    assert {number: came.count(number) for number in range(5)} == dict.fromkeys(range(5), 50)
     assert len(lease._tenures) <= 3
-    halfway = came[50:150]
-    assert all(halfway.count(number) >= 10 for number in range(5))
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]])
+def test_a_lease_goes_to_those_who_wait_in_the_order_in_which_they_came(order: list[int]) -> None:
+    lease = Lease()
+    first = Claim(sys._getframe())
+    lease.take(first)
+    served: list[int] = []
+
+    def work(number: int) -> None:
+        claim = Claim(sys._getframe())
+        lease.take(claim)
+        served.append(number)
+        lease.give_back(claim)
+
+    threads = []
+    for waiting, number in enumerate(order, start=1):
+        threads.append(threading.Thread(target=work, args=(number,)))
+        threads[-1].start()
+        deadline = time.monotonic() + 60
+        while len(lease.waiting._claims) < waiting and time.monotonic() < deadline:
+            time.sleep(1e-3)
+    assert served == []
+    lease.give_back(first)
+    for thread in threads:
+        thread.join(60)
+    assert served == order
 
 
 def test_a_lease_that_was_lost_is_taken_over_and_told() -> None:
