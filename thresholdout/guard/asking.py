@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.sample_weights import Weights
     from thresholdout.mechanisms.kind import Parameters
 
-__all__ = ["AsksAboutEstimators", "check_lists", "checked_keep"]
+__all__ = ["AsksAboutEstimators", "Listed", "checked_keep", "listed"]
 
 _MOST_KEPT = 0.99
 
@@ -101,7 +101,7 @@ class AsksAboutEstimators:
         [(0.22, 0.282), (0.434, 0.506)]
         """
         limits = check_bounds(bounds)
-        check_lists(questions, names=names, keys=keys)
+        _check_lists(questions, names=names, keys=keys)
         if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in questions):
             raise InputTypeError("questions", "something else than pairs", "pairs (train_values, holdout_values)")
         asked: list[Asked] = []
@@ -160,18 +160,15 @@ class AsksAboutEstimators:
         >>> max(answer.half_width for answer in guard.score_all(fitted, keep=0)) < 0.06
         True
         """
-        if not isinstance(models, (Mapping, list, tuple)):
-            raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
-        named = dict(models) if isinstance(models, Mapping) else {str(k): model for k, model in enumerate(models)}
-        check_lists(list(named), keys=keys)
-        given = _checked_values(train_values, len(named), cv)
+        candidates = listed(models, keys)
+        given = _checked_values(train_values, len(candidates), cv)
         if tell not in ("all", "best"):
             raise InputError("tell", repr(tell), "'all' or 'best'")
         share = checked_keep(keep)
         asked = []
-        for k, (name, model) in enumerate(named.items()):
-            question, read = self._scoring(model, metric, cv, None, keys[k] if keys else None, given[k])
-            asked.append((question.about(name if isinstance(models, Mapping) else ""), read))
+        for (name, model, key), values in zip(candidates, given, strict=True):
+            question, read = self._scoring(model, metric, cv, None, key, values)
+            asked.append((question.about(name), read))
         if tell == "all":
             return self._interaction.answer_all("estimator", asked, share, self._worth)
         best = get_score(metric).greater_is_better
@@ -223,20 +220,26 @@ class AsksAboutEstimators:
         return self._interaction.look("estimator", question, read, self._worth, final=True)
 
     def _reading(
-        self, argument: str, question: Question, on_holdout: Callable[[], object], missing: float | None = None
+        self,
+        argument: str,
+        question: Question,
+        on_holdout: Callable[[], object],
+        missing: float | None = None,
+        among: int | None = None,
     ) -> Callable[[], Any]:
-        """Return what reads per-record values that are computed on the holdout.
+        """Return what reads per-record values that are computed on the holdout, or on so many of its records.
 
         Values out of range are clipped, and missing ones replaced: a function of each record alone.
         """
+        records = self.n if among is None else among
 
         def read() -> Any:
             values = self._records.ordered(on_holdout(), argument)
             try:
-                return self._interaction.read(values, self.n, question, argument)
+                return self._interaction.read(values, records, question, argument)
             except InputError:
-                inside = clipped(values, self.n, question.limits, argument, missing)
-                return self._interaction.read(inside, self.n, question, argument)
+                inside = clipped(values, records, question.limits, argument, missing)
+                return self._interaction.read(inside, records, question, argument)
 
         return read
 
@@ -294,7 +297,42 @@ class AsksAboutEstimators:
         return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))  # of losses that jump
 
 
-def check_lists(questions: object, **others: object) -> None:
+class Listed(NamedTuple):
+    """One model of a list.
+
+    Parameters
+    ----------
+    name : str
+        Its key in a mapping; empty in a sequence.
+    model : estimator
+        Fitted.
+    key : str or None
+        Identity of its question.
+    """
+
+    name: str
+    model: Any
+    key: str | None
+
+
+def listed(models: Sequence[Any] | Mapping[str, Any], keys: Sequence[str] | None) -> list[Listed]:
+    """Return a list's models with their names and keys.
+
+    Raises
+    ------
+    InputTypeError
+        When it is neither a list nor a mapping.
+    InputError
+        When it is empty, or there are more or fewer keys.
+    """
+    if not isinstance(models, (Mapping, list, tuple)):
+        raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
+    named = list(models.items()) if isinstance(models, Mapping) else [("", model) for model in models]
+    _check_lists(named, keys=keys)
+    return [Listed(name, model, keys[k] if keys else None) for k, (name, model) in enumerate(named)]
+
+
+def _check_lists(questions: object, **others: object) -> None:
     """Refuse what is no list, an empty one, and lists that do not go with it."""
     if not isinstance(questions, (list, tuple)):
         raise InputTypeError("questions", f"a {type(questions).__name__}", "a list")

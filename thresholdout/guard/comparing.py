@@ -10,28 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresholdout.data.identity import handed_out
-from thresholdout.data.values import clipped
-from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.answering import Worth
-from thresholdout.guard.asking import check_lists, checked_keep
+from thresholdout.errors import InputError
+from thresholdout.guard.asking import AsksAboutEstimators, checked_keep, listed
 from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.given_features import Said, described, said_by
-from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
-from thresholdout.guard.scores import check_score
+from thresholdout.guard.scores import check_mean
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims.paired_models import Duel
-from thresholdout.planning.declaration import Given
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from graphs import DependenceModel
     from thresholdout.guard.answer import Answer
-    from thresholdout.guard.holdout import Records
-    from thresholdout.mechanisms.kind import Parameters
 
 __all__ = ["ComparesModels", "Side"]
 
@@ -57,20 +49,8 @@ class Side:
     said: Said | None
 
 
-class ComparesModels:
+class ComparesModels(AsksAboutEstimators):
     """The part of a guard that compares models, two or a list with a baseline."""
-
-    n: int
-    dependence: DependenceModel
-    given: Given
-    _records: Records
-    _parameters: Parameters
-    _mechanism: Any
-    _interaction: Interaction
-    _one_law: bool
-
-    _worth: Callable[[], Worth]
-    _reading: Callable[..., Callable[[], Any]]
 
     def compare(
         self,
@@ -169,20 +149,16 @@ class ComparesModels:
         >>> [found.verdict for found in guard.compare_all(fitted, DummyClassifier().fit(X[300:], y[300:]), cv=5)]
         ['better', 'better', 'better']
         """
-        if not isinstance(models, (Mapping, list, tuple)):
-            raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
-        named = dict(models) if isinstance(models, Mapping) else {str(k): model for k, model in enumerate(models)}
-        check_lists(list(named), keys=keys)
+        candidates = listed(models, keys)
         chosen = self._compared(metric, about)
-        names = list(named) if isinstance(models, Mapping) else [""] * len(named)
         against, asked = self._side(baseline, chosen, cv), []
-        for k, (name, model) in enumerate(zip(names, named.values(), strict=True)):
-            question, read = self._versus(
-                chosen, self._side(model, chosen, cv), against, about, keys[k] if keys else None
-            )
+        for name, model, key in candidates:
+            question, read = self._versus(chosen, self._side(model, chosen, cv), against, about, key)
             asked.append((question.about(name), read))
         answers = self._interaction.answer_all("models", asked, checked_keep(keep), self._worth)
-        return [self._concluded(answer, chosen, about, name) for answer, name in zip(answers, names, strict=True)]
+        return [
+            self._concluded(answer, chosen, about, one.name) for answer, one in zip(answers, candidates, strict=True)
+        ]
 
     def _decide(
         self,
@@ -202,11 +178,7 @@ class ComparesModels:
         """Refuse a comparison that this guard cannot be asked for."""
         if about not in ("difference", "wins"):
             raise InputError("about", repr(about), "'difference' or 'wins'")
-        chosen, _ = check_score(self._mechanism, self._parameters, self._records, metric, None, self.given)
-        if isinstance(chosen, Statistic):
-            raise InputError(
-                "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
-            )
+        chosen = check_mean(self._checked_score(metric, None)[0])
         self._mechanism.shares_risk("a comparison", private="a comparison of models")
         if about == "wins" and not self._one_law:
             seen = "'wins' of records that are not declared to have one law"
@@ -255,16 +227,7 @@ class ComparesModels:
         part = described(differ, self.dependence, z.size)
         known = Known(variance, binary, difference=True, part=part)
         question = Question(0.5 * (mean + 1.0), (-most * share, most * share), title, key, known)
-
-        def read() -> Any:
-            values = share * self._both(b, a)[0][differ]
-            try:
-                return self._interaction.read(values, part.records, question, "b")
-            except InputError:
-                inside = clipped(values, part.records, question.limits, "b", 0.0)
-                return self._interaction.read(inside, part.records, question, "b")
-
-        return question, read
+        return question, self._reading("b", question, lambda: share * self._both(b, a)[0][differ], 0.0, part.records)
 
     def _wins(self, metric: Metric, b: Side, a: Side, key: str | None) -> tuple[Question, Callable[[], Any]]:
         """Return the question about the share of wins."""

@@ -22,10 +22,10 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.question import Question
+from thresholdout.guard.scores import check_mean
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.ledger.entry_checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
-from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -513,11 +513,7 @@ class MakesGates:
         <Decision 3 depth 8: keep, certified by sign test; cost 0.011 nats, 0.0484 of the risk left>
         <Decision 4 depth 1: reject, by cross-validation; free, 0.0484 of the risk left>
         """
-        chosen = get_score(metric)
-        if isinstance(chosen, Statistic):
-            raise InputError(
-                "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
-            )
+        chosen = check_mean(metric)
         self._mechanism.shares_risk("a gate", "; or score(candidate) here, and its interval")
         if certify not in get_args(Certify):
             raise InputError("certify", repr(certify), "'each' or 'milestones'")

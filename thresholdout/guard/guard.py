@@ -19,7 +19,6 @@ from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import FAILURES, Worth
-from thresholdout.guard.asking import AsksAboutEstimators
 from thresholdout.guard.comparing import ComparesModels
 from thresholdout.guard.external_releases import LooksRecorded
 from thresholdout.guard.gates import MakesGates
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
 __all__ = ["Thresholdout"]
 
 
-class Thresholdout(Shared, AsksAboutEstimators, ComparesModels, MakesGates, LooksRecorded):
+class Thresholdout(Shared, ComparesModels, MakesGates, LooksRecorded):
     """A holdout that can be asked many adaptive questions.
 
     A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. The guard claims

@@ -22,11 +22,12 @@ from thresholdout.guard.fold_fitting import check_estimator, fold_predictions
 from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.out_of_fold_guard import OutOfFoldGuard
 from thresholdout.guard.question import Question
+from thresholdout.guard.scores import check_mean
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic, get_score
+from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,11 +213,7 @@ class KFoldGuard(Shared):
         BudgetExhausted
             When the budget, or the declared number of questions, is used up; nothing is fitted then.
         """
-        chosen = get_score(metric)
-        if isinstance(chosen, Statistic):
-            raise InputError(
-                "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
-            )
+        chosen = check_mean(metric)
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
         check_estimator(estimator, chosen.response)
         repeated = None if key is None else self._guard.stored(key, chosen)

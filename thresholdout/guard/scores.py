@@ -20,7 +20,23 @@ if TYPE_CHECKING:
     from thresholdout.planning.declaration import Given
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["check_score", "statistic_question"]
+__all__ = ["check_mean", "check_score", "statistic_question"]
+
+
+def check_mean(metric: str | Metric | Statistic) -> Metric:
+    """Return a metric, or refuse a statistic that is no mean over records.
+
+    Raises
+    ------
+    InputError
+        When it is such a statistic.
+    """
+    chosen = get_score(metric)
+    if isinstance(chosen, Statistic):
+        raise InputError(
+            "metric", repr(chosen.name), "a metric that is a mean over records (thresholdout.scoring.metrics)"
+        )
+    return chosen
 
 
 def check_score(
