@@ -337,6 +337,16 @@ class TestGivenTheFeatures:
         assert first.interval[0] <= truth <= first.interval[1]
         assert second.verdict == "not settled"
 
+    @pytest.mark.parametrize("given", [None, "features"])
+    def test_records_without_a_value_count_as_ties(self, given: Any) -> None:
+        def right(y: NDArray[Any], told: NDArray[Any], classes: object) -> NDArray[np.float64]:
+            return np.full(N, np.nan) if len(y) == N else (told == y).astype(float)
+
+        metric = metrics.Metric("right", "predict", right, (0.0, 1.0), True, reads_classes=False)
+        found = records(0.03, given=given, more=2).compare(Told(1), Told(0), metric)
+        assert found.interval[0] <= 0.0 <= found.interval[1]
+        assert found.answer.source == "holdout"
+
     def test_outputs_of_another_shape_are_refused_for_nothing(self) -> None:
         class Short(Told):
             def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
