@@ -17,7 +17,7 @@ from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims import Claims, ClaimsParameters, ClaimsState
 from thresholdout.mechanisms.claims.guess import Memory, learn
 from thresholdout.mechanisms.claims.lists import list_level
-from thresholdout.mechanisms.claims.mechanism import FirstClaim
+from thresholdout.mechanisms.claims.question_claims import FirstClaim
 from thresholdout.noise.sources import SeededNoise
 
 __all__ = ["guard_width", "list_width"]

@@ -16,85 +16,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import replace
+from typing import ClassVar, Final
 
-import numpy as np
-
-from thresholdout.data.arguments import check_count
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
-from thresholdout.mechanisms.claims.edges import EdgeNoise, check_covered, private_noise, refuse_private
+from thresholdout.mechanisms.claims.edges import check_covered, refuse_private
 from thresholdout.mechanisms.claims.evidence import Evidence
-from thresholdout.mechanisms.claims.final import check_expected, final_interval, reserving_window
+from thresholdout.mechanisms.claims.final import check_expected, final_interval
 from thresholdout.mechanisms.claims.guess import Forecast, Memory, forecast, learn
-from thresholdout.mechanisms.claims.interval import (
-    BetTest,
-    Claim,
-    Letter,
-    MeanTest,
-    Scales,
-    TwoEnds,
-    better,
-    entropy,
-    hoeffding,
-    ones,
-)
+from thresholdout.mechanisms.claims.interval import Letter, TwoEnds
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.paired_models import Duel
-from thresholdout.mechanisms.claims.parameters import ClaimsParameters
-from thresholdout.mechanisms.claims.reading import COARSE, FINE, Reading, grid_steps, read_values, variance_of
-from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, Window, first_window, lowered, search
+from thresholdout.mechanisms.claims.question_claims import QuestionClaims
+from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_values, variance_of
+from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
-from thresholdout.mechanisms.claims.wins import WinsTest, forecast_wins
 from thresholdout.noise.sources import NoiseSource
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-__all__ = ["Claims", "FirstClaim"]
+__all__ = ["Claims"]
 
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
-_COMMON: Final = 1e-4  # least distance of the most frequent value from the ends of the range
 _LEAST: Final = 1e-290  # of which the price of a look can be computed
 
 
-@dataclass(frozen=True, slots=True)
-class FirstClaim:
-    """The first claim about a question; see `Claims.first_claim`.
-
-    Attributes
-    ----------
-    claim : Claim
-        What claims about this question say; it has no values to be tested on.
-    made : Forecast
-        Of the holdout's value.
-    window : Window
-        Its edges, and the share of the risk that is set aside for directions.
-    log_level : float
-        Natural logarithm of its level.
-    exponent : int
-        Of the noise in its edges.
-    scales : tuple of float
-        Of the noises in an edge, in units of the range.
-    """
-
-    claim: Claim
-    made: Forecast
-    window: Window
-    log_level: float
-    exponent: int
-    scales: Scales
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """What it stands for, in units of the range."""
-        return self.claim.interval(self.window.lo, self.window.hi, self.log_level, self.scales)
-
-
-class Claims(Mechanism[ClaimsState, Reading]):
+class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
     """Claims about means, confirmed or not.
 
     Parameters
@@ -112,6 +60,7 @@ class Claims(Mechanism[ClaimsState, Reading]):
     Examples
     --------
     >>> from thresholdout.mechanisms import Known
+    >>> from thresholdout.mechanisms.claims import ClaimsParameters
     >>> from thresholdout.noise.sources import SeededNoise
     >>> mechanism, noise = Claims(ClaimsParameters(queries=100), n=1000), SeededNoise(0)
     >>> values = mechanism.read([1] * 940 + [0] * 60, 1000, (0, 1), "values", Known(binary=True))
@@ -122,17 +71,6 @@ class Claims(Mechanism[ClaimsState, Reading]):
 
     name: ClassVar[str] = "thresholdout"
     statistics: ClassVar[bool] = True
-
-    def __init__(self, parameters: ClaimsParameters, n: int) -> None:
-        self.parameters = parameters
-        self._n = check_count("n", n)
-        self._hoeffding = n / parameters.inflation
-        self._effective = parameters.effective or self._hoeffding
-        self._training = parameters.train_records or self._effective
-        self._queries = math.inf if parameters.queries is None else parameters.queries
-        self._budget = math.inf if parameters.budget is None else parameters.budget
-        self._private = private_noise(parameters, self._n)
-        self._edges = EdgeNoise(parameters, self._private)
 
     def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> Claims:
         """Return itself; refuse what the epsilon of its answers does not cover."""
@@ -430,25 +368,6 @@ class Claims(Mechanism[ClaimsState, Reading]):
         wide = share * max(value - low, high - value) > most
         return BudgetExhausted("width", state.questions, state.questions) if wide else None
 
-    def first_claim(self, state: ClaimsState, train: float, known: Known) -> FirstClaim:
-        """Return the first claim about a question with this training value: public numbers only.
-
-        Parameters
-        ----------
-        state : ClaimsState
-            Before the question.
-        train : float
-            Training value, in [0, 1].
-        known : Known
-            What is known of the question's values.
-        """
-        made, variance = self._forecast(state, train, known)
-        claim = self._test(made, variance, known)
-        window = self._window(state, made, claim)
-        level = lowered(state.log_risk + math.log1p(-window.share - 2.0 * RAISED))
-        exponent = min(state.exponent, self._exponent(variance, known))
-        return FirstClaim(claim, made, window, level, exponent, () if known.duel else self._edges.scales(exponent))
-
     def check_covered(self, known: Known) -> None:
         """Refuse a question that a declared epsilon does not cover; see `thresholdout.mechanisms.claims.edges`."""
         if self._private is not None:
@@ -470,107 +389,12 @@ class Claims(Mechanism[ClaimsState, Reading]):
         """Return the natural logarithm of the risk that is left."""
         return state.log_risk
 
-    def _sizes(self, known: Known) -> tuple[int, float, float]:
-        """Return the records that a question is about, and the effective numbers of them and of such for training."""
-        part = known.part
-        if part is None:
-            return self._n, self._effective, self._training
-        effective = part.records if part.effective is None else part.effective
-        return part.records, effective, max(1.0, part.training * effective / part.records)
-
-    def _independent(self, known: Known) -> bool:
-        """Whether the question is about a mean of independent records."""
-        part = known.part
-        return self.parameters.independent if part is None else part.effective is None
-
-    def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Forecast, float]:
-        """Forecast the holdout value of a question with this training value."""
-        if known.duel is not None:
-            return forecast_wins(known.duel, self._n)[0], known.duel.share * (1.0 - known.duel.share)
-        _, effective, training = self._sizes(known)
-        inside = (train * training + 1.0) / (training + 2.0)
-        variance = known.layout.variance if known.layout is not None else variance_of(inside, known, effective)
-        memory = Memory() if known.difference else state.memory
-        return forecast(memory, train, variance, effective, training), variance
-
-    def _doubt(self, variance: float, known: Known) -> float:
-        """Return how far the width of a stated interval is likely to be off, as a share of it."""
-        if known.duel is not None:
-            number, ratio = forecast_wins(known.duel, self._n)[1], self._n / known.duel.records
-        else:
-            records, effective, training = self._sizes(known)
-            number, ratio = 4.0 * variance * records, effective / training
-        return 0.5 * math.sqrt((1.0 + ratio) / number)
-
-    def _claim(
-        self, made: Forecast, variance: float, holdout: Reading, noise: NoiseSource, fine: int = FINE
-    ) -> MeanTest | TwoEnds:
-        """Return how claims about this question are tested on the holdout."""
-        known = holdout.known
-        if known.duel is not None:
-            return self._test(made, variance, known, fine, duel=holdout.duel)
-        if known.layout is not None:
-            return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
-        if not self._independent(known) or (self._private is not None and not known.binary):
-            return self._test(made, variance, known, fine, value=holdout.on_grid(self._steps(made, fine)))
-        if known.binary:
-            return self._test(made, variance, known, fine, value=holdout.count(noise))
-        return self._test(made, variance, known, fine, values=holdout.records.unit())
-
-    def _test(
-        self,
-        made: Forecast,
-        variance: float,
-        known: Known,
-        fine: int = FINE,
-        *,
-        value: int = 0,
-        values: NDArray[np.float64] | None = None,
-        duel: Duel | None = None,
-    ) -> MeanTest | TwoEnds:
-        """Return how claims about a question are tested, and what they say; without its value, for the latter only."""
-        steps = self._steps(made, fine)
-        if known.duel is not None:
-            return WinsTest(steps, duel or Duel(0, 0, self._n), forecast_wins(known.duel, self._n)[2])
-        if known.layout is not None:
-            return StatisticTest(steps, known.layout, ())
-        records, effective, _ = self._sizes(known)
-        if self._independent(known) and known.binary:
-            return MeanTest(records, value, ones(records))
-        if self._independent(known) and self._private is None:
-            common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
-            return BetTest(steps, np.zeros(records) if values is None else values, variance, common)
-        limit = hoeffding(steps, self._hoeffding if known.part is None else effective)
-        if known.part or self.parameters.effective is not None or self._independent(known):
-            limit = better(entropy(steps, effective), limit)
-        return MeanTest(steps, value, limit)
-
-    def _steps(self, made: Forecast, fine: int) -> int:
-        steps = grid_steps(made.deviation, fine)
-        return steps if self._private is None else self._private.steps(steps, self._n)
-
-    def _window(self, state: ClaimsState, made: Forecast, claim: Claim) -> Window:
-        steps = claim.steps
-        place = reserving_window if self.parameters.final_check else first_window
-        deviation = math.hypot(made.deviation * claim.reach, self._edges.deviation()) * steps
-        return place(made.mean * steps, deviation, steps, state.questions, self.parameters.queries)
-
-    def _exponent(self, variance: float, known: Known) -> int:
-        """Return the exponent of the edges' noise for values of this variance."""
-        return self._edges.exponent(math.sqrt(variance / self._sizes(known)[1]))
-
     def _quieter(self, state: ClaimsState, variance: float, known: Known, noise: NoiseSource) -> ClaimsState:
         """Draw the edges' noise anew where it is too loud for this question; the question decides, not the records."""
         exponent = self._exponent(variance, known)
         if exponent >= state.exponent:
             return state
         return replace(state, exponent=exponent, edge=self._edges.edge(exponent, noise))
-
-    def _pad(self, claim: Claim, scales: Scales) -> int | None:
-        """Return how far beyond an edge the value may be after all, in steps."""
-        if not scales and isinstance(claim, MeanTest):
-            return None
-        return math.ceil(3.0 * sum(scales) * claim.steps) + 1
 
     def _learned(self, state: ClaimsState, made: Forecast, found: Found, steps: int) -> Memory:
         """Remember what was found, as far as noise in the edges lets it be known."""
