@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.profile import Profile, smallest
-from graphs.numerics.arguments import FloatArray, check_count, check_epsilon, check_target
+from graphs.numerics.arguments import FloatArray, check_count, check_epsilon, check_target, check_word
 from graphs.routes import INFLATIONS, ROUTES
 from graphs.structure.labelled_values import by_label, has_labels, refuse_unordered
 
@@ -132,8 +132,7 @@ class RoutedModel(ABC):
         0.25
         """
         target = check_target(epsilon)
-        if reduce not in ("max", "mean"):
-            raise ArgumentError("reduce", repr(reduce), "'max' or 'mean'")
+        check_word("reduce", reduce, ("max", "mean"))
 
         def leaked(candidate: float) -> float:
             profile = self._leakages(candidate, method, adversary)
@@ -244,8 +243,7 @@ class RoutedModel(ABC):
         return check_epsilon(epsilon, self.n)
 
     def _leakages(self, epsilon: float | FloatArray, method: str, adversary: Adversary) -> Profile:
-        if adversary not in ("informed", "uninformed"):
-            raise ArgumentError("adversary", repr(adversary), "'informed' or 'uninformed'")
+        check_word("adversary", adversary, ("informed", "uninformed"))
         if method == "best":
             return self._best(epsilon, adversary)
         if method not in ROUTES:

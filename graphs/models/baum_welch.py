@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.models.emission import CategoricalEmission, Emission, GaussianEmission, real_values
-from graphs.numerics.arguments import LEAST_PROBABILITY, FloatArray, IntArray, check_count
+from graphs.numerics.arguments import LEAST_PROBABILITY, FloatArray, IntArray, check_count, check_word
 from graphs.structure.labelled_values import refuse_unordered
 
 __all__ = ["HiddenFit", "baum_welch", "state_probabilities"]
@@ -129,8 +129,7 @@ def baum_welch(
     steps = check_count("iterations", iterations)
     if not sequences:
         raise ArgumentError("sequences", "none", "at least one sequence of records")
-    if emission not in ("gaussian", "categorical"):
-        raise ArgumentError("emission", repr(emission), "'gaussian' or 'categorical'")
+    check_word("emission", emission, ("gaussian", "categorical"))
     for sequence in sequences:
         refuse_unordered("sequences", sequence, "a sequence of records")
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ __all__ = [
     "check_probabilities",
     "check_rows",
     "check_target",
+    "check_word",
 ]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -102,6 +104,40 @@ def check_count(argument: str, value: object, least: int = 1) -> int:
     if count < least:
         raise ArgumentError(argument, repr(count), expected)
     return count
+
+
+def check_word(
+    argument: str, value: object, words: Sequence[str], expected: str = "", error: type[ArgumentError] = ArgumentError
+) -> str:
+    """Return a choice among words.
+
+    Parameters
+    ----------
+    argument : str
+        Name for the error message.
+    value : object
+        What was given.
+    words : sequence of str
+        What is accepted.
+    expected : str
+        What the message says was expected; by default the words, with "or" between.
+    error : type
+        Class of the error.
+
+    Raises
+    ------
+    ArgumentError
+        Or another class; when it is none of the words.
+
+    Examples
+    --------
+    >>> check_word("reduce", "sum", ("max", "mean"))
+    Traceback (most recent call last):
+    graphs.errors.ArgumentError: reduce: 'sum'; expected: 'max' or 'mean'
+    """
+    if not isinstance(value, str) or value not in words:
+        raise error(argument, repr(value), expected or " or ".join(map(repr, words)))
+    return value
 
 
 def real_array(argument: str, value: Any, expected: str) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_array
+from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_word, real_array
 from graphs.structure.labelled_values import by_label, has_labels, refuse_unordered
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ def read_graph(
     >>> read_graph(nx.path_graph(["ann", "bob", "eve"]), latent=["bob"]).records
     array([0, 2])
     """
-    if parallel not in ("refuse", "multiply"):
-        raise ArgumentError("parallel", repr(parallel), "'refuse' or 'multiply'")
+    check_word("parallel", parallel, ("refuse", "multiply"))
     if isinstance(graph, tuple):
         labels, edges, source = *_arrays(graph), None
     else:

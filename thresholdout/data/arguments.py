@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from graphs.numerics.arguments import as_integer
+from graphs.numerics.arguments import check_word as check_graph_word
 from thresholdout.errors import InputError, InputTypeError
 
-__all__ = ["as_float", "check_count", "check_number", "positive_number"]
+__all__ = ["as_float", "check_count", "check_number", "check_unit", "check_word", "positive_number"]
 
 _LARGEST_COUNT = 2**63 - 1  # that every ledger stores
 
@@ -80,6 +82,31 @@ def check_number(argument: str, value: object, above: float, most: float, expect
     if not above < number <= most:
         raise InputError(argument, repr(value), expected)
     return number
+
+
+def check_unit(argument: str, value: float) -> None:
+    """Check that a number lies in [0, 1]; the message shows it, so it must be no secret.
+
+    Examples
+    --------
+    >>> check_unit("train", 1.5)
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: train: 1.5; expected: a number in [0, 1]
+    """
+    if not 0.0 <= value <= 1.0:
+        raise InputError(argument, value, "a number in [0, 1]")
+
+
+def check_word(argument: str, value: object, words: Sequence[str], expected: str = "") -> str:
+    """Return a choice among words; see `graphs.numerics.arguments.check_word`.
+
+    Examples
+    --------
+    >>> check_word("about", "losses", ("difference", "wins"))
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: about: 'losses'; expected: 'difference' or 'wins'
+    """
+    return check_graph_word(argument, value, words, expected, InputError)
 
 
 def positive_number(value: float, argument: str) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from graphs.numerics.arguments import as_real
+from thresholdout.data.arguments import check_word
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
@@ -162,8 +163,7 @@ class AsksAboutEstimators:
         """
         candidates = listed(models, keys)
         given = _checked_values(train_values, len(candidates), cv)
-        if tell not in ("all", "best"):
-            raise InputError("tell", repr(tell), "'all' or 'best'")
+        check_word("tell", tell, ("all", "best"))
         share = checked_keep(keep)
         asked = []
         for (name, model, key), values in zip(candidates, given, strict=True):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresholdout.data.arguments import check_word
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
 from thresholdout.guard.asking import AsksAboutEstimators, checked_keep, listed
@@ -176,8 +177,7 @@ class ComparesModels(AsksAboutEstimators):
 
     def _compared(self, metric: str | Metric, about: About) -> Metric:
         """Refuse a comparison that this guard cannot be asked for."""
-        if about not in ("difference", "wins"):
-            raise InputError("about", repr(about), "'difference' or 'wins'")
+        check_word("about", about, ("difference", "wins"))
         chosen = check_mean(self._checked_score(metric, None)[0])
         self._mechanism.shares_risk("a comparison", private="a comparison of models")
         if about == "wins" and not self._one_law:

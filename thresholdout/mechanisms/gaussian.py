@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from thresholdout.data.arguments import as_float, check_count, check_number
+from thresholdout.data.arguments import as_float, check_count, check_number, check_unit
 from thresholdout.data.values import ExactMean, record_rounding, unit_total
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
@@ -416,8 +416,7 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
-        if not 0.0 <= train <= 1.0:
-            raise InputError("train", train, "a number in [0, 1]")
+        check_unit("train", train)
         asked, intervals = state.asked + 1, self._intervals
         centre = Fraction(holdout.total * intervals, holdout.n << holdout.bits)
         noisy = noise.rounded_gaussian(centre, Fraction(self.parameters.schedule.scale(asked)) * intervals)

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.rounding import UNIT
-from thresholdout.data.arguments import check_count, check_number
+from thresholdout.data.arguments import check_count, check_number, check_unit, check_word
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, Past
@@ -108,8 +108,7 @@ class LadderParameters(Parameters):
         if self.effective is not None:
             wanted = "a positive number of records"
             fix("effective", check_number("effective", self.effective, 0.0, 1e15, wanted))
-        if self.direction not in ("maximize", "minimize"):
-            raise InputError("direction", repr(self.direction), "'maximize' or 'minimize'")
+        check_word("direction", self.direction, ("maximize", "minimize"))
         if not isinstance(self.random_truths, bool):
             raise InputTypeError("random_truths", repr(self.random_truths), "true or false")
 
@@ -292,8 +291,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
-        if not 0.0 <= train <= 1.0:
-            raise InputError("train", train, "a number in [0, 1]")
+        check_unit("train", train)
         if len(holdout.records) != self._n:
             raise InputError("holdout", f"{len(holdout.records)} records", f"{self._n}, as declared")
         binary = holdout.known.binary and self.parameters.independent

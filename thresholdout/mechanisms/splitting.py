@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphs.numerics.rounding import ULP
-from thresholdout.data.arguments import check_count
+from thresholdout.data.arguments import check_count, check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
@@ -177,8 +177,7 @@ class Splitting(Mechanism[SplittingState, Reading]):
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
-        if not 0.0 <= train <= 1.0:
-            raise InputError("train", train, "a number in [0, 1]")
+        check_unit("train", train)
         if len(holdout.records) != self._n:
             raise InputError("holdout", f"{len(holdout.records)} records", f"{self._n}, as declared")
         part = Reading(holdout.records.part(self._parts[state.asked]), holdout.known)

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NamedTuple
 
-from thresholdout.data.arguments import check_count, check_number
+from thresholdout.data.arguments import check_count, check_number, check_unit
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
@@ -289,8 +289,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
-        if not 0.0 <= train <= 1.0:
-            raise InputError("train", train, "a number in [0, 1]")
+        check_unit("train", train)
         if not 0.0 <= holdout <= 1.0:
             raise InputError("holdout", "a value outside", "a number in [0, 1]")
         mean = round(holdout * self._steps)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.guard.exhaustion import Exhausted
 from thresholdout.ledger.entry_checks import fresh_key
@@ -114,8 +115,7 @@ def checked_tell(tell: Tell | None, guard: Any) -> Tell:
     lists = guard is None or takes_lists(guard)
     if tell is None:
         return "best" if lists and guard is not None and guard.remaining is None else "all"
-    if tell not in ("all", "best"):
-        raise InputError("tell", repr(tell), "'all' or 'best'")
+    check_word("tell", tell, ("all", "best"))
     if tell == "best" and not lists:
         seen = "'best' beside a guard that answers one question after another"
         raise InputError("tell", seen, "tell='all', or a guard with mechanism='thresholdout' without private=")

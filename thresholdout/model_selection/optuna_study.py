@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import BudgetExhausted, GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
@@ -115,8 +116,7 @@ class GuardedObjective:
         names = [one.name for one in self.metrics]
         if not names or len(set(names)) < len(names):
             raise InputError("metric", names, "at least one metric, each one once")
-        if key not in ("trial", "params"):
-            raise InputError("key", repr(key), "'trial' or 'params'")
+        check_word("key", key, ("trial", "params"))
         if len(guard.train) != 2:
             raise InputError("guard", "a training part without labels", "Thresholdout((X, y), train=(X, y))")
         guard.parameters.check_tells_each()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from graphs.numerics.arguments import as_integer
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
 from thresholdout.simulation.experiment_cells import Cell, CellStore, Failure, fingerprint
 
@@ -115,8 +116,7 @@ def run_experiment(
     """
     if not callable(function):
         raise InputTypeError("function", f"a {type(function).__name__}", "a function of rng and a setting")
-    if format not in ("csv", "parquet"):
-        raise InputError("format", repr(format), "'csv' or 'parquet'")
+    check_word("format", format, ("csv", "parquet"))
     cells = _cells(_settings(grid), _seeds(seeds))
     store = None if folder is None else CellStore(Path(folder), fingerprint(function, version))
     found = {} if store is None else {cell.key: rows for cell in cells if (rows := store.load(cell)) is not None}

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from thresholdout.data.arguments import as_float, check_count, check_number, positive_number
+from thresholdout.data.arguments import as_float, check_count, check_number, check_unit, check_word, positive_number
 from thresholdout.errors import InputError, InputTypeError
 
 
@@ -62,3 +62,20 @@ def test_positive_number_refuses(value: float) -> None:
 @pytest.mark.parametrize("value", [True, "0.5", None, [], 10**400])
 def test_as_float_refuses(value: object) -> None:
     assert as_float(value) is None
+
+
+@pytest.mark.parametrize("value", ["other", "", None, 1, ["wor"]])
+def test_words(value: object) -> None:
+    assert check_word("scheme", "wr", ("wor", "wr")) == "wr"
+    with pytest.raises(InputError) as error:
+        check_word("scheme", value, ("wor", "wr"))
+    assert str(error.value) == f"scheme: {value!r}; expected: 'wor' or 'wr'"
+
+
+@pytest.mark.parametrize("value", [-5e-324, 1.0000000000000002, math.nan, -math.inf])
+def test_unit(value: float) -> None:
+    check_unit("train", 0.0)
+    check_unit("train", 1.0)
+    with pytest.raises(InputError) as error:
+        check_unit("train", value)
+    assert str(error.value) == f"train: {value}; expected: a number in [0, 1]"

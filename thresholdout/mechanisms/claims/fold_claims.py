@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from graphs.numerics.rounding import UNIT
-from thresholdout.data.arguments import check_count, check_number
+from thresholdout.data.arguments import check_count, check_number, check_unit
 from thresholdout.data.values import record_rounding
-from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.errors import BudgetExhausted
 from thresholdout.limits.random_truths import Line, line
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
@@ -160,8 +160,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
-        if not 0.0 <= train <= 1.0:
-            raise InputError("train", train, "a number in [0, 1]")
+        check_unit("train", train)
         effective = self.parameters.effective
         expected = _TYPICAL if holdout.known.vague else train
         variance = variance_of(expected, holdout.known, effective)

@@ -19,8 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
+from thresholdout.data.arguments import check_unit
 from thresholdout.data.values import record_rounding
-from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.errors import BudgetExhausted
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.edges import check_covered, refuse_private
 from thresholdout.mechanisms.claims.evidence import Evidence
@@ -105,8 +106,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         refusal = self.refusal(state)
         if refusal is not None:
             raise refusal
-        if not 0.0 <= train <= 1.0:
-            raise InputError("train", train, "a number in [0, 1]")
+        check_unit("train", train)
         self.check_covered(holdout.known)
         state = _given(state, holdout.known)
         made, variance = self._forecast(state, train, holdout.known)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphs.numerics.arguments import as_integer, as_real
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError
 
 __all__ = ["Steps", "chosen", "count", "number", "open_unit", "positive", "probability", "steps", "unit"]
@@ -90,12 +91,10 @@ def count(value: object, name: str, *, least: int = 1) -> int:
     return found
 
 
-def chosen(value: object, name: str, among: Iterable[str], expected: str | None = None) -> str:
-    """Return one of some words; the message lists them, unless it is given."""
+def chosen(value: object, name: str, among: Iterable[str]) -> str:
+    """Return one of some words."""
     words = list(among)
-    if not isinstance(value, str) or value not in words:
-        raise InputError(name, repr(value), expected or "one of " + ", ".join(map(repr, words)))
-    return value
+    return check_word(name, value, words, "one of " + ", ".join(map(repr, words)))
 
 
 def _is_scalar(value: Any) -> bool:

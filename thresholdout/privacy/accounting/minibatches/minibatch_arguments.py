@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, open_unit, positive
+from thresholdout.privacy.accounting.bound_arguments import count, number, open_unit, positive
 
-__all__ = ["Floats", "Orders", "batch", "like", "one_of", "order", "orders", "rate", "sigma_of", "terms"]
+__all__ = ["Floats", "Orders", "batch", "like", "order", "orders", "rate", "sigma_of", "terms"]
 
 Floats = NDArray[np.float64]
 Orders = float | Iterable[float] | NDArray[np.floating[Any]]
@@ -110,14 +110,3 @@ def terms(m: object, *, least: int = 3) -> int:
     if found > 60:
         raise InputError("m", str(found), "at most 60 terms; more make the remainder worse")
     return found
-
-
-def one_of(value: object, name: str, choices: tuple[str, ...]) -> str:
-    """Return a choice among names.
-
-    Examples
-    --------
-    >>> one_of("both", "direction", ("both", "remove"))
-    'both'
-    """
-    return chosen(value, name, choices, " or ".join(map(repr, choices)))

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Floats,
     Orders,
     like,
-    one_of,
     orders,
     rate,
     sigma_of,
@@ -71,8 +71,8 @@ def rdp_poisson(
     '6.405692e-07'
     """
     found, noise, share, count = orders(alpha), sigma_of(sigma), rate(q, None, None), terms(m)
-    one_of(method, "method", ("auto", "exact", "taylor", "pair"))
-    if one_of(adjacency, "adjacency", ("add_remove", "replace_one")) == "add_remove":
+    check_word("method", method, ("auto", "exact", "taylor", "pair"))
+    if check_word("adjacency", adjacency, ("add_remove", "replace_one")) == "add_remove":
         if method == "pair":
             raise InputError("method", "'pair' for add/remove", "'exact'")
         if method == "taylor":

@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch, one_of
+from thresholdout.privacy.accounting.minibatches.minibatch_arguments import batch
 
 __all__ = ["minibatch_variance", "sample_minibatch"]
 
@@ -104,7 +105,7 @@ def sample_minibatch(
     if not isinstance(rng, np.random.Generator):
         raise InputTypeError("rng", f"a {type(rng).__name__}", "a numpy.random.Generator, for sampling only")
     size, records = batch(B, N)
-    one_of(scheme, "scheme", ("wor", "wr", "poisson"))
+    check_word("scheme", scheme, ("wor", "wr", "poisson"))
     if scheme == "wor":
         return rng.choice(records, size, replace=False)
     if scheme == "wr":

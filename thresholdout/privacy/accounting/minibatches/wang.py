@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from graphs.numerics.rounding import ULP
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.minibatches.binomial_moments import choose, interpolate, neighbours
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Floats,
     Orders,
     like,
-    one_of,
     orders,
     rate,
     sigma_of,
@@ -56,8 +56,8 @@ def rdp_wang(alpha: Orders, sigma: float, q: float, *, bound: str = "upper", var
     '1.405482e-05 3.392488e-06'
     """
     found, noise, share = orders(alpha), sigma_of(sigma), rate(q, None, None)
-    one_of(variant, "variant", ("paper", "min"))
-    if one_of(bound, "bound", ("upper", "lower")) == "upper":
+    check_word("variant", variant, ("paper", "min"))
+    if check_word("bound", bound, ("upper", "lower")) == "upper":
         return like(alpha, wang_upper(found, noise, share, variant=variant))
     if np.any(found != np.floor(found)):
         raise InputError("alpha", "an order that is no integer", "integers of at least 2 for the lower bound")

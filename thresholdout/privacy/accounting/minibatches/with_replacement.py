@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphs.numerics.rounding import ULP
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
@@ -16,7 +17,6 @@ from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Orders,
     batch,
     like,
-    one_of,
     order,
     orders,
     sigma_of,
@@ -172,8 +172,8 @@ def rdp_fswr(
     """
     found, noise = orders(alpha), sigma_of(sigma)
     draws, records = batch(batch_size, dataset_size)
-    one_of(method, "method", ("exact", "paper"))
-    one_of(direction, "direction", ("both", "remove", "add"))
+    check_word("method", method, ("exact", "paper"))
+    check_word("direction", direction, ("both", "remove", "add"))
     highest = min(terms(m) - 1, draws) if K is None else count(K, "K")
     if highest > draws:
         raise InputError("K", str(K), f"at most batch_size = {draws}")

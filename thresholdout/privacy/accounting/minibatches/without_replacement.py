@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from graphs.numerics.rounding import ULP
+from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.minibatches.minibatch_arguments import (
     Floats,
     Orders,
     like,
-    one_of,
     order,
     orders,
     rate,
@@ -122,9 +122,9 @@ def rdp_fswor(
     '6.7691e-07'
     """
     found, noise, share = orders(alpha), sigma_of(sigma), rate(q, batch_size, dataset_size)
-    one_of(adjacency, "adjacency", ("add_remove", "replace_one"))
-    one_of(method, "method", ("auto", "exact", "taylor", "envelope", "binomial", "wang"))
-    one_of(leading, "leading", ("sharp", "paper"))
+    check_word("adjacency", adjacency, ("add_remove", "replace_one"))
+    check_word("method", method, ("auto", "exact", "taylor", "envelope", "binomial", "wang"))
+    check_word("leading", leading, ("sharp", "paper"))
     count = terms(m)
     if adjacency == "replace_one" or method in ("envelope", "binomial", "wang"):
         if method == "exact":
