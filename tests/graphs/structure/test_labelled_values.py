@@ -225,7 +225,6 @@ def test_budgets_of_labelled_records_follow_labels(ring: Any) -> None:
 
 
 def test_drawings_follow_labels(ring: Any) -> None:
-    pytest.importorskip("matplotlib")
     values = wave()
     drawn = plot_graph(ring, pd.Series(values)).collections[0].get_array()
     np.testing.assert_array_equal(drawn, [values[node] for node in ring.nodes])
