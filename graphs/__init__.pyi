@@ -24,6 +24,7 @@ from .models.law_free import (
 )
 from .models.markov_chain import MarkovChain as MarkovChain
 from .models.markov_field import MarkovField as MarkovField
+from .models.panel import Panel as Panel
 from .models.pedigree import pedigree as pedigree
 
 __all__: list[str]

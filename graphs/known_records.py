@@ -30,6 +30,19 @@ class Network:
     diameters: FloatArray
     nodes: IntArray
 
+    def repeated(self, copies: int) -> Network:
+        """Return several copies of the network, without anything between them."""
+        its, at = self.incidence, np.arange(copies)[:, None]
+        inside = Incidence(
+            (its.nodes + its.n_nodes * at).ravel(),
+            (its.factors + its.n_factors * at).ravel(),
+            np.tile(its.diameters, copies),
+            its.n_nodes * copies,
+            its.n_factors * copies,
+        )
+        edges = (self.edges + its.n_nodes * at[:, :, None]).reshape(-1, 2)
+        return Network(inside, edges, np.tile(self.diameters, copies), (self.nodes + its.n_nodes * at).ravel())
+
     def without(self, known: BoolArray) -> CutNetwork:
         """Return what is left when known records are taken out."""
         out = np.zeros(self.incidence.n_nodes, dtype=np.bool_)

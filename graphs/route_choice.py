@@ -55,6 +55,13 @@ class RoutedModel(ABC):
     def _inflation(self, method: str) -> float:
         """Return the variance inflation by one of `inflation_methods`, rounded up, possibly above n."""
 
+    def _by_parts(self, bounded_differences: bool) -> tuple[float, str]:
+        """Return the inflation with the best route in each independent part, and which were the best, in words.
+
+        For models that list "parts" among their `inflation_methods`, and instead of `_inflation` there.
+        """
+        raise RouteUnavailable("parts", f"{type(self).__name__} has no parts", self.inflation_methods)
+
     def leakage(self, epsilon: Any, method: str = "best", adversary: Adversary = "informed") -> FloatArray:
         """Return what a mechanism tells about each record.
 
@@ -187,7 +194,49 @@ class RoutedModel(ABC):
         if bounded_differences and not INFLATIONS[method].bounded_differences:
             others = [name for name in self.inflation_methods if INFLATIONS[name].bounded_differences]
             raise RouteUnavailable(method, "it holds for means of per-record values only", others)
-        return min(max(self._inflation(method), 1.0), float(self.n))
+        value = self._by_parts(bounded_differences)[0] if method == "parts" else self._inflation(method)
+        return min(max(value, 1.0), float(self.n))
+
+    def explain_inflation(self, bounded_differences: bool = False) -> pd.DataFrame:
+        """Compare all routes to the variance inflation.
+
+        Parameters
+        ----------
+        bounded_differences : bool
+            As in `variance_inflation`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per method: `inflation` (of that route alone; missing when it does not apply), `won` (the
+            smallest), `bounded_differences` (whether it holds for every statistic with bounded differences, or for
+            means of per-record values only), `source`, and `reason` (why it does not apply; for "parts", which route
+            was the best in how many parts).
+
+        Examples
+        --------
+        >>> from graphs import Groups
+        >>> Groups([0, 0, 1]).explain_inflation()[["inflation", "won", "bounded_differences"]].round(3)
+                    inflation   won  bounded_differences
+        method
+        components      1.667  True                 True
+        """
+        import pandas as pd
+
+        rows = []
+        for name in self.inflation_methods:
+            reason, found = "", float("nan")
+            try:
+                found = self.variance_inflation(name, bounded_differences)
+                reason = self._by_parts(bounded_differences)[1] if name == "parts" else ""
+            except RouteUnavailable as error:
+                reason = error.reason
+            rows.append((name, found, INFLATIONS[name].bounded_differences, INFLATIONS[name].source, reason))
+        columns = ["method", "inflation", "bounded_differences", "source", "reason"]
+        table = pd.DataFrame(rows, columns=columns).set_index("method")
+        least = table["inflation"].min()
+        table.insert(1, "won", (table["inflation"] == least) & ~(table["inflation"] == least).duplicated())
+        return table
 
     def explain(self, epsilon: float, adversary: Adversary = "informed") -> pd.DataFrame:
         """Compare all routes for one target.

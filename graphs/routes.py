@@ -59,6 +59,7 @@ ROUTES: Mapping[str, Route] = MappingProxyType(
 INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
     {
         "components": InflationRoute(True, "McDiarmid over independent groups"),
+        "parts": InflationRoute(True, "the best route for each independent part"),
         "colouring": InflationRoute(False, "fractional colouring of the dependency graph [Janson 2004]"),
         "folds": InflationRoute(False, "out-of-fold values: the widths of the folds add up"),
         "spectral": InflationRoute(False, "norm of the kernel on mean-zero functions [Fan, Jiang, Sun 2021]"),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from graphs.leakage.segment_sums import ENLARGE, TINY, Contraction, Segments
+from graphs.leakage.segment_sums import Contraction, Map, Segments
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.spanning_forest import Rooted
@@ -25,9 +23,18 @@ class Sweeps:
         Diameter that a message from source to target passes, possibly infinite.
     component : ndarray of shape (n,)
         Number of the connected component of each vertex.
+    passed : type of Map
+        What links make of messages.
     """
 
-    def __init__(self, sources: IntArray, targets: IntArray, diameters: FloatArray, component: IntArray) -> None:
+    def __init__(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        diameters: FloatArray,
+        component: IntArray,
+        passed: type[Map] = Contraction,
+    ) -> None:
         self._tree = tree = Rooted(sources, targets, component)
         size = len(tree.order)
         place, goal = tree.position[sources], tree.position[targets]
@@ -35,7 +42,7 @@ class Sweeps:
         up_diameters, down_diameters = np.zeros(size), np.zeros(size)
         up_diameters[place[upwards]] = diameters[upwards]
         down_diameters[goal[~upwards]] = diameters[~upwards]
-        self._up, self._down = Contraction(up_diameters), Contraction(down_diameters)
+        self._up, self._down = passed(up_diameters), passed(down_diameters)
         self._siblings = Segments(tree.parent[1:])
         self._grow = np.ones(size)
         self._grow[self._siblings.keys] = self._siblings.grow
@@ -52,12 +59,23 @@ class Sweeps:
         -------
         ndarray of shape (n,)
         """
-        tree = self._tree
-        own = np.append(budgets, 0.0)[tree.order]
-        run = self._one_by_one if tree.narrow else self._by_levels
-        from_below, from_above = run(own)
+        _, from_below, from_above = self._run(budgets)
         found = up(from_below + from_above, 1)
-        return found[tree.position[:-1]]
+        return found[self._tree.position[:-1]]
+
+    def messages(self, budgets: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return all messages, those to parents first, with the vertices that they come from and go to."""
+        tree = self._tree
+        sent, _, received = self._run(budgets)
+        inner = np.flatnonzero(tree.parent > 0)
+        below, above = tree.order[inner], tree.order[tree.parent[inner]]
+        ends = np.concatenate([below, above]), np.concatenate([above, below])
+        return *ends, np.concatenate([sent[inner], received[inner]])
+
+    def _run(self, budgets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return, by position, the message to the parent, the sum of those from below, and the one from above."""
+        own = np.append(budgets, 0.0)[self._tree.order]
+        return self._one_by_one(own) if self._tree.narrow else self._by_levels(own)
 
     def _around(self, own: FloatArray, messages: FloatArray) -> FloatArray:
         """Return what parents send down to each position before the parents' own message from above is added."""
@@ -65,7 +83,7 @@ class Sweeps:
         around[1:] = own[self._tree.parent[1:]] + self._siblings.others(messages[1:])
         return up(around, 1)
 
-    def _by_levels(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _by_levels(self, own: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         tree = self._tree
         messages, from_below, from_above = np.zeros((3, len(own)))
         for level in range(len(tree.levels) - 2, 0, -1):
@@ -78,40 +96,22 @@ class Sweeps:
             members = slice(low, high)
             behind = up(around[members] + from_above[tree.parent[members]], 1)
             from_above[members] = self._down.apply(behind, members)
-        return from_below, from_above
+        return messages, from_below, from_above
 
-    def _one_by_one(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _one_by_one(self, own: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        send, receive = self._up.one, self._down.one
         parents, grow = self._tree.parent.tolist(), self._grow.tolist()
         sums, messages, budgets = [0.0] * len(own), [0.0] * len(own), own.tolist()
-        edges = _Scalars(self._up)
         for p in range(len(sums) - 1, 0, -1):
             sums[p] *= grow[p]
-            messages[p] = edges.apply(p, (budgets[p] + sums[p]) * ONE_ROUNDING)
+            messages[p] = send(p, (budgets[p] + sums[p]) * ONE_ROUNDING)
             sums[parents[p]] += messages[p]
         around = self._around(own, np.array(messages)).tolist()
-        edges = _Scalars(self._down)
         above = [0.0] * len(own)
         for p in range(1, len(above)):
-            above[p] = edges.apply(p, (around[p] + above[parents[p]]) * ONE_ROUNDING)
-        return np.array(sums), np.array(above)
+            above[p] = receive(p, (around[p] + above[parents[p]]) * ONE_ROUNDING)
+        return np.array(messages), np.array(sums), np.array(above)
 
 
 #: Enlargement for one rounded addition.
 ONE_ROUNDING = 1 + 6 * UNIT
-
-
-class _Scalars:
-    """`Contraction` for one number at a time."""
-
-    def __init__(self, contraction: Contraction) -> None:
-        self._t, self._r = contraction.t.tolist(), contraction.r.tolist()
-        self._diameters = contraction.diameters.tolist()
-
-    def apply(self, position: int, leakage: float) -> float:
-        """Return phi(Delta, leakage), rounded up."""
-        bound: float = min(leakage, self._diameters[position])
-        if leakage > 1000:
-            return bound
-        value = math.expm1(0.5 * leakage)
-        contracted = math.log1p(self._t[position] * value / (1 + self._r[position] * value))
-        return min(bound, 2 * ENLARGE * contracted + TINY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.leakage.segment_sums import Contraction, Segments
+from graphs.leakage.segment_sums import Contraction, Map, Segments
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.branch_weights import Branches
@@ -33,9 +33,18 @@ class Rounds:
         Diameter that a message from source to target passes, possibly infinite.
     component : ndarray of shape (n,)
         Number of the connected component of each vertex.
+    passed : type of Map
+        What links make of messages.
     """
 
-    def __init__(self, sources: IntArray, targets: IntArray, diameters: FloatArray, component: IntArray) -> None:
+    def __init__(
+        self,
+        sources: IntArray,
+        targets: IntArray,
+        diameters: FloatArray,
+        component: IntArray,
+        passed: type[Map] = Contraction,
+    ) -> None:
         order = grouped(targets, len(component))
         half, size = len(order) // 2, len(order)
         place = np.empty(size, dtype=np.int64)
@@ -43,7 +52,7 @@ class Rounds:
         self._reverse = place[np.where(order < half, order + half, order - half)]
         self._sources, self._targets = sources[order], targets[order]
         self._size = len(component)
-        self._contraction = Contraction(diameters[order])
+        self._contraction = passed(diameters[order])
         self._segments = Segments(self._targets)
         self._branches = Branches(self._sources, self._targets, component)
 
@@ -66,6 +75,10 @@ class Rounds:
             messages = self._messages(budgets, rounds)
             found[self._segments.keys] = self._segments.sums(messages)
         return found
+
+    def messages(self, budgets: FloatArray, rounds: int = ROUNDS) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return all messages, with the vertices that they come from and go to; `budgets` are not all zero."""
+        return self._sources, self._targets, self._messages(budgets, rounds)
 
     def _messages(self, budgets: FloatArray, rounds: int) -> FloatArray:
         amounts, unit = charges(budgets)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from graphs.leakage.forest_messages import Sweeps
 from graphs.leakage.loopy_messages import ROUNDS, Rounds
+from graphs.leakage.segment_sums import Contraction, Map
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.incidence import Incidence
@@ -71,6 +72,9 @@ class Propagation:
     ----------
     incidence : Incidence
         The network.
+    passed : type of Map
+        What links make of messages: phi(Delta, .) for leakages, tanh(Delta / 4) for expected numbers of records
+        that change.
 
     Notes
     -----
@@ -78,7 +82,7 @@ class Propagation:
     vertex without a budget: what goes into it passes unchanged, what comes out of it is contracted.
     """
 
-    def __init__(self, incidence: Incidence) -> None:
+    def __init__(self, incidence: Incidence, passed: type[Map] = Contraction) -> None:
         links = _Links.of(incidence)
         self._n_nodes = incidence.n_nodes
         self._component = _components(links)
@@ -91,7 +95,7 @@ class Propagation:
                 inside = chosen[self._component]
                 part = links.restricted(inside)
                 component = (np.cumsum(chosen) - 1)[self._component[inside]]
-                solver = kind(part.sources, part.targets, part.diameters, component)
+                solver = kind(part.sources, part.targets, part.diameters, component, passed)
                 self._parts.append((np.flatnonzero(inside), solver))
 
     @property

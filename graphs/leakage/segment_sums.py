@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
+from typing import Protocol
+
 import numpy as np
 
 from graphs.leakage.messages import gain
 from graphs.numerics.arguments import FloatArray, IntArray
-from graphs.numerics.rounding import UNIT
+from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
 
-__all__ = ["Contraction", "Segments"]
+__all__ = ["Contraction", "Map", "Segments", "Shrinkage"]
 
 #: Added to every contracted message: larger than what underflow can take away.
 TINY = 2.0**-1000
+
+#: Enlargement for one rounded product.
+ONE_PRODUCT = 1 + 6 * UNIT
 
 #: phi is 2 log1p(t V / (1 + r V)), V = expm1(alpha / 2). No map in it enlarges relative errors; 22 units in all.
 ENLARGE = 1 + 2 * 26 * UNIT
@@ -73,6 +80,18 @@ class Segments:
         return totals
 
 
+class Map(Protocol):
+    """What links make of the messages that pass them: increasing, concave, not above the message, 0 at 0."""
+
+    def __init__(self, diameters: FloatArray) -> None: ...
+
+    def apply(self, values: FloatArray, rows: slice = slice(None)) -> FloatArray:
+        """Return what the links of some rows leave of values, rounded up."""
+
+    def one(self, position: int, value: float) -> float:
+        """Return the same for one link and one value."""
+
+
 class Contraction:
     """The map alpha -> phi(Delta, alpha) for many diameters at once.
 
@@ -91,6 +110,20 @@ class Contraction:
         self.diameters = diameters
         self.t, self.r = gain(diameters)
 
+    @cached_property
+    def _scalars(self) -> tuple[list[float], list[float], list[float]]:
+        return self.t.tolist(), self.r.tolist(), self.diameters.tolist()
+
+    def one(self, position: int, leakage: float) -> float:
+        """Return phi(Delta, alpha) for one diameter, rounded up."""
+        t, r, diameters = self._scalars
+        bound: float = min(leakage, diameters[position])
+        if leakage > 1000:
+            return bound
+        value = math.expm1(0.5 * leakage)
+        contracted = math.log1p(t[position] * value / (1 + r[position] * value))
+        return min(bound, 2 * ENLARGE * contracted + TINY)
+
     def apply(self, leakages: FloatArray, rows: slice = slice(None)) -> FloatArray:
         """Return phi(Delta, alpha) for the diameters of some rows, rounded up.
 
@@ -107,3 +140,34 @@ class Contraction:
             value += TINY
             np.fmin(value, leakages, out=value)
             return np.fmin(value, self.diameters[rows], out=value)
+
+
+class Shrinkage:
+    """The map w -> tanh(Delta / 4) w for many diameters at once: the slope of phi(Delta, .) at 0.
+
+    Parameters
+    ----------
+    diameters : ndarray of shape (E,)
+        Not negative, possibly infinite.
+
+    Examples
+    --------
+    >>> Shrinkage(np.array([4.0, np.inf])).apply(np.array([1.0, 1.0])).round(6)
+    array([0.761594, 1.      ])
+    """
+
+    def __init__(self, diameters: FloatArray) -> None:
+        self.factors: FloatArray = np.minimum(up(np.tanh(diameters / 4), FUNCTION_ULPS + 2), 1.0)
+
+    @cached_property
+    def _scalars(self) -> list[float]:
+        found: list[float] = self.factors.tolist()
+        return found
+
+    def apply(self, values: FloatArray, rows: slice = slice(None)) -> FloatArray:
+        """Return tanh(Delta / 4) w for the diameters of some rows, rounded up."""
+        return np.minimum(up(values * self.factors[rows], 1) + TINY, values)
+
+    def one(self, position: int, value: float) -> float:
+        """Return tanh(Delta / 4) w for one diameter, rounded up."""
+        return min(value * self._scalars[position] * ONE_PRODUCT + TINY, value)
