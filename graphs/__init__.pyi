@@ -10,6 +10,7 @@ from .model import (
 )
 from .models.bayesian_network import BayesianNetwork as BayesianNetwork
 from .models.communities import Communities as Communities
+from .models.crossed import Crossed as Crossed
 from .models.dependency_graph import DependencyGraph as DependencyGraph
 from .models.emission import (
     CategoricalEmission as CategoricalEmission,

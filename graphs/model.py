@@ -189,6 +189,10 @@ class DependenceModel(RoutedModel):
         """Return the network that the model is, where it is one."""
         return None
 
+    def _remainder(self, known: BoolArray) -> DependenceModel | None:
+        """Return a model of the other records, in their order, that holds for their law given the known ones."""
+        return None
+
     def _parts_given(self, known: BoolArray) -> IntArray | None:
         """Return a number for each record; records with different numbers are independent given the known ones."""
         return None
@@ -237,10 +241,11 @@ class Given(DependenceModel):
     E[q(X) | known], not about E q(X). A bound that holds whatever an adversary knows survives unchanged, with no
     budget for known records; known records of a chain or of a group that cut it apart are made use of. Whatever holds
     for an adversary who knows nothing is void, so adversary="uninformed" is one who knows those records only, and is
-    bounded by the informed one. Variance inflation and stationarity belong to the law of all records; what is
-    recomputed under the conditional law follows from the independence of the parts that known records leave, and from
-    the interdependence matrix, whose entries hold for every law of single records (`graphs/PROOFS.md`, section on
-    evidence).
+    bounded by the informed one, except where the rest is again a model of its kind (windows, dependency graphs, crossed
+    effects: known records join what they depend on). Variance inflation and stationarity belong to the law of all
+    records; what is recomputed under the conditional law follows from the independence of the parts that known records
+    leave, and from the interdependence matrix, whose entries hold for every law of single records (`graphs/PROOFS.md`,
+    section on evidence).
 
     Examples
     --------
@@ -287,7 +292,11 @@ class Given(DependenceModel):
         if parts is None and self._cut is not None:
             parts = self._cut.parts
         self._parts = None if parts is None else np.unique(parts[self._left], return_inverse=True)[1]
+        self._rest = model._remainder(self._mask)
         self.methods = model.methods  # type: ignore[misc]
+        if self._rest is not None:
+            self.methods = self._rest.methods  # type: ignore[misc]
+            self.inflation_methods = self._rest.inflation_methods  # type: ignore[misc]
 
     @cached_property
     def _cut(self) -> CutNetwork | None:
@@ -321,6 +330,8 @@ class Given(DependenceModel):
         return f"{seen}: about E[q(X) | known], not about E q(X)"
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        if self._rest is not None:
+            return self._rest._profile(method, epsilon, adversary)
         full = np.zeros(self._model.n)
         full[self._left] = epsilon
         if not full.any():
@@ -342,6 +353,8 @@ class Given(DependenceModel):
         return Profile.of(values)
 
     def _inflation(self, method: str) -> float:
+        if self._rest is not None:
+            return self._rest._inflation(method)
         groups = self.independent_groups()
         if method == "components" and groups is not None:
             return int(np.sum(groups**2)) / self.n * (1 + 2**-50)
@@ -356,7 +369,13 @@ class Given(DependenceModel):
 
     def independent_groups(self) -> IntArray | None:
         """Return the sizes of the parts that are independent given the known records, where that is so."""
+        if self._rest is not None:
+            return self._rest.independent_groups()
         return None if self._parts is None else np.bincount(self._parts).astype(np.int64)
+
+    def effective_records(self) -> float | None:
+        """Return how many independent records fluctuate no less, given the known ones, where that is known."""
+        return super().effective_records() if self._rest is None else self._rest.effective_records()
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
         """Draw the records that are left, given the known ones.

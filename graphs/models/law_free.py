@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.errors import RouteUnavailable
 from graphs.known_records import BoolArray
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import charges, up
-from graphs.structure.labelled_values import in_order
+from graphs.structure.labelled_values import numbered_labels
 
 __all__ = ["Groups", "Independent", "MovingWindow"]
 
@@ -113,7 +113,7 @@ class Groups(DependenceModel):
     """
 
     def __init__(self, labels: Iterable[Any]) -> None:
-        self._index, self._names = _group_index(labels)
+        self._index, self._names = numbered_labels("labels", labels)
         super().__init__(len(self._index))
         self._sizes: IntArray = np.bincount(self._index).astype(np.int64)
 
@@ -292,22 +292,3 @@ def _window_sums(epsilon: FloatArray, reach: int) -> FloatArray:
     at = np.arange(len(epsilon))
     window = sums[np.minimum(at + reach + 1, len(epsilon))] - sums[np.maximum(at - reach, 0)]
     return up(window * unit, 1) if reach else epsilon.copy()
-
-
-def _group_index(labels: Iterable[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
-    """Return the number of each record's group, in order of first appearance, and the names of the groups."""
-    expected = "one group label for each record"
-    items = in_order("labels", labels, expected)
-    if not items:
-        raise ArgumentError("labels", "nothing", expected)
-    seen: dict[Any, int] = {}
-    index = np.empty(len(items), dtype=np.int64)
-    for record, label in enumerate(items):
-        try:
-            index[record] = seen.setdefault(label, len(seen))
-        except TypeError:
-            found = f"record {record} has the label {label!r} of type {type(label).__name__}"
-            raise ArgumentError("labels", found, "labels that can be hashed (a vector, not a table)") from None
-        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
-            raise ArgumentError("labels", f"record {record} has no label ({label!r})", expected)
-    return index, tuple(seen)

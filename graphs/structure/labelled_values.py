@@ -10,8 +10,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from graphs.errors import ArgumentError
-from graphs.numerics.arguments import check_count
+from graphs.numerics.arguments import IntArray, check_count
 
 __all__ = [
     "Listed",
@@ -19,6 +21,7 @@ __all__ = [
     "by_label",
     "has_labels",
     "in_order",
+    "numbered_labels",
     "places_of",
     "read",
     "refuse_unordered",
@@ -124,6 +127,36 @@ def in_order(argument: str, values: Any, expected: str) -> list[Any]:
     except TypeError:
         raise ArgumentError(argument, repr(values), expected) from None
     return items
+
+
+def numbered_labels(argument: str, labels: Iterable[Any]) -> tuple[IntArray, tuple[Hashable, ...]]:
+    """Return the number of each record's label, in order of first appearance, and the labels in that order.
+
+    Raises
+    ------
+    ArgumentError
+        For no labels at all, missing labels, labels that cannot be hashed, and what `in_order` refuses.
+
+    Examples
+    --------
+    >>> numbered_labels("groups", ["b", "a", "b"])
+    (array([0, 1, 0]), ('b', 'a'))
+    """
+    expected = "one label for each record"
+    items = in_order(argument, labels, expected)
+    if not items:
+        raise ArgumentError(argument, "nothing", expected)
+    seen: dict[Any, int] = {}
+    index = np.empty(len(items), dtype=np.int64)
+    for record, label in enumerate(items):
+        try:
+            index[record] = seen.setdefault(label, len(seen))
+        except TypeError:
+            found = f"record {record} has the label {label!r} of type {type(label).__name__}"
+            raise ArgumentError(argument, found, "labels that can be hashed (a vector, not a table)") from None
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
+            raise ArgumentError(argument, f"record {record} has no label ({label!r})", expected)
+    return index, tuple(seen)
 
 
 def read(argument: str, values: Any, expected: str) -> Listed:
