@@ -17,6 +17,7 @@ from .models.emission import (
     GaussianEmission as GaussianEmission,
 )
 from .models.factor_graph import FactorGraph as FactorGraph
+from .models.gaussian_field import GaussianField as GaussianField
 from .models.hidden_markov import HiddenMarkov as HiddenMarkov
 from .models.law_free import (
     Groups as Groups,

@@ -63,6 +63,9 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
         "colouring": InflationRoute(False, "fractional colouring of the dependency graph [Janson 2004]"),
         "crossed": InflationRoute(True, "McDiarmid over crossed effects and single records"),
         "crossed-means": InflationRoute(False, "Hoelder's inequality over crossed effects [Finner 1992]"),
+        "copula": InflationRoute(
+            False, "diagonal matrix above the correlations of Gaussians [Chen, Dafnis, Paouris 2015]"
+        ),
         "folds": InflationRoute(False, "out-of-fold values: the widths of the folds add up"),
         "spectral": InflationRoute(False, "norm of the kernel on mean-zero functions [Fan, Jiang, Sun 2021]"),
         "interdependence": InflationRoute(True, "interdependence matrix [Dobrushin; Chatterjee 2005]"),

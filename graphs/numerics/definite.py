@@ -1,0 +1,119 @@
+"""Proofs in floating point that a symmetric matrix is positive semidefinite, and bounds on eigenvalues from them.
+
+An eigenvalue that a routine computes is no bound: it may be off to either side. A Cholesky factorisation that runs to
+its end is a proof, once the diagonal has been lowered by more than all that rounding can have done to it [S. Rump,
+"Verification of positive definiteness", BIT 46, 2006].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from graphs.numerics.arguments import FloatArray
+from graphs.numerics.rounding import UNIT, up
+
+__all__ = ["dominates", "largest_eigenvalue", "least_lift"]
+
+#: Roundings granted to an entry of a factor beside one for each term of its sum.
+SPARE = 16
+
+#: More than underflow can add to an entry.
+UNDERFLOW = 1e-290
+
+
+def dominates(diagonal: FloatArray, matrix: FloatArray) -> bool:
+    """Return whether it is proved that a diagonal matrix less another matrix is positive semidefinite.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n,)
+        The diagonal matrix.
+    matrix : ndarray of shape (n, n)
+        Symmetric; only the lower triangle and the diagonal are read.
+
+    Returns
+    -------
+    bool
+        True is a proof; False says nothing.
+
+    Notes
+    -----
+    A factorisation of A that runs to its end has L L^T = A + F with ``|F_ij| <= g (A_ii A_jj)^(1/2)``, g = k/(1 - k)
+    for k = (n + 1) u/(1 - (n + 1) u), so the norm of F is at most g tr A. Here A has c taken off its diagonal, c more
+    than g tr A and the rounding of the diagonal itself.
+
+    Examples
+    --------
+    >>> ones = np.ones((2, 2))
+    >>> dominates(np.array([2.1, 2.0]), ones), dominates(np.array([1.9, 2.0]), ones)
+    (True, False)
+    """
+    n = len(matrix)
+    rest = diagonal - np.diagonal(matrix)
+    total = float(np.abs(diagonal).sum() + np.abs(np.diagonal(matrix)).sum())
+    if not np.isfinite(total) or not (rest > 0.0).all():
+        return False
+    lowered = -matrix
+    np.fill_diagonal(lowered, rest - (1.1 * (n + SPARE) * UNIT * total + n * UNDERFLOW))
+    try:
+        factor = np.linalg.cholesky(lowered)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite(factor).all())
+
+
+def least_lift(holds: Callable[[float], bool], first: float, last: float) -> float | None:
+    """Return a small number at which a proof succeeds, from a ladder of doublings and some halvings after it.
+
+    Parameters
+    ----------
+    holds : callable
+        Whether the proof succeeds at a number.
+    first, last : float
+        Where the ladder begins and ends, both positive.
+
+    Returns
+    -------
+    float or None
+        A number at which ``holds`` returned true; None where it did at no step of the ladder.
+
+    Examples
+    --------
+    >>> 0.3 <= least_lift(lambda lift: lift >= 0.3, 1e-3, 1.0) <= 0.32
+    True
+    """
+    low, lift = 0.0, first
+    while not holds(lift):
+        if lift >= last:
+            return None
+        low, lift = lift, min(2.0 * lift, last)
+    for _ in range(4 if low else 0):
+        middle = 0.5 * (low + lift)
+        if holds(middle):
+            lift = middle
+        else:
+            low = middle
+    return lift
+
+
+def largest_eigenvalue(matrix: FloatArray) -> float:
+    """Return an upper bound on the largest eigenvalue of a symmetric matrix, sharp up to rounding.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Symmetric and finite.
+
+    Examples
+    --------
+    >>> round(largest_eigenvalue(np.array([[1.0, 0.5], [0.5, 1.0]])), 9)
+    1.5
+    """
+    n = len(matrix)
+    sums = up(np.abs(matrix).sum(axis=1), n)
+    most = float(sums.max())
+    near = float(np.linalg.eigvalsh(matrix)[-1])
+    lift = least_lift(lambda share: dominates(np.full(n, near + share * most), matrix), 4 * n * UNIT, 1.0)
+    return most if lift is None else min(near + lift * most, most)

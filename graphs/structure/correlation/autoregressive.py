@@ -1,0 +1,252 @@
+"""Stationary autoregressive series: correlations and spectrum from the coefficients, without a matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.definite import largest_eigenvalue
+from graphs.numerics.rounding import UNIT, up
+from graphs.structure.correlation.base import Correlation
+from graphs.structure.correlation.dense import dominating_diagonal
+
+__all__ = ["AutoregressiveCorrelation", "ResponseOfSeries"]
+
+#: Longest response that is followed, and the largest root of a series: in so many steps it has died out.
+LONGEST = 2**22
+LARGEST_ROOT = 0.99999
+
+#: Series of at most so many records are also treated as a dense matrix, where signs differ.
+SMALL = 512
+
+#: Relative accuracy of the smallest value of a trigonometric polynomial, and the halvings of intervals spent on it.
+ACCURACY = 1e-9
+HALVINGS = 60
+
+
+class ResponseOfSeries:
+    """The response of a stationary autoregressive series to one shock, with a bound on its error.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (p,)
+        phi_1, ..., phi_p of Z_t = phi_1 Z_{t-1} + ... + phi_p Z_{t-p} + shock.
+
+    Raises
+    ------
+    ArgumentError
+        When the series is not proved to be stationary.
+
+    Notes
+    -----
+    With phi(z) = 1 - sum phi_k z^k the response psi is the power series 1/phi(z). Let psi' be any finite sequence, and
+    d(z) = phi(z) psi'(z) - 1. If the sum of abs(d_j) is below 1, phi has no root in the closed unit disc, so the series
+    is stationary, ``min |phi| >= (1 - |d|_1)/|psi'|_1`` on the circle, and ``|psi - psi'|_2 <= |d|_2 / min |phi|``.
+    """
+
+    def __init__(self, coefficients: FloatArray) -> None:
+        self.polynomial: FloatArray = np.r_[1.0, -coefficients]
+        root = float(np.abs(np.roots(self.polynomial)).max(initial=0.0))
+        if root > LARGEST_ROOT:
+            self._refuse(root)
+        length = max(64, 16 * len(coefficients))
+        psi, off, cut = self._response(length)
+        while not cut <= off and length < LONGEST and np.isfinite(cut):
+            length *= 2
+            psi, off, cut = self._response(length)
+        if not off + cut < 0.25:
+            self._refuse(root)
+        self.psi = psi
+        norm = math.sqrt(float(psi @ psi))
+        #: Lower bound on abs(phi) on the unit circle.
+        self.least: float = (1.0 - off - cut) * (1 - 4 * UNIT) / up(float(np.abs(psi).sum()), length)
+        #: Bound on the distance of the true response from the computed one, in the norm of squares.
+        self.error = up(self._distance(norm, length) + cut, 8) / self.least * (1 + 4 * UNIT)
+        #: Bounds on the norm of the true response.
+        self.most_norm = up(norm, length) + self.error
+        self.least_norm = norm * (1.0 - 2.0 * length * UNIT) - self.error
+        if not self.least_norm > 0.5:
+            self._refuse(root)
+
+    def _response(self, length: int) -> tuple[FloatArray, float, float]:
+        """Return the first entries of the response, the sum of abs(d_j) for those entries, and that of all others."""
+        from scipy.signal import lfilter
+
+        shock = np.zeros(length)
+        shock[0] = 1.0
+        order = len(self.polynomial) - 1
+        with np.errstate(over="ignore", invalid="ignore"):
+            psi: FloatArray = lfilter([1.0], self.polynomial, shock)
+            tail = np.convolve(self.polynomial, psi[length - order :])[order:]
+            weights = up(float(np.abs(self.polynomial).sum()) * float(np.abs(psi).sum()), length)
+            cut = up(float(np.abs(tail).sum()), order) + (order + 8) * UNIT * weights
+            return psi, self._residual(psi, 1) + (order + 8) * UNIT * weights, cut
+
+    def _residual(self, psi: FloatArray, power: int) -> float:
+        """Return the norm of the computed d, of the entries within the response."""
+        residual = np.convolve(self.polynomial, psi)[: len(psi)]
+        residual[0] -= 1.0
+        return up(float(np.linalg.norm(residual, power)), len(psi))
+
+    def _distance(self, norm: float, length: int) -> float:
+        """Return a bound on the norm of squares of the true d, of the entries within the response."""
+        order = len(self.polynomial) - 1
+        rounding = (order + 8) * UNIT * up(float(np.abs(self.polynomial).sum()) * norm, length)
+        return self._residual(self.psi, 2) + rounding
+
+    @staticmethod
+    def _refuse(root: float) -> None:
+        seen = f"a series whose largest root is {root:.7g} in modulus"
+        roots = "all roots of z^p - phi_1 z^(p-1) - ... - phi_p at most 0.99999 in modulus"
+        raise ArgumentError("coefficients", seen, f"a stationary series, {roots}: difference the values, or use groups")
+
+    @cached_property
+    def autocovariances(self) -> FloatArray:
+        """Products of the computed response with itself, shifted: gamma_0, gamma_1, ... of shocks of variance 1."""
+        from scipy.signal import correlate
+
+        length = len(self.psi)
+        found: FloatArray = correlate(self.psi, self.psi, mode="full", method="fft")[length - 1 :]
+        return found
+
+    @cached_property
+    def autocovariance_error(self) -> float:
+        """Bound on the error of each autocovariance, those beyond the computed ones included."""
+        fourier = 64.0 * (math.log2(len(self.psi)) + 4.0) * UNIT * self.most_norm**2
+        return up(2.0 * self.most_norm * self.error + fourier, 8)
+
+    def absolute_sums(self, n: int) -> FloatArray:
+        """Return bounds on the sums of abs(correlation) over lags 0 to k, for k = 0, ..., n - 1."""
+        found = np.abs(self.autocovariances[1:n])
+        padded = np.concatenate([[0.0], found, np.zeros(n - 1 - len(found))])
+        errors = self.autocovariance_error * np.arange(float(n))
+        return up(1.0 + up(np.cumsum(padded) + errors, float(len(found) + 8)) / self.least_norm**2, 8)
+
+    def spectral_peak(self) -> float:
+        """Return an upper bound on the largest value of the spectral density of the correlations."""
+        return up(1.0 / (self.smallest_square_on_circle() * self.least_norm**2), 8)
+
+    def smallest_square_on_circle(self) -> float:
+        """Return a lower bound on abs(phi)^2 on the unit circle, within a relative 1e-9 where floats allow it.
+
+        Between two points at the distance h a trigonometric polynomial g of degree p is above the smaller of its two
+        values by no less than ``-h^2/8 max |g''|``, and ``max |g''| <= p^2 max |g|`` (Bernstein), here at most
+        ``p^2 |phi|_1^2``. The halves are kept that may hold the smallest value.
+        """
+        order = len(self.polynomial) - 1
+        largest = up(float(np.abs(self.polynomial).sum()), order) ** 2
+        error = 16.0 * (order + 8) * UNIT * largest
+        curvature = max(order, 1) ** 2 * largest / 8
+        points = np.linspace(0.0, math.pi, 16 * max(order, 1) + 1) * (1 + 4 * UNIT)
+        left, right = points[:-1], points[1:]
+        at_left, at_right = self._square(left), self._square(right)
+        sure = math.inf
+        for _ in range(HALVINGS):
+            least = np.minimum(at_left, at_right) - curvature * (right - left) ** 2
+            seen = float(np.minimum(at_left, at_right).min())
+            open_ = least < seen * (1 - ACCURACY)
+            sure = min(sure, float(least[~open_].min(initial=math.inf)))
+            if not open_.any():
+                break
+            left, right, at_left, at_right = left[open_], right[open_], at_left[open_], at_right[open_]
+            middle = 0.5 * (left + right)
+            at_middle = self._square(middle)
+            left, right = np.r_[left, middle], np.r_[middle, right]
+            at_left, at_right = np.r_[at_left, at_middle], np.r_[at_middle, at_right]
+        else:
+            sure = min(sure, float((np.minimum(at_left, at_right) - curvature * (right - left) ** 2).min()))
+        return max((sure - error) * (1 - 8 * UNIT), self.least**2 * (1 - 4 * UNIT))
+
+    def _square(self, angles: FloatArray) -> FloatArray:
+        """Return abs(phi(exp(i angle)))^2."""
+        values = np.polynomial.polynomial.polyval(np.exp(1j * angles), self.polynomial)
+        squares: FloatArray = values.real**2 + values.imag**2
+        return squares
+
+
+class AutoregressiveCorrelation(Correlation):
+    """Correlations of n consecutive values of a stationary autoregressive series.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (p,)
+        phi_1, ..., phi_p.
+    n : int
+        Number of values.
+    """
+
+    def __init__(self, coefficients: FloatArray, n: int) -> None:
+        super().__init__(n)
+        self.coefficients = coefficients
+        self.response = ResponseOfSeries(coefficients)
+
+    def dominating(self) -> FloatArray:
+        """Return row sums of absolute correlations, or the peak of the spectrum throughout, whichever sums to less."""
+        sums = self.response.absolute_sums(self.n)
+        rows = up(sums + sums[::-1] - 1.0, 4)
+        if self.n <= SMALL and (self.coefficients < 0.0).any():
+            best = up(dominating_diagonal(self.dense()) + self._matrix_error, 4)
+            rows = best if float(best.sum()) < float(rows.sum()) else rows
+        peak = self.response.spectral_peak()
+        return rows if float(rows.sum()) <= peak * self.n else np.full(self.n, peak)
+
+    def radius(self) -> float:
+        """Return the smallest of the spectrum's peak, the largest row sum, and the eigenvalue of a small matrix."""
+        sums = self.response.absolute_sums(self.n)
+        found = [self.response.spectral_peak(), float(up(sums + sums[::-1] - 1.0, 4).max())]
+        if self.n <= SMALL:
+            found.append(up(largest_eigenvalue(self.dense()) + self._matrix_error, 4))
+        return min(found)
+
+    def component(self) -> IntArray:
+        """Return one component, or as many as values for white noise."""
+        alone = not self.coefficients.any()
+        return np.arange(self.n) if alone else np.zeros(self.n, dtype=np.int64)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Draw the first p values from their joint law, the others by the recursion."""
+        from scipy.linalg import toeplitz
+        from scipy.signal import lfilter, lfiltic
+
+        order = min(len(self.coefficients), self.n)
+        first = np.linalg.cholesky(toeplitz(self._correlations(order))) @ rng.standard_normal(order)
+        if self.n == order:
+            return first
+        scale = 1.0 / math.sqrt(float(self.response.autocovariances[0]))
+        state = lfiltic([scale], self.response.polynomial, first[::-1])
+        rest = lfilter([scale], self.response.polynomial, rng.standard_normal(self.n - order), zi=state)[0]
+        return np.concatenate([first, rest])
+
+    def content(self) -> Mapping[str, Any]:
+        """Return coefficients and length."""
+        return {"coefficients": self.coefficients, "n": self.n}
+
+    def describe(self) -> str:
+        """Return a few words."""
+        return f"an autoregressive series of order {len(self.coefficients)}"
+
+    def dense(self) -> FloatArray:
+        """Return the Toeplitz matrix."""
+        from scipy.linalg import toeplitz
+
+        matrix: FloatArray = toeplitz(self._correlations(self.n))
+        return matrix
+
+    @property
+    def _matrix_error(self) -> float:
+        """Bound on the norm of the true matrix less the one that `dense` returns."""
+        response = self.response
+        return self.n * up(4.0 * response.autocovariance_error / response.least_norm**2 + 4.0 * UNIT, 8)
+
+    def _correlations(self, count: int) -> FloatArray:
+        """Return the correlations at lags below `count`, within a few rounding errors."""
+        found = self.response.autocovariances[:count] / self.response.autocovariances[0]
+        found[0] = 1.0
+        padded: FloatArray = np.concatenate([found, np.zeros(count - len(found))])
+        return padded

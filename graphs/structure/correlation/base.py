@@ -1,0 +1,54 @@
+"""What a Gaussian model asks of its correlation matrix, in whichever form the matrix is kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from graphs.numerics.arguments import FloatArray, IntArray
+
+__all__ = ["Correlation"]
+
+
+class Correlation(ABC):
+    """A correlation matrix R of n Gaussian values.
+
+    Parameters
+    ----------
+    n : int
+        Number of values.
+    """
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    @abstractmethod
+    def dominating(self) -> FloatArray:
+        """Return the diagonal of a matrix P of small trace with P - R positive semidefinite, rounded up."""
+
+    @abstractmethod
+    def radius(self) -> float:
+        """Return an upper bound on the largest eigenvalue of R."""
+
+    @abstractmethod
+    def component(self) -> IntArray:
+        """Return a number for each value; values with different numbers are independent."""
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Draw the Gaussian values once, shape (n,)."""
+
+    @abstractmethod
+    def content(self) -> Mapping[str, Any]:
+        """Return all that determines the matrix: numbers, texts and arrays, by name."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return a few words for the line that describes the model."""
+
+    @abstractmethod
+    def dense(self) -> FloatArray:
+        """Return the matrix itself, for few records."""

@@ -1,0 +1,211 @@
+"""Correlation matrices that are kept whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray, IntArray, real_array
+from graphs.numerics.definite import dominates, largest_eigenvalue, least_lift
+from graphs.numerics.rounding import up
+from graphs.structure.correlation.base import Correlation
+
+__all__ = ["DenseCorrelation", "check_correlation", "dominating_diagonal"]
+
+#: How far a diagonal may be from 1, entries from their mirror images, and eigenvalues below 0.
+TOLERANCE = 1e-8
+
+#: Passes of the search for a diagonal of small trace, and how much of the last pass's move the next one starts with.
+PASSES = 60
+MOMENTUM = 0.8
+
+#: Share of its mean by which such a diagonal is lifted at least.
+LEAST_LIFT = 1e-6
+
+
+class DenseCorrelation(Correlation):
+    """A correlation matrix as an array.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Symmetric, with ones on its diagonal, positive semidefinite; see `check_correlation`.
+    """
+
+    def __init__(self, matrix: FloatArray) -> None:
+        super().__init__(len(matrix))
+        self._matrix = matrix
+
+    def dominating(self) -> FloatArray:
+        """Return a diagonal for each block of dependent values, by `dominating_diagonal`."""
+        found = np.ones(self.n)
+        for members in self._blocks:
+            found[members] = dominating_diagonal(self._matrix[np.ix_(members, members)])
+        return found
+
+    def radius(self) -> float:
+        """Return the largest eigenvalue of the blocks, rounded up."""
+        found = [largest_eigenvalue(self._matrix[np.ix_(members, members)]) for members in self._blocks]
+        return max([1.0, *found])
+
+    def component(self) -> IntArray:
+        """Return the connected component of each value where entries that are not 0 join them."""
+        return self._component
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Draw the values by the symmetric root of the matrix, so that singular matrices will do."""
+        values, vectors = self._spectrum
+        drawn: FloatArray = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(self.n))
+        return drawn
+
+    def content(self) -> Mapping[str, Any]:
+        """Return the matrix."""
+        return {"correlation": self._matrix}
+
+    def describe(self) -> str:
+        """Return a few words."""
+        return "a correlation matrix"
+
+    def dense(self) -> FloatArray:
+        """Return the matrix."""
+        return self._matrix
+
+    @cached_property
+    def _spectrum(self) -> tuple[FloatArray, FloatArray]:
+        values, vectors = np.linalg.eigh(self._matrix)
+        return np.asarray(values, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+
+    @cached_property
+    def _component(self) -> IntArray:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        labels: IntArray = connected_components(csr_array(self._matrix != 0.0), directed=False)[1].astype(np.int64)
+        return labels
+
+    @property
+    def _blocks(self) -> list[IntArray]:
+        """Positions of the blocks of at least two values."""
+        order = np.argsort(self._component, kind="stable")
+        stops = np.cumsum(np.bincount(self._component))
+        return [members for members in np.split(order, stops[:-1]) if len(members) > 1]
+
+
+def check_correlation(argument: str, value: Any) -> FloatArray:
+    """Return an array as a correlation matrix: exactly symmetric, with exactly ones on its diagonal.
+
+    Parameters
+    ----------
+    argument : str
+        Name for the error message.
+    value : array_like of shape (n, n)
+        Entries may be off their mirror images, the diagonal off 1, and eigenvalues below 0, by 1e-8.
+
+    Raises
+    ------
+    ArgumentError
+        For another shape, missing or infinite entries, a matrix that is not symmetric, a diagonal that is not 1, or a
+        negative eigenvalue.
+
+    Notes
+    -----
+    With an eigenvalue of -e the model's matrix is (R + e I)/(1 + e), which is a correlation matrix. A diagonal P with
+    P >= R and entries of at least 1 is above it too.
+
+    Examples
+    --------
+    >>> check_correlation("correlation", [[1.0, 2.0], [2.0, 1.0]])
+    Traceback (most recent call last):
+    graphs.errors.ArgumentError: correlation: entry (0, 1) is 2; expected: numbers from -1 to 1
+    """
+    matrix = real_array(argument, value, "a square matrix of correlations")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ArgumentError(argument, f"an array of shape {matrix.shape}", "a square matrix of correlations")
+    _refuse(argument, ~np.isfinite(matrix), matrix, "finite numbers: no correlation is missing")
+    _refuse(argument, np.abs(matrix) > 1.0 + TOLERANCE, matrix, "numbers from -1 to 1")
+    _refuse(argument, np.abs(matrix - matrix.T) > TOLERANCE, matrix, "a symmetric matrix")
+    ones = np.eye(len(matrix), dtype=np.bool_)
+    _refuse(argument, ones & (np.abs(matrix - 1.0) > TOLERANCE), matrix, "ones on the diagonal (covariance / sd / sd)")
+    result: FloatArray = np.clip(0.5 * (matrix + matrix.T), -1.0, 1.0)
+    np.fill_diagonal(result, 1.0)
+    refuse_indefinite(argument, result)
+    return result
+
+
+def refuse_indefinite(argument: str, matrix: FloatArray) -> None:
+    """Refuse a symmetric matrix with an eigenvalue below ``-TOLERANCE``.
+
+    Raises
+    ------
+    ArgumentError
+        With the least eigenvalue.
+    """
+    if dominates(np.full(len(matrix), TOLERANCE), -matrix):
+        return
+    least = float(np.linalg.eigvalsh(matrix)[0])
+    if least < -TOLERANCE:
+        seen = f"a matrix with the eigenvalue {least:.6g}"
+        raise ArgumentError(
+            argument, seen, "a positive semidefinite matrix: no Gaussian values have these correlations"
+        )
+
+
+def _refuse(argument: str, bad: Any, matrix: FloatArray, expected: str) -> None:
+    if bad.any():
+        row, column = (int(k) for k in np.argwhere(bad)[0])
+        raise ArgumentError(argument, f"entry ({row}, {column}) is {matrix[row, column]:.10g}", expected)
+
+
+def dominating_diagonal(matrix: FloatArray) -> FloatArray:
+    """Return the diagonal of a matrix P of small trace for which P - R is proved to be positive semidefinite.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        A correlation matrix R.
+
+    Notes
+    -----
+    The row sums of absolute values will do (diagonal dominance), and where no entry is negative, or only the signs of
+    some values differ, no trace is smaller: the trace is at least ``sum R_ij v_i v_j`` for signs v. Elsewhere the dual
+    problem, the largest ``sum R_ij <v_i, v_j>`` over unit vectors, is climbed (each pass turns v_i towards
+    ``sum_j R_ij v_j``, whose length becomes p_i), and p is lifted until a factorisation proves it.
+
+    Examples
+    --------
+    >>> dominating_diagonal(np.array([[1.0, 0.5], [0.5, 1.0]])).round(9)
+    array([1.5, 1.5])
+    """
+    n = len(matrix)
+    rows: FloatArray = up(np.abs(matrix).sum(axis=1), n)
+    if (matrix >= 0.0).all():
+        return rows
+    largest = largest_eigenvalue(matrix)
+    best = rows if float(rows.sum()) <= largest * n else np.full(n, largest)
+    lengths = _climbed(matrix)
+    mean = float(lengths.mean())
+    if mean * n >= float(best.sum()):
+        return best
+    lift = least_lift(lambda more: dominates(lengths + more, matrix), LEAST_LIFT * mean, largest)
+    if lift is None:
+        return best
+    found = np.maximum(lengths + lift, 1.0)
+    return found if float(found.sum()) < float(best.sum()) else best
+
+
+def _climbed(matrix: FloatArray) -> FloatArray:
+    """Return the lengths of ``sum_j R_ij v_j`` for unit vectors v whose sum of products is large."""
+    n = len(matrix)
+    vectors: FloatArray = np.random.default_rng(0).standard_normal((n, min(n, math.isqrt(2 * n) + 2)))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    before = vectors
+    for _ in range(PASSES):
+        moved = matrix @ (vectors + MOMENTUM * (vectors - before))
+        lengths = np.linalg.norm(moved, axis=1, keepdims=True)
+        before, vectors = vectors, moved / np.maximum(lengths, np.finfo(np.float64).tiny)
+    return np.asarray(np.linalg.norm(matrix @ vectors, axis=1), dtype=np.float64)
