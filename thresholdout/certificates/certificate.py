@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from thresholdout.certificates.baselines.published_tolerances import published
 from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
 from thresholdout.certificates.problem import Setting
-from thresholdout.certificates.route import Counts, Earlier, Intervals, Recalls, Route
+from thresholdout.certificates.route import Earlier, Route, counts, recalls, states
 from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.max_information import max_information_route
 from thresholdout.certificates.routes.mutual_information import mutual_information, second_moment
@@ -249,9 +249,9 @@ class Certificate:
             raise InputError("earlier", f"{len(earlier)} answers", f"{query - 1}, one for each earlier question")
         width = self.half_width(query, hits, source)
         widths = None if self.chosen is None else self.chosen.widths
-        if binary and isinstance(widths, Counts):
+        if binary and counts(widths):
             return _inside(widths.interval_of_ones(value))
-        if isinstance(widths, Intervals):
+        if states(widths):
             return _inside(widths.interval(query, hits, source, value, earlier))
         return interval_around(value, width, 0.0, 1.0)
 
@@ -288,7 +288,7 @@ class Certificate:
             When an argument is out of range, or `past` is something else.
         """
         widths = None if self.chosen is None else self.chosen.widths
-        if isinstance(widths, Recalls):
+        if recalls(widths):
             interval, kept = widths.recalled(query, hits, source, value, past)
             return _inside(interval), kept
         return self.interval(query, hits, source, value, binary=binary), ""
@@ -335,7 +335,7 @@ class Certificate:
         if not 0.0 <= expected <= 1.0:
             raise InputError("expected", expected, "a number in [0, 1], in units of the range")
         widths = None if self.chosen is None else self.chosen.widths
-        return min(self.tolerance, widths.expected(expected)) if isinstance(widths, Intervals) else self.tolerance
+        return min(self.tolerance, widths.expected(expected)) if states(widths) else self.tolerance
 
     def __repr__(self) -> str:
         width = "an interval with each answer" if self.states_intervals else f"± {self.tolerance:.4g}"

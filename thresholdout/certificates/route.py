@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from functools import cache
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
 from graphs.numerics.rounding import formula_up
 
@@ -17,7 +18,10 @@ __all__ = [
     "Recalls",
     "Route",
     "StatedWidth",
+    "counts",
     "larger_side",
+    "recalls",
+    "states",
 ]
 
 Earlier: TypeAlias = "Sequence[tuple[float, str]] | None"
@@ -64,6 +68,27 @@ class Counts(Intervals, Protocol):
 
     def interval_of_ones(self, value: float) -> tuple[float, float]:
         """Return the truths that are possible given the share of ones that is the answer."""
+
+
+@cache
+def _offers(kind: Any, protocol: Any) -> bool:
+    """Return what `issubclass` says, which looks at every attribute each time."""
+    return issubclass(kind, protocol)
+
+
+def states(widths: object) -> TypeGuard[Intervals]:
+    """Return whether widths say more of an answer once its value is known."""
+    return _offers(cast(Hashable, type(widths)), Intervals)
+
+
+def recalls(widths: object) -> TypeGuard[Recalls]:
+    """Return whether earlier answers matter to widths."""
+    return _offers(cast(Hashable, type(widths)), Recalls)
+
+
+def counts(widths: object) -> TypeGuard[Counts]:
+    """Return whether widths say more of a mean of values that are 0 or 1."""
+    return _offers(cast(Hashable, type(widths)), Counts)
 
 
 @dataclass(frozen=True, slots=True)

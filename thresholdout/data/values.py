@@ -7,7 +7,7 @@ mean of n numbers in ``[0, 1]``, whose sensitivity to one record is 1/n whatever
 Floating point: up to `WHOLE` values are summed at once, more in blocks of `BLOCK`, whose sums are added exactly.
 Whatever the order inside a block of k values, its error is at most ``(k - 1) * 2**-53`` times the sum of their absolute
 values, to first order, and the mechanism charges this to the sensitivity. Mechanisms that need an exact sum round every
-value to a dyadic grid first; see `UnitRecords`.
+value to a dyadic grid first; see `UnitRecords`, and `thresholdout.data.unit_sums` where sums are enough.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK",
+    "ONE",
     "WHOLE",
     "ExactMean",
     "UnitRecords",
     "check_bounds",
+    "check_range",
+    "checked_values",
     "clipped",
     "record_bits",
     "record_rounding",
     "unit_mean",
     "unit_records",
-    "unit_total",
 ]
 
 WHOLE = 1 << 20
@@ -44,11 +46,10 @@ WHOLE = 1 << 20
 BLOCK = 1 << 17
 """Values in a block, where there are more than `WHOLE`."""
 
-_SLICE = 1 << 14  # values that are rounded and added at once, in the nearest cache
-
 _COARSEST = 2.0**-20  # of a range: the largest distance between floats in it
 
-_ONE = np.uint64(np.array(1.0).view(np.uint64))
+ONE = np.uint64(np.array(1.0).view(np.uint64))
+"""Bit pattern of 1.0: those of floats in [0, 1] are the integers up to it, those of negative numbers and NaN larger."""
 
 
 def check_bounds(bounds: object) -> tuple[float, float]:
@@ -108,16 +109,14 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     Traceback (most recent call last):
     thresholdout.errors.InputError: train_values: 1.5 at position 1; expected: values in [0, 1]...
     """
-    array = _checked(values, n, argument)
+    array = checked_values(values, n, argument)
     size = array.size
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return int(np.count_nonzero(array)) / size
     if array.dtype == np.float64 and bounds == (0.0, 1.0) and array.flags.c_contiguous:
-        # The bit patterns of the floats in [0, 1] are the unsigned integers up to that of 1.0; those of negative
-        # numbers and NaN lie above. One pass finds them all; -0.0 is let through by the slow check.
-        if array.view(np.uint64).max() <= _ONE:
+        if np.maximum.reduce(array.view(np.uint64)) <= ONE:  # one pass; -0.0 is let through by the slow check
             return min(1.0, _sum(array) / size)
-        _check_range(array, bounds, argument)
+        check_range(array, bounds, argument)
         return min(1.0, max(0.0, _sum(array) / size))
     return min(1.0, max(0.0, _sum(_unit(array, bounds, argument)) / size))
 
@@ -141,7 +140,7 @@ class ExactMean:
 
     Examples
     --------
-    >>> exact = unit_total([0.25, 0.5, 1.0, 1.0], 4, (0, 1), "holdout_values")
+    >>> exact = unit_records([0.25, 0.5, 1.0, 1.0], 4, (0, 1), "holdout_values").exact_mean()
     >>> exact, exact.mean()
     (<ExactMean n=4>, 0.6875)
     """
@@ -264,45 +263,12 @@ def unit_records(values: object, n: int | None, bounds: tuple[float, float], arg
     >>> unit_records([True, False, True, True], None, (0, 1), "holdout_values").exact_mean().mean()
     0.75
     """
-    array = _checked(values, n, argument)
+    array = checked_values(values, n, argument)
     bits = record_bits(array.size)
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return UnitRecords(array.copy(), bits)
     steps = _unit(array, bounds, argument) * 2.0**bits
     return UnitRecords(np.rint(steps, out=steps), bits)
-
-
-def unit_total(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> ExactMean:
-    """Check per-record values like `unit_mean`, and return their exact mean on the grid of `UnitRecords`.
-
-    Parameters
-    ----------
-    values, n, bounds, argument
-        As for `unit_mean`.
-
-    Raises
-    ------
-    InputError
-        When the length is wrong, or a value is missing, infinite or out of range.
-    InputTypeError
-        When the values are not real numbers.
-
-    Examples
-    --------
-    >>> unit_total([1, 2, 3, 4], 4, (0, 10), "holdout_values").mean()
-    0.25
-    """
-    array = _checked(values, n, argument)
-    size, bits = array.size, record_bits(array.size)
-    if array.dtype.kind == "b" and bounds == (0.0, 1.0):
-        return ExactMean(int(np.count_nonzero(array)) << bits, size, bits)
-    total, scale = 0, 2.0**bits
-    buffer = np.empty(min(size, _SLICE))
-    for start in range(0, size, _SLICE):
-        part = array[start : start + _SLICE]
-        steps = np.multiply(_unit(part, bounds, argument, start), scale, out=buffer[: part.size])
-        total += int(np.einsum("i->", np.rint(steps, out=steps)))
-    return ExactMean(total, size, bits)
 
 
 def clipped(
@@ -327,7 +293,7 @@ def clipped(
     [0.5, 0.0, 0.0, 1.0]
     """
     lower, upper = bounds
-    floats = _checked(values, n, argument).astype(np.float64)
+    floats = checked_values(values, n, argument).astype(np.float64)
     return np.clip(np.where(np.isnan(floats), lower if missing is None else missing, floats), lower, upper)
 
 
@@ -353,7 +319,7 @@ def record_rounding(n: int) -> float:
     return 2.0 ** -(record_bits(n) + 1) + 2.0**-51
 
 
-def _checked(values: object, n: int | None, argument: str) -> NDArray[Any]:
+def checked_values(values: object, n: int | None, argument: str) -> NDArray[Any]:
     """Return values as an array of real numbers or booleans of the right length; their range is not checked."""
     array = values if type(values) is np.ndarray and values.dtype != object else _as_array(values, argument)
     if array.ndim != 1:
@@ -367,15 +333,15 @@ def _checked(values: object, n: int | None, argument: str) -> NDArray[Any]:
     return array
 
 
-def _unit(array: NDArray[Any], bounds: tuple[float, float], argument: str, position: int = 0) -> NDArray[np.float64]:
-    """Check the range and return the values in units of it; ``position`` is that of the first one."""
+def _unit(array: NDArray[Any], bounds: tuple[float, float], argument: str) -> NDArray[np.float64]:
+    """Check the range and return the values in units of it."""
     floats = np.ascontiguousarray(array, dtype=np.float64)
     lower, upper = bounds
     if bounds == (0.0, 1.0):
-        if floats.view(np.uint64).max() > _ONE:
-            _check_range(floats, bounds, argument, position)
+        if floats.view(np.uint64).max() > ONE:
+            check_range(floats, bounds, argument)
         return floats
-    _check_range(floats, bounds, argument, position)
+    check_range(floats, bounds, argument)
     return (floats - lower) / (upper - lower)
 
 
@@ -405,8 +371,8 @@ def _sum(array: NDArray[np.float64]) -> float:
     return math.fsum(float(np.einsum("i->", array[k : k + BLOCK])) for k in range(0, size, BLOCK))
 
 
-def _check_range(array: NDArray[np.float64], bounds: tuple[float, float], argument: str, position: int = 0) -> None:
-    """Name the first value that is not in the range."""
+def check_range(array: NDArray[Any], bounds: tuple[float, float], argument: str) -> None:
+    """Name the first value that is not in the range, if there is one."""
     lower, upper = bounds
     wrong = ~((array >= lower) & (array <= upper))
     if wrong.any():
@@ -415,6 +381,6 @@ def _check_range(array: NDArray[np.float64], bounds: tuple[float, float], argume
         more = f" (and {count - 1} more)" if count > 1 else ""
         raise InputError(
             argument,
-            f"{array[where]:g} at position {position + where}{more}",
+            f"{array[where]:g} at position {where}{more}",
             f"values in [{lower:g}, {upper:g}]; name another range with bounds=(lower, upper)",
         )

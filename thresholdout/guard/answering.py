@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
@@ -348,18 +347,17 @@ class Answering:
             before = self._restored(text)
             state, outcome = step(before.mechanism)
             failures = before.failures + failed
+            interval, past = outcome.interval, ""
             if certificate.chosen is None and not self._parameters.prices_looks:
-                outcome = replace(outcome, interval=(0.0, 1.0))  # claims pay for looks; others know nothing of them
-            past = ""
-            if outcome.interval is None:
+                interval = (0.0, 1.0)  # claims pay for looks; others know nothing of them
+            if interval is None:
                 sure: Certificate | None = certificate
                 if failures:
                     asked = 1 << (outcome.asked - 1).bit_length()  # at least the questions so far; few different ones
                     sure = for_share(failure_share(failures, asked, self._parameters.queries))
                 kept = "" if failures else before.past
                 interval, past = self._interval(sure, outcome, question.known, kept)
-                outcome = replace(outcome, interval=interval)
-            entry = question.entry(outcome, self._mechanism.remaining(state))
+            entry = question.entry(outcome, self._mechanism.remaining(state), interval)
             return GuardState(state, failures, "" if failures else past).to_text(), entry
 
         return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)

@@ -107,7 +107,7 @@ class AsksAboutEstimators:
             raise InputTypeError("questions", "something else than pairs", "pairs (train_values, holdout_values)")
         asked: list[Asked] = []
         for k, (train_values, holdout_values) in enumerate(questions):
-            mean, known = self._records.train_mean(train_values, limits, binary)
+            mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
             question = Question(mean, limits, names[k] if names else "", keys[k] if keys else None, known)
             ordered = self._records.ordered(holdout_values, "holdout_values")
             read = self._interaction.read(ordered, self.n, question, "holdout_values")
@@ -275,7 +275,7 @@ class AsksAboutEstimators:
         limits = chosen.bounds
         if weights is not None:
             values, limits = weights.on_train(values, chosen.bounds)
-        mean, known = self._records.train_mean(values, limits)
+        mean, known = self._records.train_mean(values, limits, self._mechanism)
         if np.ndim(values) == 0 and weights is None and not getattr(estimator, "only_holdout", False):
             known = self._resembling(chosen.of(estimator, *train), mean, limits)
         question = Question(mean, limits, chosen.name, key, known)
@@ -291,7 +291,7 @@ class AsksAboutEstimators:
 
     def _resembling(self, values: object, mean: float, limits: tuple[float, float]) -> Known:
         """Return what values on the records that a model was fitted to say, beside a mean over others."""
-        fitted, known = self._records.train_mean(values, limits)
+        fitted, known = self._records.train_mean(values, limits, self._mechanism)
         if known.variance is None:
             return known
         return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))  # of losses that jump

@@ -213,7 +213,7 @@ class ComparesModels(AsksAboutEstimators):
             return self._wins(metric, b, a, key)
         title, most = name or f"{metric.name}, difference", metric.bounds[1] - metric.bounds[0]
         if b.said is None or a.said is None:
-            mean, known = self._records.train_mean(b.train - a.train, (-most, most), binary=False)
+            mean, known = self._records.train_mean(b.train - a.train, (-most, most), self._mechanism, binary=False)
             question = Question(mean, (-most, most), title, key, replace(known, difference=True))
             return question, self._reading("b", question, lambda: self._both(b, a)[0], 0.0)
         differ = b.said.differs(a.said, self.n)

@@ -338,7 +338,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, LooksRecorded):
         if not callable(train_values):
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
-            mean, known = self._records.train_mean(train_values, limits, binary)
+            mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
             question = Question(mean, limits, name, key, known)
             holdout_values = self._records.ordered(holdout_values, "holdout_values")
             read = self._interaction.read(holdout_values, self.n, question, "holdout_values")
@@ -346,7 +346,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, LooksRecorded):
         if holdout_values is not None:
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self._records.apply(train_values)
-        mean, known = self._records.train_mean(values, limits, binary)
+        mean, known = self._records.train_mean(values, limits, self._mechanism, binary)
         question = Question(mean, limits, name, key, known)
         read = self._reading("train_values", question, on_holdout)
         return self._interaction.look("train_values", question, read, self._worth)

@@ -22,9 +22,9 @@ from thresholdout.data.identity import (
 from thresholdout.data.overlap import check_disjoint, check_groups
 from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.data.row_hashes import membership_keys, record_hashes, row_hashes
-from thresholdout.data.values import unit_mean, unit_records
+from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError
-from thresholdout.mechanisms.base import Known
+from thresholdout.mechanisms.base import Known, Mechanism
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,7 +137,11 @@ class Records:
         return query(*self.train), lambda: query(*handed_out(self.holdout))
 
     def train_mean(
-        self, values: object, bounds: tuple[float, float], binary: bool | None = None
+        self,
+        values: object,
+        bounds: tuple[float, float],
+        mechanism: Mechanism[Any, Any],
+        binary: bool | None = None,
     ) -> tuple[float, Known]:
         """Return the mean of training values in units of the range, and what they say about the holdout's.
 
@@ -147,6 +151,8 @@ class Records:
             One value for each training record; a number stands for their mean.
         bounds : tuple of float
             The range.
+        mechanism : Mechanism
+            That asks.
         binary : bool, optional
             Whether the holdout's values are ends of the range, or coins; by default if all training values are.
         """
@@ -154,10 +160,7 @@ class Records:
             return unit_mean([values], 1, bounds, "train_values"), Known(binary=bool(binary))
         if self._train is not None:
             values = aligned(values, self.train_labels, "train_values")
-        records = unit_records(values, self.train_size, bounds, "train_values")
-        mean = records.exact_mean().mean()
-        ends = records.ones() is not None if binary is None else binary
-        return mean, Known(None if ends else float(np.var(records.unit())), ends)
+        return mechanism.trained(values, self.train_size, bounds, "train_values", binary)
 
     def ordered(self, values: object, argument: str) -> object:
         """Return per-record values of the holdout in its order; see `thresholdout.data.record_labels.aligned`."""

@@ -72,18 +72,19 @@ class Question:
         """Return the same question with a new key, which the ledger makes."""
         return Question(self.train, self.limits, self.name, None, self.known, self.truth)
 
-    def entry(self, outcome: Outcome, remaining: int | None) -> Entry:
-        """Return the line of the history, in the user's units, of an outcome with an interval.
+    def entry(self, outcome: Outcome, remaining: int | None, interval: tuple[float, float] | None = None) -> Entry:
+        """Return the line of the history, in the user's units, of an outcome and its interval, its own by default.
 
         What is added to the interval in other units is for the rounding of values on their way.
         """
-        assert outcome.interval is not None
+        interval = interval or outcome.interval
+        assert interval is not None
         lower, upper = self.limits
         width = upper - lower
         rounding = 0.0 if self.limits == _UNIT else 2.0 * math.ulp(max(abs(lower), abs(upper)))
         value = self.shown if outcome.source == "failed" else lower + width * outcome.value
-        low = max(lower, lower + width * outcome.interval[0] - rounding)
-        high = min(upper, lower + width * outcome.interval[1] + rounding)
+        low = max(lower, lower + width * interval[0] - rounding)
+        high = min(upper, lower + width * interval[1] + rounding)
         value = min(max(value, low), high)
         return Entry(
             query=outcome.asked,

@@ -199,7 +199,7 @@ class Statements:
     """Parameters: id, name. Row: text."""
 
     documents: str
-    """Parameter: id. Rows: name."""
+    """Parameter: identity. Rows: name."""
 
     put_setting: str
     """Parameters: name, value. Changes no row when the setting is there."""
@@ -297,7 +297,9 @@ def statements(dialect: DialectName) -> Statements:
             )
         ),
         documents=compiled(
-            select(_documents.c.name).where(_documents.c.guard == bindparam("guard_id")).order_by(_documents.c.name)
+            select(_documents.c.name)
+            .join(_guards, _documents.c.guard == _guards.c.id)
+            .where(_guards.c.identity == bindparam("guard"))
         ),
         put_setting=compiled(new(_settings, "name", "value")),
         setting=compiled(select(_settings.c.value).where(_settings.c.name == bindparam("setting"))),

@@ -394,7 +394,7 @@ def _rewrite(database: Database, old: Seal, new: Seal) -> None:
             about = (guard, "state", str(asked), head)
             text = new.put(old.get(state, *about), *about)
             cursor.execute(statements.set_state, (text, asked, head, guard_id))
-            for (name,) in cursor.execute(statements.documents, (guard_id,)).fetchall():
+            for (name,) in cursor.execute(statements.documents, (guard,)).fetchall():
                 (document,) = cursor.execute(statements.document, (guard_id, name)).fetchone()
                 text = new.put(old.get(document, guard, "document", name), guard, "document", name)
                 cursor.execute(statements.set_document, (text, guard_id, name))

@@ -466,8 +466,10 @@ class SQLLedger(Ledger):
 
     def documents(self, guard: str) -> list[str]:
         """Return the names of the texts kept with a guard, in alphabetical order."""
-        guard_id, *_ = self._find(guard)
-        return sorted(name for (name,) in self._read(self._sql.documents, guard_id))
+        rows = self._read(self._sql.documents, guard)
+        if not rows:
+            self._find(guard)
+        return sorted(name for (name,) in rows)
 
     @property
     def sealed(self) -> bool:

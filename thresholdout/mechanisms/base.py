@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
+from thresholdout.data.unit_sums import UnitSums
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.noise.sources import NoiseSource
 
@@ -196,6 +197,9 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     about: ClassVar[About] = "question"
     """What its answers are about."""
 
+    expects_spread: ClassVar[bool] = False
+    """Whether it uses how much training values vary (`Known.variance`)."""
+
     @property
     def title(self) -> str:
         """How a guard shows it."""
@@ -224,6 +228,22 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     @abstractmethod
     def start(self, noise: NoiseSource) -> StateT:
         """Return the state before the first query."""
+
+    def trained(
+        self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
+    ) -> tuple[float, Known]:
+        """Check the training part's per-record values; return their mean, and what they say about the holdout's.
+
+        Parameters
+        ----------
+        values, n, bounds, argument
+            As for `read`; any number of values where n is ``None``.
+        binary : bool or None
+            Whether the holdout's values are ends of the range, or coins; by default if all training values are.
+        """
+        sums = UnitSums(values, n, bounds, argument)
+        ends = sums.ends if binary is None else binary
+        return sums.mean.mean(), Known(sums.variance() if self.expects_spread and not ends else None, ends)
 
     @abstractmethod
     def read(

@@ -30,7 +30,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from thresholdout.data.arguments import as_float, check_count, check_number, check_unit
-from thresholdout.data.values import ExactMean, record_rounding, unit_total
+from thresholdout.data.unit_sums import UnitSums
+from thresholdout.data.values import ExactMean, record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
 from thresholdout.mechanisms.kind import Kind, Parameters
@@ -376,7 +377,7 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
     noise schedule alone, for all answers at once and every adaptive analyst; the posterior mean of *every* query stays
     within D(x_t) of its truth, ``x_t = sum_{j<=t} 1/(8 n s_j^2)``. The theorem needs the answered query to be exactly a
     mean of numbers in [0, 1], one for each record, and the noise to be exactly Gaussian: values are rounded to a grid
-    on which sums are exact (`thresholdout.data.values.unit_total`), and what is drawn is the rounded value of ``h + s
+    on which sums are exact (`thresholdout.data.unit_sums.UnitSums`), and what is drawn is the rounded value of ``h + s
     g``, not a discrete noise on a rounded h. PROOFS.md, "Gaussian guard: from the program to the theorem".
 
     There is no finite epsilon, and no certificate for dependence beyond groups and mixtures of groups.
@@ -406,8 +407,8 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> ExactMean:
-        """Check per-record values and return their exact mean; see `thresholdout.data.values.unit_total`."""
-        return unit_total(values, n, bounds, argument)
+        """Check per-record values and return their exact mean; see `thresholdout.data.unit_sums.UnitSums`."""
+        return UnitSums(values, n, bounds, argument).mean
 
     def step(
         self, state: GaussianState, train: float, holdout: ExactMean, noise: NoiseSource

@@ -277,6 +277,12 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
         """Draw the first threshold."""
         return ThresholdoutState(self._threshold + noise.laplace(self._threshold_scale), 0, 0)
 
+    def trained(
+        self, values: object, n: int | None, bounds: tuple[float, float], argument: str, binary: bool | None
+    ) -> tuple[float, Known]:
+        """Return the training values' mean, computed like the holdout's; what else they say plays no part."""
+        return unit_mean(values, n, bounds, argument), Known(binary=bool(binary))
+
     def read(self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN) -> float:
         """Check per-record values and return their mean; see `thresholdout.data.values.unit_mean`."""
         return unit_mean(values, n, bounds, argument)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from thresholdout.data.values import ExactMean, UnitRecords, record_bits, record_rounding, unit_records, unit_total
+from thresholdout.data.unit_sums import UnitSums
+from thresholdout.data.values import ExactMean, UnitRecords, record_bits, record_rounding, unit_records
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters, GaussianState, NoiseSchedule
 from thresholdout.noise.sources import SeededNoise
@@ -153,7 +154,7 @@ class TestSteps:
 class TestRecords:
     @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
     def test_sums_are_exact_in_any_order(self, values: list[float]) -> None:
-        records, once = unit_records(values, None, UNIT, "v"), unit_total(values, None, UNIT, "v")
+        records, once = unit_records(values, None, UNIT, "v"), UnitSums(values, None, UNIT, "v").mean
         exact = sum(round(Fraction(value) * 2**records.bits) for value in values)
         assert records.exact_mean().total == once.total == exact
         moved = abs(Fraction(exact, len(values) << records.bits) - mean(values))
@@ -171,21 +172,21 @@ class TestRecords:
         array[:50_000] = np.nextafter(1.0, 0.0)
         bits = record_bits(n)
         exact = sum(round(value * 2**bits) for value in array.tolist())
-        for total in (unit_total(array, n, UNIT, "v"), unit_records(array, n, UNIT, "v").exact_mean()):
+        for total in (UnitSums(array, n, UNIT, "v").mean, unit_records(array, n, UNIT, "v").exact_mean()):
             assert (total.total, total.n, total.bits) == (exact, n, bits)
 
     def test_a_wrong_value_is_named_where_it_is(self) -> None:
         array = np.full(100_000, 0.5)
         array[70_001] = np.nan
-        for read in (unit_total, unit_records):
+        for read in (UnitSums, unit_records):
             with pytest.raises(InputError, match="v: nan at position 70001; expected"):
                 read(array, 100_000, UNIT, "v")
         array[70_001] = -0.0
-        assert unit_total(array, None, UNIT, "v").mean() == 0.499995
+        assert UnitSums(array, None, UNIT, "v").mean.mean() == 0.499995
 
     @given(st.lists(st.floats(-3, 7), min_size=1, max_size=30))
     def test_other_ranges(self, values: list[float]) -> None:
-        total = unit_total(values, len(values), (-3.0, 7.0), "v")
+        total = UnitSums(values, len(values), (-3.0, 7.0), "v").mean
         assert unit_records(values, len(values), (-3.0, 7.0), "v").exact_mean().total == total.total
         moved = abs(Fraction(total.total, len(values) << total.bits) - (mean(values) + 3) / 10)
         assert moved <= Fraction(record_rounding(len(values)))
@@ -193,7 +194,7 @@ class TestRecords:
     def test_booleans_count(self) -> None:
         values = np.array([True, False, True])
         records = unit_records(values, 3, UNIT, "v")
-        assert unit_total(values, 3, UNIT, "v").total == 2 << records.bits
+        assert UnitSums(values, 3, UNIT, "v").mean.total == 2 << records.bits
         values[:] = False
         assert records.exact_mean().total == 2 << records.bits
         assert records.exact_mean().mean() == 2 / 3

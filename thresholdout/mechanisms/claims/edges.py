@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from thresholdout.errors import InputError
@@ -158,4 +159,10 @@ class EdgeNoise:
         return 0.0 if self._private is None else math.sqrt(10.0) * self._private.scale / UNITS
 
     def _scale(self, exponent: int) -> Fraction:
-        return Fraction(UNITS) * Fraction(2) ** exponent if self._private is None else Fraction(self._private.scale)
+        return _units(exponent) if self._private is None else Fraction(self._private.scale)
+
+
+@cache
+def _units(exponent: int) -> Fraction:
+    """Return a scale, from its exponent."""
+    return Fraction(UNITS) * Fraction(2) ** exponent

@@ -27,7 +27,7 @@ from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
 from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
 from thresholdout.mechanisms.claims.guess import Memory, forecast, learn
 from thresholdout.mechanisms.claims.lists import NOTHING
-from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values, variance_of
+from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sums, variance_of
 from thresholdout.mechanisms.claims.score import RAISED, lowered
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import Parameters
@@ -150,8 +150,8 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
-        """Check the values of all records."""
-        return read_values(values, n, bounds, argument, known)
+        """Check the values of all records and reduce them to their mean."""
+        return read_sums(values, n, bounds, argument, known)
 
     def step(
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource

@@ -31,7 +31,7 @@ from thresholdout.mechanisms.claims.interval import Letter, TwoEnds
 from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell_nats, ends_nats, list_level
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.question_claims import QuestionClaims
-from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_values, variance_of
+from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_values, variance_of
 from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
@@ -72,6 +72,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
 
     name: ClassVar[str] = "thresholdout"
     statistics: ClassVar[bool] = True
+    expects_spread: ClassVar[bool] = True
 
     def shares_risk(self, what: str, instead: str = "", *, private: str | None = None) -> Claims:
         """Return itself; refuse what the epsilon of its answers does not cover."""
@@ -88,8 +89,9 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN
     ) -> Reading:
-        """Check per-record values and reduce them to a count or an exact mean."""
-        return read_values(values, n, bounds, argument, known)
+        """Check per-record values and reduce them to a count or an exact mean, where they are not bet on."""
+        read = read_values if not known.binary and self._bets(known) else read_sums
+        return read(values, n, bounds, argument, known)
 
     def statistic(self, evidence: Sequence[Evidence], known: Known) -> Reading:
         """Return a reading of a statistic; see `thresholdout.mechanisms.claims.statistic_claims`."""
@@ -288,7 +290,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         if isinstance(claim, StatisticTest):
             value = claim.value
         elif isinstance(claim, TwoEnds):
-            value = holdout.records.exact_mean().mean()
+            value = holdout.mean.mean()
         else:
             value = claim.stated(0.0)[0] / claim.steps
         asked, hits, letters = state.asked + 1, state.hits + 1, state.letters + 1

@@ -131,6 +131,10 @@ class QuestionClaims:
         part = known.part
         return self.parameters.independent if part is None else part.effective is None
 
+    def _bets(self, known: Known) -> bool:
+        """Whether claims about a mean of values that are not only 0 or 1 are tested by bets on each of them."""
+        return self._independent(known) and self._private is None
+
     def _forecast(self, state: ClaimsState, train: float, known: Known) -> tuple[Forecast, float]:
         """Forecast the holdout value of a question with this training value."""
         if known.duel is not None:
@@ -159,11 +163,11 @@ class QuestionClaims:
             return self._test(made, variance, known, fine, duel=holdout.duel)
         if known.layout is not None:
             return StatisticTest(grid_steps(made.deviation, fine), known.layout, holdout.evidence)
-        if not self._independent(known) or (self._private is not None and not known.binary):
-            return self._test(made, variance, known, fine, value=holdout.on_grid(self._steps(made, fine)))
-        if known.binary:
+        if known.binary and self._independent(known):
             return self._test(made, variance, known, fine, value=holdout.count(noise))
-        return self._test(made, variance, known, fine, values=holdout.records.unit())
+        if self._bets(known):
+            return self._test(made, variance, known, fine, values=holdout.records.unit())
+        return self._test(made, variance, known, fine, value=holdout.on_grid(self._steps(made, fine)))
 
     def _test(
         self,
@@ -185,7 +189,7 @@ class QuestionClaims:
         records, effective, _ = self._sizes(known)
         if self._independent(known) and known.binary:
             return MeanTest(records, value, ones(records))
-        if self._independent(known) and self._private is None:
+        if self._bets(known):
             common = 0.5 if known.difference else min(max(made.mean, _COMMON), 1.0 - _COMMON)
             return BetTest(steps, np.zeros(records) if values is None else values, variance, common)
         limit = hoeffding(steps, self._hoeffding if known.part is None else effective)

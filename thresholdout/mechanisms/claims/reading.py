@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
+from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import ExactMean, UnitRecords, unit_records
 from thresholdout.mechanisms.base import Known
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.noise.sources import NoiseSource
 
-__all__ = ["COARSE", "FINE", "Reading", "grid_steps", "grid_value", "read_values", "variance_of"]
+__all__ = ["COARSE", "FINE", "Reading", "grid_steps", "grid_value", "read_sums", "read_values", "variance_of"]
 
 FINE: Final = 64
 """Steps in a standard deviation, at least."""
@@ -27,13 +28,14 @@ class Reading:
 
     Attributes
     ----------
-    values : UnitRecords, Duel or tuple of Evidence
-        The values, on a grid; counts for a share of wins; of a statistic that is no mean, what speaks for it.
+    values : UnitRecords, ExactMean, Duel or tuple of Evidence
+        The values, on a grid, or their mean where that is all that is needed; counts for a share of wins; of a
+        statistic that is no mean, what speaks for it.
     known : Known
         What was known of them.
     """
 
-    values: UnitRecords | Duel | tuple[Evidence, ...] = field(repr=False)
+    values: UnitRecords | ExactMean | Duel | tuple[Evidence, ...] = field(repr=False)
     known: Known
 
     @property
@@ -42,9 +44,14 @@ class Reading:
         assert isinstance(self.values, UnitRecords)
         return self.values
 
+    @property
+    def mean(self) -> ExactMean:
+        """The mean of a question about a mean."""
+        return self.values if isinstance(self.values, ExactMean) else self.records.exact_mean()
+
     def on_grid(self, steps: int) -> int:
         """Return the mean in steps of a grid: the nearest, upwards from the middle."""
-        return grid_value(self.records.exact_mean(), steps)
+        return grid_value(self.mean, steps)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -71,13 +78,22 @@ class Reading:
         >>> reading.count(SeededNoise(0)) in (1, 2, 3)
         True
         """
+        if isinstance(self.values, ExactMean):  # of zeros and ones, see `read_sums`
+            return self.values.total >> self.values.bits
         count = self.records.ones()
         return self.records.tossed(noise).total if count is None else count
 
 
 def read_values(values: object, n: int, bounds: tuple[float, float], argument: str, known: Known) -> Reading:
-    """Check per-record values and keep what claims need of them; see `thresholdout.data.values.unit_records`."""
+    """Check per-record values and keep them; see `thresholdout.data.values.unit_records`."""
     return Reading(unit_records(values, n, bounds, argument), known)
+
+
+def read_sums(values: object, n: int, bounds: tuple[float, float], argument: str, known: Known) -> Reading:
+    """Check per-record values and keep their mean; the values too where they should be 0 or 1 and are not."""
+    sums = UnitSums(values, n, bounds, argument)
+    enough = sums.ends or not known.binary
+    return Reading(sums.mean, known) if enough else read_values(values, n, bounds, argument, known)
 
 
 def grid_value(total: ExactMean, steps: int) -> int:

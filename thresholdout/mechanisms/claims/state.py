@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 
 from thresholdout.errors import InputError
@@ -14,6 +15,7 @@ from thresholdout.mechanisms.claims.guess import Memory
 __all__ = ["ClaimsState"]
 
 _FORMAT = "claims/1"
+_MEMORY: Final = attrgetter(*Memory.__slots__)
 _CLIMB: Final = 6  # numbers of a climb
 
 
@@ -78,7 +80,7 @@ class ClaimsState:
 
     def to_text(self) -> str:
         """Return the state as one line of text, for a ledger."""
-        numbers = " ".join(value.hex() for value in (self.log_risk, *astuple(self.memory)))
+        numbers = " ".join(value.hex() for value in (self.log_risk, *_MEMORY(self.memory)))
         counts = (self.asked, self.hits, self.letters, self.exponent, self.edge, int(self.given), self.looks, self.free)
         climbs = "".join(f" {name} {' '.join(map(float.hex, climb))}" for name, climb in self.climbs.items())
         return f"{_FORMAT} {' '.join(map(str, counts))} {numbers}{climbs}"

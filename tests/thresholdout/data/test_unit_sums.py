@@ -1,0 +1,101 @@
+"""Exact sums of per-record values, slice by slice."""
+
+import math
+import tracemalloc
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from thresholdout import Thresholdout
+from thresholdout.data import unit_sums
+from thresholdout.data.unit_sums import UnitSums
+from thresholdout.data.values import record_bits, unit_records
+from thresholdout.errors import InputError
+
+UNIT = (0.0, 1.0)
+SLICE = unit_sums._SLICE
+
+
+def rounded(values: NDArray[np.float64]) -> list[int]:
+    """Return the values in steps of the grid, in exact arithmetic: Python rounds fractions to even at ties."""
+    scale = 2 ** record_bits(values.size)
+    return [round(Fraction(value) * scale) for value in values.tolist()]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
+def test_every_value_is_rounded_to_the_grid(values: list[float]) -> None:
+    sums, steps = UnitSums(values, None, UNIT, "v"), rounded(np.array(values))
+    assert sums.mean.total == sum(steps)
+    assert sums.ends == (set(steps) <= {0, 1 << sums.mean.bits})
+
+
+@given(st.lists(st.integers(0, 2**20), min_size=1, max_size=60))
+def test_ties_go_to_even_steps(odd: list[int]) -> None:
+    bits = record_bits(len(odd))
+    ties = np.array([math.ldexp(2 * k + 1, -bits - 1) for k in odd])
+    assert UnitSums(ties, None, UNIT, "v").mean.total == sum(rounded(ties))
+
+
+@pytest.mark.parametrize("size", [1, 2, SLICE - 1, SLICE, SLICE + 1, 2 * SLICE + 9])
+def test_slices_add_up(size: int) -> None:
+    values = np.random.default_rng(size).random(size)
+    sums = UnitSums(values, size, UNIT, "v")
+    assert (sums.mean.total, sums.mean.n, sums.mean.bits) == (sum(rounded(values)), size, record_bits(size))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, SLICE, SLICE + 1, 2 * SLICE, 3 * SLICE + 17, 8 * SLICE + 5])
+@pytest.mark.parametrize("bounds", [UNIT, (-3.0, 7.0)])
+def test_the_variance_is_that_of_numpy_to_the_bit(size: int, bounds: tuple[float, float]) -> None:
+    lower, upper = bounds
+    values = lower + (upper - lower) * np.random.default_rng(size).random(size)
+    assert UnitSums(values, size, bounds, "v").variance() == np.var(unit_records(values, size, bounds, "v").unit())
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float32, np.float64, object])
+@pytest.mark.parametrize("bounds", [UNIT, (0.0, 2.0), (-1.0, 1.0)])
+def test_types_of_numbers(dtype: type, bounds: tuple[float, float]) -> None:
+    values: NDArray[Any] = np.array([0, 1, 1, 0, 1], dtype=dtype)
+    sums = UnitSums(values, 5, bounds, "v")
+    unit = [(value - bounds[0]) / (bounds[1] - bounds[0]) for value in (0, 1, 1, 0, 1)]
+    assert sums.mean.mean() == sum(unit) / 5
+    assert sums.ends == (set(unit) <= {0.0, 1.0})
+    assert sums.variance() == pytest.approx(np.var(unit), rel=1e-14)
+
+
+def test_ends_are_all_ends() -> None:
+    values = np.ones(2 * SLICE + 5)
+    values[::3] = -0.0
+    assert UnitSums(values, None, UNIT, "v").ends
+    for place in (0, SLICE, 2 * SLICE + 4):
+        between = values.copy()
+        between[place] = 0.5
+        assert not UnitSums(between, None, UNIT, "v").ends
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, -1e-300, 1 + 2**-52])
+@pytest.mark.parametrize("bounds", [UNIT, (0.0, 1.0 - 2**-53)])
+def test_the_first_wrong_value_is_named_and_all_are_counted(wrong: float, bounds: tuple[float, float]) -> None:
+    values = np.full(2 * SLICE, 0.5)
+    values[[SLICE + 1, 2 * SLICE - 1]] = wrong
+    with pytest.raises(InputError, match=rf"^v: .* at position {SLICE + 1} \(and 1 more\)"):
+        UnitSums(values, None, bounds, "v")
+
+
+@pytest.mark.parametrize("mechanism", ["thresholdout", "sparse"])
+def test_a_question_about_many_records_copies_none(mechanism: str) -> None:
+    n, rng = 500_000, np.random.default_rng(0)
+    made = {"threshold": 0.5, "noise_scale": 0.001, "budget": 1} if mechanism == "sparse" else {}
+    guard = Thresholdout(np.arange(float(n)), queries=100, **made)  # type: ignore[arg-type]
+    train, holdout = ((rng.random(n) < 0.8).astype(np.float64) for _ in range(2))
+    guard.ask(train, holdout)
+    tracemalloc.start()
+    try:
+        guard.ask(train, holdout)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,114 @@
+"""Exact sums of per-record values, slice by slice: nothing is copied but a slice that stays in the nearest cache.
+
+A value v in [0, 1] is rounded to the grid of `thresholdout.data.values.UnitRecords` by adding ``2**(52 - bits)``:
+neighbouring floats from there on are ``2**-bits`` apart, so the sum is rounded to the nearest multiple, ties to even,
+and its bit pattern, an integer, grows by exactly ``rint(v * 2**bits)``. Patterns are added as integers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from thresholdout.data.values import ONE, ExactMean, check_range, checked_values, record_bits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["UnitSums"]
+
+_SLICE: Final = 1 << 15
+_MODULUS: Final = 1 << 64
+
+
+class UnitSums:
+    """What is added up of per-record values that are checked like those of `thresholdout.data.values.unit_mean`.
+
+    Secret: the representation shows the number of records only.
+
+    Parameters
+    ----------
+    values, n, bounds, argument
+        As for `thresholdout.data.values.unit_mean`.
+
+    Attributes
+    ----------
+    mean : ExactMean
+        Of the values, each rounded to the grid.
+    ends : bool
+        Whether every value, rounded to the grid, is an end of the range.
+
+    Raises
+    ------
+    InputError
+        When the length is wrong, or a value is missing, infinite or out of range.
+    InputTypeError
+        When the values are not real numbers.
+
+    Examples
+    --------
+    >>> sums = UnitSums([1, 2, 3, 4], 4, (0, 10), "holdout_values")
+    >>> sums, sums.mean.mean(), sums.ends, round(sums.variance(), 4)
+    (<UnitSums n=4>, 0.25, False, 0.0125)
+    """
+
+    __slots__ = ("_argument", "_array", "_bounds", "_zero", "ends", "mean")
+
+    def __init__(self, values: object, n: int | None, bounds: tuple[float, float], argument: str) -> None:
+        array = checked_values(values, n, argument)
+        size, bits = array.size, record_bits(array.size)
+        self._array: NDArray[Any] = array
+        self._bounds = bounds
+        self._argument = argument
+        self._zero: NDArray[np.float64] = np.array(2.0 ** (52 - bits))
+        if array.dtype.kind == "b" and bounds == (0.0, 1.0):
+            self.mean, self.ends = ExactMean(int(np.count_nonzero(array)) << bits, size, bits), True
+            return
+        buffer = np.empty(min(size, _SLICE))
+        zero, inside = int(self._zero.view(np.uint64)), (1 << bits) - 1
+        total, self.ends = 0, True
+        for start in range(0, size, _SLICE):
+            patterns = self._lifted(start, start + _SLICE, buffer).view(np.uint64)
+            total += (int(np.add.reduce(patterns)) - patterns.size * zero) % _MODULUS
+            self.ends = self.ends and not int(np.bitwise_or.reduce(patterns)) & inside
+        self.mean = ExactMean(total, size, bits)
+
+    def __repr__(self) -> str:
+        return f"<UnitSums n={self.mean.n}>"
+
+    def variance(self) -> float:
+        """Return the variance of the values on the grid, divided by n, to the bit what `numpy.var` returns."""
+        size = self.mean.n
+        return self._squares(0, size, self.mean.mean(), np.empty(min(size, _SLICE))) / size
+
+    def _squares(self, start: int, stop: int, mean: float, buffer: NDArray[np.float64]) -> float:
+        """Return the sum of squared deviations of some values, added in the order in which numpy adds."""
+        if stop - start > _SLICE:
+            half = (stop - start) // 2
+            half -= half % 8
+            middle = start + half
+            return self._squares(start, middle, mean, buffer) + self._squares(middle, stop, mean, buffer)
+        part = self._lifted(start, stop, buffer)
+        part -= self._zero  # exact
+        part -= mean
+        part *= part
+        return float(np.add.reduce(part))
+
+    def _lifted(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return some values in units of the range, rounded to the grid, plus `_zero`, in a buffer."""
+        part = np.ascontiguousarray(self._array[start:stop], dtype=np.float64)
+        lifted = buffer[: part.size]
+        lower, upper = self._bounds
+        unit = self._bounds == (0.0, 1.0)
+        if not (unit and np.maximum.reduce(part.view(np.uint64)) <= ONE) and not (
+            np.minimum.reduce(part) >= lower and np.maximum.reduce(part) <= upper
+        ):
+            check_range(np.asarray(self._array, dtype=np.float64), self._bounds, self._argument)
+        if unit:
+            np.add(part, self._zero, out=lifted)
+            return lifted
+        np.subtract(part, lower, out=lifted)
+        lifted /= upper - lower
+        lifted += self._zero
+        return lifted
