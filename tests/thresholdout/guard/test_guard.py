@@ -219,7 +219,7 @@ def test_bad_questions_spend_nothing(train: object, holdout: object, bounds: tup
 
 
 def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
-    guard = make(threshold=0.1, noise_scale=0.01)
+    guard = make(threshold=0.1, noise_scale=0.0005)  # differs with probability below 1e-9
     X, y = data(1)
     model = LogisticRegression().fit(X, y)
     answer = guard.score(model)
