@@ -2,19 +2,27 @@
 
 A fitted model is an estimate. What is computed from it, a budget or a leakage, is a guarantee for the fitted law; for
 the law that the data came from it holds as far as the two agree. `budget_interval` says how far the budget moves.
+Limits (`autoregression_limit`, `crossed_limits`, `intraclass_limit`, `range_limit`) are exact for the laws of a family.
 """
 
 from __future__ import annotations
 
+from graphs.estimation.autoregression import autoregression_limit
 from graphs.estimation.confidence import budget_interval
 from graphs.estimation.diagnosis import diagnose
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
+from graphs.estimation.spatial_range import range_limit
+from graphs.estimation.variance_ratios import crossed_limits, intraclass_limit
 from graphs.models.baum_welch import baum_welch
 
 __all__ = [
+    "autoregression_limit",
     "baum_welch",
     "budget_interval",
+    "crossed_limits",
     "diagnose",
     "fit_ising",
     "fit_potts",
+    "intraclass_limit",
+    "range_limit",
 ]
