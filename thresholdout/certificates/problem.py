@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.certificates.largest_error import LargestError
+from thresholdout.data.arguments import as_float
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import SparseVector, ThresholdoutParameters, interaction_epsilon, noise_slack
 
@@ -125,10 +126,9 @@ def check_confidence(confidence: object) -> float:
     thresholdout.errors.InputError: confidence: 95; expected: a probability between 0 and 1
     """
     expected = "a probability between 0 and 1"
-    try:
-        value = float(confidence)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputTypeError("confidence", repr(confidence), expected) from None
-    if isinstance(confidence, bool) or not 1e-300 < 1.0 - value < 1.0:
+    value = as_float(confidence)
+    if value is None:
+        raise InputTypeError("confidence", repr(confidence), expected)
+    if not 1e-300 < 1.0 - value < 1.0:
         raise InputError("confidence", confidence, expected)
     return value

@@ -434,9 +434,6 @@ class _RemoteGate(Elsewhere, Gate):
             candidate, self._training_values(candidate, cv), cv, fresh_key() if key is None else key, name
         )
 
-    def __repr__(self) -> str:
-        return str(self._handle.call("__repr__"))
-
 
 class MakesGates:
     """The part of a guard that makes gates."""

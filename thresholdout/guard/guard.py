@@ -34,6 +34,7 @@ from thresholdout.guard.registration import (
     check_owner,
     enter,
     is_file,
+    is_there,
     known_as,
     optional_number,
     stored_parameters,
@@ -242,7 +243,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, LooksRecorded):
             dependence=self.dependence.fingerprint(),
             for_release=self._noise.for_release,
         )
-        parameters = None if isinstance(ledger, Ledger) else self._choose(declared)
+        parameters = None if is_there(ledger) else self._choose(declared)  # a known guard has its own
         self._ledger = open_ledger(ledger)  # may make a file, when nothing is left to refuse
         self._open(declared, parameters, is_file(ledger), kept, owner)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from graphs.numerics.arguments import as_real
 from thresholdout.data.identity import (
     Part,
     check_labels,
@@ -156,8 +157,9 @@ class Records:
         binary : bool, optional
             Whether the holdout's values are ends of the range, or coins; by default if all training values are.
         """
-        if isinstance(values, (int, float, np.number)) and not isinstance(values, bool):
-            return unit_mean([values], 1, bounds, "train_values"), Known(binary=bool(binary))
+        number = as_real(values)
+        if number is not None:
+            return unit_mean([number], 1, bounds, "train_values"), Known(binary=bool(binary))
         if self._train is not None:
             values = aligned(values, self.train_labels, "train_values")
         return mechanism.trained(values, self.train_size, bounds, "train_values", binary)

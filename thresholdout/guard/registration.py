@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
-
+from thresholdout.data.arguments import as_float
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import Ledger
 from thresholdout.ledger.entry_checks import CONTENT, fresh_key
@@ -29,6 +30,7 @@ __all__ = [
     "check_owner",
     "enter",
     "is_file",
+    "is_there",
     "known_as",
     "optional_number",
     "stored_parameters",
@@ -41,6 +43,11 @@ ORDER: Final = "holdout/order"
 RULES: Final = 1
 """How a guard shares the probability of error among its answers. A guard keeps its rules for life: whoever changes them
 adds a number, and goes on serving the old one."""
+
+
+def is_there(ledger: object) -> bool:
+    """Whether opening a ledger makes nothing: it is open, or named by a file that is there."""
+    return isinstance(ledger, Ledger) or (isinstance(ledger, (str, os.PathLike)) and os.path.isfile(ledger))
 
 
 def is_file(ledger: object) -> bool:
@@ -217,9 +224,13 @@ def check_noise(noise: object) -> NoiseSource:
 
 
 def optional_number(argument: str, value: object) -> float | None:
-    """Return an optional number as a float; its range is checked with the other parameters."""
+    """Return an optional number as a float; its range is checked with the other parameters.
+
+    A fraction between two floats becomes the lower one: no limit that is declared is exceeded.
+    """
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    number = as_float(value)
+    if number is None:
         raise InputTypeError(argument, repr(value), "a number")
-    return float(value)
+    return math.nextafter(number, -math.inf) if number > value else number  # type: ignore[operator]

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -126,6 +127,7 @@ class GuardedObjective:
         self._fit = fit
         self._policy = check_exhausted(exhausted)
         self._key = key
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self.asked = self.spent = self.repeated = self.replaced = 0
         self.exhausted: str | None = None
@@ -140,6 +142,8 @@ class GuardedObjective:
         BudgetExhausted
             When the guard answers no more, and ``exhausted="raise"``, or "stop" and no trial has a value.
         """
+        if os.getpid() != self._process:  # a forked child does not have the thread that may hold its parent's lock
+            self._process, self._lock = os.getpid(), threading.Lock()
         study = getattr(trial, "study", None)
         if study is not None:
             self._check(study)

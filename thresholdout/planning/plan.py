@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from thresholdout.mechanisms.catalogue import parameters_to_json
@@ -126,7 +127,7 @@ class Plan:
         """Of the recommended way, as a guard takes them by ``mechanism=``, beside ``confidence=`` as it was planned."""
         return self.recommended.parameters
 
-    @property
+    @cached_property
     def certificate(self) -> Certificate:
         """What the answers of a guard with these parameters are worth."""
         from thresholdout.certificates.certify_parameters import certify_parameters

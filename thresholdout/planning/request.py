@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from thresholdout.certificates.problem import check_confidence, check_model
@@ -59,6 +60,8 @@ class Use:
         As given.
     mechanism : str or None
         As given.
+    widths : dict
+        Half-widths of claims that this plan has computed, by use, way, and whether quickly.
     """
 
     records: DependenceModel | None
@@ -71,6 +74,7 @@ class Use:
     confidence: float
     mechanism: PlannedName | None
     identically_distributed: bool
+    widths: dict[tuple[Use, str, bool], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def model(self) -> DependenceModel:
@@ -152,8 +156,9 @@ def check_use(
     return use
 
 
+@lru_cache(maxsize=64)
 def independent(n: int) -> DependenceModel:
-    """Return a model of independent records."""
+    """Return a model of independent records, the same one for the same number."""
     from graphs import Independent
 
     return Independent(n)

@@ -47,6 +47,13 @@ def claims_width(use: Use, name: WayName, *, quick: bool = False) -> float:
     quick : bool
         Leave out the noise in the edges of claims, which takes most of the time and widens them by one per cent.
     """
+    problem = use, name, quick
+    if problem not in use.widths:
+        use.widths[problem] = _claims_width(use, name, quick)
+    return use.widths[problem]
+
+
+def _claims_width(use: Use, name: WayName, quick: bool) -> float:
     parameters = use.parameters()
     if quick:
         parameters = dataclasses.replace(parameters, noise=0.0)

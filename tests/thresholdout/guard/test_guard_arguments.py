@@ -1,7 +1,10 @@
 """How a guard is declared: its parameters, their defaults, and the arguments that are refused."""
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -224,6 +227,34 @@ def test_the_largest_counts_that_a_refusal_names_work() -> None:
     guard = make(budget=2**63 - 1, queries=2**63 - 1)
     answer = guard.ask(0.5, np.arange(N) < N // 2, binary=True)
     assert (answer.source, answer.remaining) == ("train", 2**63 - 1)
+
+
+@pytest.mark.parametrize("quarter", [0.25, np.float32(0.25), Fraction(1, 4), Decimal("0.25"), np.array(0.25)])
+def test_numbers_of_any_type_are_the_same_numbers(quarter: Any) -> None:
+    guard = make(threshold=quarter, noise_scale=quarter, grid=quarter, confidence=quarter, budget=None, queries=None)
+    plain = make(threshold=0.25, noise_scale=0.25, grid=0.25, confidence=0.25, budget=None, queries=None)
+    assert guard.parameters == plain.parameters
+    assert guard.certificate.confidence == 0.25
+    assert type(guard.parameters.threshold) is type(guard.certificate.confidence) is float  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("quarter", [0.25, np.float32(0.25), Fraction(1, 4), np.int64(0)])
+def test_a_training_value_is_a_number_of_any_type(quarter: Any) -> None:
+    assert make().ask(quarter, np.arange(N) % 4 == 0, binary=True).value == float(quarter) or quarter == 0
+
+
+@pytest.mark.parametrize("declared", [Fraction(1, 3), Fraction(1, 10), Fraction(2, 3), Fraction(10**20 + 1, 10**20)])
+def test_a_declared_limit_is_never_exceeded(declared: Fraction) -> None:
+    private = make(private=declared, budget=2).parameters.private  # type: ignore[attr-defined]
+    assert 0 <= declared - Fraction(private) < declared * 2**-52
+
+
+def test_a_known_guard_is_opened_without_planning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = make(ledger=tmp_path / "guard.db", mechanism="gaussian", queries=10, budget=None)
+    planned = []
+    monkeypatch.setattr(Thresholdout, "_choose", lambda self, declared: planned.append(declared))
+    again = make(ledger=tmp_path / "guard.db", mechanism="gaussian", queries=10, budget=None)
+    assert (again.parameters, again._id, planned) == (first.parameters, first._id, [])
 
 
 def test_equal_rows_can_be_allowed() -> None:

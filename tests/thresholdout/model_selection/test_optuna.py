@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -64,6 +65,19 @@ def test_values_are_the_guards_answers_and_trials_say_what_they_are_worth() -> N
     assert done.user_attrs["guard_state"] == {"asked": 6, "remaining": guard.remaining, "exhausted": None}
     assert (objective.asked, objective.repeated, objective.replaced) == (6, 0, 0)
     assert objective.spent == list(history["source"]).count("holdout")
+
+
+def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(tmp_path: Path) -> None:
+    objective = GuardedObjective(cancer(ledger=tmp_path / "guard.db"), tree)
+    answered = multiprocessing.get_context("fork").Process(
+        target=objective, args=(optuna.trial.FixedTrial({"max_depth": 2}),), daemon=True
+    )
+    with objective._lock:
+        answered.start()
+    answered.join(30)
+    exitcode = answered.exitcode
+    answered.kill()
+    assert (exitcode, len(objective.guard.history)) == (0, 1)
 
 
 def test_a_repeated_trial_is_free_and_another_study_of_its_name_is_not() -> None:

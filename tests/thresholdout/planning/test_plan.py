@@ -19,6 +19,7 @@ from thresholdout.mechanisms import (
     ThresholdoutParameters,
     parameters_to_json,
 )
+from thresholdout.mechanisms.claims.expected_session import guard_width
 from thresholdout.planning import Plan
 from thresholdout.planning.plan import WayName
 
@@ -115,6 +116,19 @@ def test_what_is_recommended_is_what_the_guard_then_has() -> None:
     without = plan(600, mechanism="guess-and-check").parameters
     assert isinstance(without, ClaimsParameters)
     assert without.noise == 0.0
+
+
+def test_a_plan_certifies_once_and_computes_no_width_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def counted(*problem: Any) -> float:
+        asked.append(problem)
+        return guard_width(*problem)
+
+    monkeypatch.setattr("thresholdout.planning.ways.guard_width", counted)
+    planned = plan(width=0.05, queries=20)
+    assert len(asked) == len(set(asked)) > 5
+    assert planned.certificate is planned.certificate
 
 
 def test_groups_count_for_what_they_are() -> None:

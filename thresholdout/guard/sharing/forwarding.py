@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property, wraps
 from typing import Any
 
@@ -58,7 +58,9 @@ def _method(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         if "key" in keywords and kwargs.get("key") is None:
             kwargs["key"] = fresh_key()
         if "keys" in keywords and kwargs.get("keys") is None:
-            kwargs["keys"] = [fresh_key() for _ in (args[0] if args else kwargs.get(positional[1], ()))]
+            items = args[0] if args else kwargs.get(positional[1], ())
+            if isinstance(items, Collection):  # what is none is refused there
+                kwargs["keys"] = [fresh_key() for _ in items]
         return self._handle.call(name, *args, **kwargs)
 
     return method

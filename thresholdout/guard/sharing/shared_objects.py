@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from thresholdout.errors import SharingError
+from thresholdout.errors import InputTypeError, SharingError
 from thresholdout.guard.sharing.forwarding import forwarding
 from thresholdout.guard.sharing.private_socket import check_private, hung_up_after, listen, remove
 
@@ -110,12 +110,18 @@ class Handle:
 
         Raises
         ------
+        InputTypeError
+            When neither can write an argument.
         SharingError
             When the process is gone, or the two processes cannot read each other.
         BaseException
             Whatever the method raises.
         """
-        request = dumps((self.token, name, args, kwargs, _configuration()))
+        try:
+            request = dumps((self.token, name, args, kwargs, _configuration()))
+        except Exception as error:
+            seen = f"an argument that cannot be sent to the {self.owner} ({error})"
+            raise InputTypeError(name, seen, "what can be pickled, such as a list in place of a generator") from error
         for _ in range(_ATTEMPTS):
             connection = _clients.take(self)
             try:

@@ -10,13 +10,13 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 from thresholdout import Thresholdout
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.gates import Gate
 from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing.forwarding import forwarding
-from thresholdout.guard.sharing.shared_objects import Elsewhere, Shared, handle_of, share
+from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, handle_of, share
 
 X = np.arange(400.0).reshape(200, 2)
 Y = np.arange(200) % 2
@@ -197,3 +197,18 @@ def test_what_a_guard_refuses_it_refuses_elsewhere() -> None:
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             asked.nothing  # type: ignore[attr-defined]  # noqa: B018
     assert len(here.history) == 0
+
+
+def test_what_cannot_be_sent_is_refused_with_its_reason() -> None:
+    there = RemoteGuard(handle_of(guard()))
+    with pytest.raises(InputTypeError, match=r"^ask_all: an argument that cannot be sent .*; expected: .* a list"):
+        there.ask_all(pair for pair in [(0.5, np.ones(100))])  # type: ignore[arg-type]
+    with pytest.raises(InputTypeError, match=r"^questions: an? ndarray; expected: a list"):
+        there.ask_all(np.ones((1, 2)))  # type: ignore[arg-type]
+    assert len(there.history) == 0
+
+
+@KINDS
+def test_what_lives_in_a_process_that_is_gone_can_be_shown(kind: type[Shared]) -> None:
+    gone = Handle("/nowhere/listener", b"key", "token", "process 1 on nowhere")
+    assert repr(stand_in(kind)(gone)) == f"<{kind.__name__} in process 1 on nowhere, which does not answer>"
