@@ -22,11 +22,12 @@ from .models.hidden_markov import HiddenMarkov as HiddenMarkov
 from .models.law_free import (
     Groups as Groups,
     Independent as Independent,
-    MovingWindow as MovingWindow,
 )
 from .models.markov_chain import MarkovChain as MarkovChain
 from .models.markov_field import MarkovField as MarkovField
 from .models.panel import Panel as Panel
+from .models.mixing_series import MixingSeries as MixingSeries
+from .models.moving_window import MovingWindow as MovingWindow
 from .models.pedigree import pedigree as pedigree
 
 __all__: list[str]

@@ -67,6 +67,7 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
             False, "diagonal matrix above the correlations of Gaussians [Chen, Dafnis, Paouris 2015]"
         ),
         "folds": InflationRoute(False, "out-of-fold values: the widths of the folds add up"),
+        "mixing": InflationRoute(True, "futures that differ little given two pasts, in blocks [Rio 2000]"),
         "spectral": InflationRoute(False, "norm of the kernel on mean-zero functions [Fan, Jiang, Sun 2021]"),
         "interdependence": InflationRoute(True, "interdependence matrix [Dobrushin; Chatterjee 2005]"),
         "dobrushin": InflationRoute(True, "Dobrushin coefficient, Marton couplings [Paulin 2015]"),

@@ -66,9 +66,9 @@ def colouring_inflation(edges: IntArray, component: IntArray) -> float:
     Returns
     -------
     float
-        Sum over components of the smaller of (sum over colours of sqrt(size))^2 and chi s, divided by n, rounded up;
-        s the size of the component and chi its fractional chromatic number (components of up to 30 nodes). Never
-        above the largest degree plus one.
+        Sum over components of the smallest of (sum over colours of sqrt(size))^2, s plus the sum of its degrees, and
+        chi s, divided by n, rounded up; s the size of the component and chi its fractional chromatic number
+        (components of up to 30 nodes). Never above the mean degree plus one.
 
     Examples
     --------
@@ -84,13 +84,14 @@ def colouring_inflation(edges: IntArray, component: IntArray) -> float:
     keys, sizes = np.unique(component * width + colours, return_counts=True)
     roots = np.bincount(keys // width, weights=np.sqrt(sizes)).astype(np.float64)
     members = np.bincount(component)
-    variances = up(roots, 2 * width) ** 2
+    degrees = np.bincount(edges.ravel(), minlength=n)
+    crowded = np.bincount(component, weights=degrees + 1.0)
+    variances = np.minimum(up(roots, 2 * width) ** 2, crowded)
     for small in np.flatnonzero((members > 2) & (members <= SMALL) & (variances > members)).tolist():
         inside = np.flatnonzero(component == small)
         local = edges[component[edges[:, 0]] == small]
         number = fractional_chromatic_number(np.searchsorted(inside, local), len(inside))
         variances[small] = min(float(variances[small]), up(number * len(inside), 1))
-    degrees = np.bincount(edges.ravel(), minlength=n)
     return min(up(float(variances.sum()) / n, len(variances) + 4), float(degrees.max()) + 1)
 
 

@@ -10,15 +10,21 @@ import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, greedy_colouring
+from graphs.known_records import BoolArray
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
+from graphs.models.law_free import Groups
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
 from graphs.structure.incidence import Incidence
+from graphs.structure.known_paths import joined_edges
 from graphs.structure.layout import GraphLike, read_graph
 
 __all__ = ["DependencyGraph"]
+
+#: Where known records join more pairs than this, what is left is groups: the connected components.
+MOST_EDGES = 10_000_000
 
 
 class DependencyGraph(DependenceModel):
@@ -45,7 +51,8 @@ class DependencyGraph(DependenceModel):
     record i through its neighbours only: the budgets of i and of its neighbours add up.
 
     Means over the records have the variance inflation of a colouring of the graph [Janson 2004, Theorem 2.1], at most
-    the largest number of neighbours plus one; see `graphs/PROOFS.md`, section on colourings.
+    the mean number of neighbours plus one; see `graphs/PROOFS.md`, sections on colourings and windows. Known records
+    join the others: two records are joined then by a path between whose ends all are known.
 
     Examples
     --------
@@ -65,13 +72,16 @@ class DependencyGraph(DependenceModel):
         if len(layout.records) < layout.size:
             missing = next(iter(set(range(layout.size)).difference(layout.records.tolist())))
             raise ArgumentError("records", f"all but {layout.labels[missing]!r}", "every node: none of them is latent")
-        super().__init__(layout.size)
-        self._labels = tuple(layout.labels[k] for k in layout.records.tolist())
+        labels = tuple(layout.labels[k] for k in layout.records.tolist())
         place = np.empty(layout.size, dtype=np.int64)
         place[layout.records] = np.arange(layout.size)
         ends = np.sort(place[layout.edges], axis=1)
         keys = np.unique(ends[:, 0] * layout.size + ends[:, 1])
-        self._edges: IntArray = np.stack([keys // layout.size, keys % layout.size], axis=1)
+        self._join(np.stack([keys // layout.size, keys % layout.size], axis=1), labels)
+
+    def _join(self, edges: IntArray, labels: tuple[Hashable, ...]) -> None:
+        super().__init__(len(labels))
+        self._edges, self._labels = edges, labels
 
     @property
     def records(self) -> tuple[Hashable, ...]:
@@ -134,6 +144,14 @@ class DependencyGraph(DependenceModel):
         for ends in self._edges.T:
             sums += np.bincount(ends, weights=shared, minlength=self.n)
         return (sums > 0).astype(np.int64)
+
+    def _remainder(self, known: BoolArray) -> DependenceModel:
+        edges = joined_edges(self._edges, known, MOST_EDGES)
+        if edges is None:
+            return Groups(self._component[~known])
+        model = DependencyGraph.__new__(DependencyGraph)
+        model._join(edges, tuple(label for label, out in zip(self._labels, known, strict=True) if not out))
+        return model
 
     def _record_labels(self) -> tuple[Hashable, ...]:
         return self.records

@@ -1,21 +1,20 @@
-"""Models without a stated law: independent records, independent groups, moving windows."""
+"""Models without a stated law: independent records, independent groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from graphs.errors import RouteUnavailable
 from graphs.known_records import BoolArray
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
-from graphs.numerics.arguments import FloatArray, IntArray, check_count
-from graphs.numerics.rounding import charges, up
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import up
 from graphs.structure.labelled_values import numbered_labels
 
-__all__ = ["Groups", "Independent", "MovingWindow"]
+__all__ = ["Groups", "Independent"]
 
 
 class Independent(DependenceModel):
@@ -181,114 +180,3 @@ class Groups(DependenceModel):
 
     def _parts_given(self, known: BoolArray) -> IntArray:
         return self._index
-
-
-class MovingWindow(DependenceModel):
-    """A series in which records more than m steps apart are independent.
-
-    Parameters
-    ----------
-    n : int
-        Number of records, at least one.
-    m : int
-        Reach of the dependence; 0 means independent records.
-
-    Raises
-    ------
-    ArgumentError
-        When `n` or `m` is no such integer.
-
-    Notes
-    -----
-    This is not a Markov network: two distant records, independent by themselves, may depend on each other once a
-    record between them is known (two coins and their sum). An adversary who knows records is therefore met by
-    group privacy of the whole series only. For one who knows the model alone, the records beyond the window are
-    independent of record i, so at most the 2m + 1 budgets within the window count (quilt with nothing between).
-    Means have variance inflation m + 1, the chromatic number of the graph that joins records within m steps
-    [Janson 2004, Theorem 2.1].
-
-    Examples
-    --------
-    >>> model = MovingWindow(5, 1)
-    >>> model.leakage(0.1, adversary="uninformed").round(6)
-    array([0.2, 0.3, 0.3, 0.3, 0.2])
-    >>> model.variance_inflation()
-    2.0
-    """
-
-    methods: ClassVar[tuple[str, ...]] = ("group", "quilt")
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "colouring")
-
-    def __init__(self, n: int, m: int) -> None:
-        super().__init__(n)
-        self._m = check_count("m", m, 0)
-
-    @property
-    def m(self) -> int:
-        """Reach of the dependence."""
-        return self._m
-
-    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
-        if method == "group":
-            reach = self.n if self._m else 0
-        elif adversary == "informed" and 0 < self._m < self.n - 1:
-            reason = "records far apart may depend on each other once records between them are known"
-            raise RouteUnavailable(method, reason, ("best", "group"))
-        else:
-            reach = self._m
-        if isinstance(epsilon, float):
-            return self._window(epsilon, reach)
-        return Profile.of(_window_sums(epsilon, reach))
-
-    def _window(self, epsilon: float, reach: int) -> Profile:
-        """Return the leakages when each of the records within `reach` steps adds `epsilon`."""
-        n = self.n
-        ends = min(reach, (n - 1) // 2)
-        at = np.r_[np.arange(ends), ends, np.arange(n - ends, n)]
-        sizes = np.minimum(at, reach) + np.minimum(n - 1 - at, reach) + 1
-        values = np.where(sizes == 1, epsilon, up(sizes.astype(np.float64) * epsilon, 1))
-        return Profile.ends(values[:ends], float(values[ends]), values[ends + 1 :], n)
-
-    def _inflation(self, method: str) -> float:
-        if method == "colouring":
-            return float(self._m + 1)
-        return float(self.n) if self._m else 1.0
-
-    def effective_records(self) -> float:
-        """Return n / (m + 1): records at equal places modulo m + 1 are independent."""
-        return self.n / min(self._m + 1, self.n)
-
-    def _content(self) -> Mapping[str, Any]:
-        return {"n": self.n, "m": self._m}
-
-    def independent_groups(self) -> IntArray | None:
-        """Return a one for every record when m is 0, else None."""
-        return None if self._m else np.ones(self.n, dtype=np.int64)
-
-    def sample(self, rng: np.random.Generator) -> IntArray:
-        """Draw 1 where the sum of m + 1 neighbouring standard normals is positive, else 0.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        sums = np.cumsum(np.r_[0.0, rng.standard_normal(self.n + self._m)])
-        return (sums[self._m + 1 :] > sums[: self.n]).astype(np.int64)
-
-    def describe(self) -> str:
-        """Return one line of words about the model."""
-        return f"{self.n} records in a series, independent when more than {self._m} apart"
-
-
-def _window_sums(epsilon: FloatArray, reach: int) -> FloatArray:
-    """Return, for each record, the sum of the budgets within `reach` steps, rounded up."""
-    amounts, unit = charges(epsilon)
-    sums = np.r_[0, np.cumsum(amounts)]
-    at = np.arange(len(epsilon))
-    window = sums[np.minimum(at + reach + 1, len(epsilon))] - sums[np.maximum(at - reach, 0)]
-    return up(window * unit, 1) if reach else epsilon.copy()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -70,3 +72,59 @@ def _tables(states: int) -> FloatArray:
     """Return all functions of so many states with values 0 and 1, one in each row, up to complement of the first."""
     numbers = np.arange(2**states)
     return (numbers[:, None] >> np.arange(states) & 1).astype(np.float64)
+
+
+def worst_of_bounded_differences(
+    law: FloatArray, rng: np.random.Generator, starts: int = 3, arguments: FloatArray = ARGUMENTS[3:9]
+) -> float:
+    """Return the same for statistics that one record changes by 1/n at most.
+
+    Parameters
+    ----------
+    law : ndarray
+        Table of joint probabilities, one axis for each record.
+    rng : numpy.random.Generator
+        For the statistics that the ascent begins with.
+    starts : int
+        How many ascents for each argument.
+    arguments : ndarray
+        Values of u / n.
+
+    Notes
+    -----
+    The exponent is convex in the statistic, so it is at least its tangent: each step takes the statistic at which the
+    tangent is largest, a linear program over all pairs of outcomes that differ in one record.
+    """
+    from scipy import sparse
+    from scipy.optimize import linprog
+
+    n, weights = law.ndim, law.ravel()
+    numbers = np.arange(law.size).reshape(law.shape)
+    pairs = []
+    for axis, states in enumerate(law.shape):
+        lines = np.moveaxis(numbers, axis, 0)
+        for a in range(states):
+            pairs += [np.stack([lines[a].ravel(), lines[b].ravel()], axis=1) for b in range(states) if b != a]
+    ends = np.concatenate(pairs)
+    rows = np.arange(len(ends))
+    matrix: Any = sparse.csr_array(
+        (np.r_[np.ones(len(ends)), -np.ones(len(ends))], (np.r_[rows, rows], np.r_[ends[:, 0], ends[:, 1]])),
+        shape=(len(ends), law.size),
+    )
+    best = 0.0
+    for argument in arguments:
+        for _ in range(starts):
+            reached = -np.inf
+            statistic: FloatArray = rng.standard_normal(law.size)
+            for _ in range(20):
+                tilted = weights * np.exp(argument * (statistic - statistic.max()))
+                slope = argument * (tilted / tilted.sum() - weights)
+                found = linprog(-slope, A_ub=matrix, b_ub=np.ones(len(ends)), bounds=(0, n), method="highs")
+                statistic = np.asarray(found.x, dtype=np.float64)
+                mean = float(weights @ statistic)
+                value = float(np.log(np.exp(argument * (statistic - mean)) @ weights))
+                if value <= reached + 1e-12:
+                    break
+                reached = value
+            best = max(best, 8 * reached / (n * float(argument) ** 2))
+    return best

@@ -131,7 +131,8 @@ def test_closed_forms() -> None:
     assert Groups(list("aaabb")).variance_inflation() == pytest.approx(13 / 5, abs=1e-12)
     assert MovingWindow(100, 6).variance_inflation() == 7.0
     assert MovingWindow(4, 6).variance_inflation() == 4.0
-    assert MovingWindow(100, 6).variance_inflation(bounded_differences=True) == 100.0
+    sums = [(6 + min(6, 100 - end)) ** 2 for end in range(6, 100, 6)]  # 16 blocks of six records, and four at the end
+    assert MovingWindow(100, 6).variance_inflation(bounded_differences=True) == pytest.approx((sum(sums) + 16) / 100)
     assert MovingWindow(100, 0).variance_inflation(bounded_differences=True) == 1.0
     model = MarkovChain(MATRIX, 10_000)
     assert model.variance_inflation("spectral") == pytest.approx(17 / 3, abs=1e-9)

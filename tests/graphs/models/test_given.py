@@ -19,7 +19,6 @@ from graphs import (
     HiddenMarkov,
     Independent,
     MarkovChain,
-    MovingWindow,
     RouteUnavailable,
     exact_leakage,
 )
@@ -115,13 +114,6 @@ def test_groups_keep_their_independence() -> None:
 
 
 def test_routes_for_an_adversary_who_knows_nothing_are_void() -> None:
-    window = MovingWindow(9, 1)
-    assert window.leakage(0.1, adversary="uninformed").max() == pytest.approx(0.3)
-    assert window.given([4]).leakage(0.1, adversary="uninformed").max() == pytest.approx(0.8)
-    with pytest.raises(RouteUnavailable, match="void once records are known"):
-        window.given([4]).leakage(0.1, "quilt", "uninformed")
-    with pytest.raises(RouteUnavailable, match="known records change the law"):
-        window.given([4]).variance_inflation("components")
     hidden = HiddenMarkov(TWO, 9).given([4])
     with pytest.raises(RouteUnavailable, match="void"):
         hidden.leakage(0.1, "quilt", "uninformed")

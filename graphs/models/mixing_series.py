@@ -1,0 +1,210 @@
+"""Series whose dependence dies out, declared by mixing coefficients or by a contraction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation.series_blocks import block_inflation
+from graphs.known_records import BoolArray
+from graphs.leakage.profile import Profile
+from graphs.model import Adversary, DependenceModel
+from graphs.models.moving_window import MovingWindow
+from graphs.numerics.arguments import FloatArray, IntArray, as_real, real_array
+from graphs.numerics.rounding import up
+from graphs.structure.labelled_values import refuse_unordered
+
+__all__ = ["MixingSeries"]
+
+#: Steps of a geometric tail that are followed one by one.
+STEPS = 20_000
+
+
+class MixingSeries(DependenceModel):
+    """A series that forgets its past, as fast as its coefficients of uniform mixing say.
+
+    Parameters
+    ----------
+    phi : iterable of float
+        phi_1, phi_2, ...: the largest ``|P(B | A) - P(B)|`` over events A of a past (records up to any place) and
+        events B of the future k or more records later, in [0, 1]. Zero after the last one, unless there is a `tail`.
+        Since the future shrinks with k, coefficients do not increase: of what is given, the smallest so far is used.
+    n : int
+        Number of records, at least one.
+    tail : float
+        Factor from one coefficient to the next after the last one given, in [0, 1): ``phi=[c], tail=r`` is
+        ``c r^(k-1)``.
+
+    Raises
+    ------
+    ArgumentError
+        For coefficients outside of [0, 1], none at all, a tail outside of [0, 1).
+
+    Notes
+    -----
+    Given two pasts, the laws of the future k records later differ by ``t_k = min(1, 2 phi_k)`` at most in total
+    variation. With S their sum, statistics with bounded differences have the variance inflation ``(1 + S)^2``
+    [Rio 2000], and about 4 S where S is above 1 ("mixing"); any start, any change of the law in time. Coefficients that
+    are zero after the m-th make the series a window of reach m: means have m + 1 ("colouring"). A stationary Markov
+    chain that contracts is declared by `contraction`. Proofs in ``graphs/PROOFS.md``, section on mixing.
+
+    An adversary who knows records is met by group privacy of the whole series. A known beginning leaves a series of
+    the same kind (earlier years train, later years hold out); other known records may tie the rest together.
+
+    Examples
+    --------
+    >>> model = MixingSeries([0.4, 0.2, 0.1], n=1000)
+    >>> round(model.variance_inflation(bounded_differences=True), 3), model.variance_inflation()
+    (5.752, 4.0)
+    >>> round(MixingSeries([0.1], n=1000, tail=0.5).variance_inflation(), 3)
+    1.958
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("group", "quilt")
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "mixing", "colouring", "spectral")
+
+    def __init__(self, phi: Iterable[float], n: int, *, tail: float = 0.0) -> None:
+        expected = "coefficients phi_1, phi_2, ... in [0, 1], at least one"
+        refuse_unordered("phi", phi, expected)
+        values = real_array("phi", list(phi) if hasattr(phi, "__iter__") else phi, expected)
+        if values.ndim != 1 or not len(values):
+            raise ArgumentError("phi", f"an array of shape {values.shape}", expected)
+        outside = ~((values >= 0) & (values <= 1))
+        if outside.any():
+            raise ArgumentError("phi", f"{values[outside][0]:.6g} at lag {int(np.argmax(outside)) + 1}", expected)
+        factor = as_real(tail)
+        if factor is None or not 0 <= factor < 1:
+            raise ArgumentError("tail", repr(tail), "a factor in [0, 1), from one coefficient to the next")
+        reach = int(np.count_nonzero(np.minimum.accumulate(values)))
+        endless = factor > 0 and reach == len(values)
+        self._declare(n, values, factor, None, None if endless else reach)
+
+    def _declare(self, n: int, phi: FloatArray, tail: float, norm: float | None, reach: int | None) -> None:
+        super().__init__(n)
+        self._phi, self._tail, self._norm = phi, tail, norm
+        self._window = MovingWindow(self.n, self.n - 1 if reach is None else min(reach, self.n - 1))
+
+    @classmethod
+    def contraction(cls, norm: float, n: int) -> MixingSeries:
+        """Return the model of a stationary Markov chain, on any state space, whose kernel contracts.
+
+        Parameters
+        ----------
+        norm : float
+            Largest norm of E[h(X_{i+1}) | X_i] over functions h of one state with mean 0 and norm 1, norms in L2 of the
+            stationary law; in [0, 1]. For a reversible chain the largest modulus of its spectrum other than 1; for a
+            stationary Gaussian autoregression of order one the modulus of its coefficient.
+        n : int
+            Number of records; each is the state of the chain at its time, or depends on that state alone.
+
+        Returns
+        -------
+        MixingSeries
+            Means have the variance inflation ``(1 + norm) / (1 - norm)`` [Fan, Jiang, Sun 2021] ("spectral");
+            reversible or not. Nothing survives evidence, nor for statistics that are no means.
+
+        Raises
+        ------
+        ArgumentError
+            When `norm` is not in [0, 1].
+
+        Examples
+        --------
+        >>> round(MixingSeries.contraction(0.9, 1000).variance_inflation(), 6)
+        19.0
+        """
+        size = as_real(norm)
+        if size is None or not 0 <= size <= 1:
+            raise ArgumentError("norm", repr(norm), "the norm of a kernel on functions with mean 0, a number in [0, 1]")
+        model = cls.__new__(cls)
+        model._declare(n, np.zeros(0), 0.0, size, None if size else 0)
+        return model
+
+    @property
+    def phi(self) -> FloatArray:
+        """Coefficients that were declared, none above one before it; without those of the tail."""
+        return np.minimum.accumulate(self._phi)
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        return self._window._profile(method, epsilon, adversary)
+
+    def _inflation(self, method: str) -> float:
+        if method == "components":
+            return self._window._inflation("components")
+        if method == "colouring":
+            if 0 < self._window.m >= self.n - 1:
+                raise RouteUnavailable(method, "no two records are independent of each other", ("best",))
+            return self._window._inflation("colouring")
+        if (method == "spectral") != (self._norm is not None):
+            declared = "coefficients of uniform mixing are" if self._norm is None else "a contraction in L2 is"
+            raise RouteUnavailable(method, f"{declared} what was declared", ("best",))
+        if self._norm is not None:
+            return up((1 + self._norm) / (1 - self._norm), 4) if self._norm < 1 else math.inf
+        return block_inflation(*self._steps(), self.n)
+
+    def _steps(self) -> tuple[FloatArray, float]:
+        """Return how far futures differ in total variation, lag after lag, and the sum of what is left out."""
+        declared = self.phi
+        beyond, left = 0.0, self.n - 1 - len(declared)
+        if self._tail > 0 and left > 0:
+            powers = up(self._tail ** np.arange(1, min(left, STEPS) + 1, dtype=np.float64), 16) * float(self._phi[-1])
+            declared = np.concatenate([declared, np.minimum(up(powers, 2), declared[-1])])
+            if left > STEPS:
+                beyond = up(2 * float(declared[-1]) * self._tail / (1 - self._tail), 8)
+        return np.minimum(2 * declared, 1.0), beyond
+
+    def effective_records(self) -> float | None:
+        """Return n / (m + 1) where coefficients are zero after the m-th, else None."""
+        return None if 0 < self._window.m >= self.n - 1 else self._window.effective_records()
+
+    def independent_groups(self) -> IntArray | None:
+        """Return a one for every record when all coefficients are 0, else None."""
+        return self._window.independent_groups()
+
+    def _content(self) -> Mapping[str, Any]:
+        norm = -1.0 if self._norm is None else self._norm
+        return {"n": self.n, "phi": self.phi, "last": self._phi[-1:], "tail": self._tail, "norm": norm}
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Draw a symmetric chain of zeros and ones whose coefficients are at most those declared.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The state changes with probability (1 - r)/2; its phi_k is ``r^k / 2`` and its norm r. After each stretch
+            as long as the reach of the dependence the chain starts anew.
+        """
+        rate = self._norm
+        if rate is None:
+            known = self.phi[self.phi > 0]
+            rates = np.minimum(2 * known, 1.0) ** (1 / np.arange(1, len(known) + 1))
+            rate = float(rates.min(initial=1.0))
+            if self._tail > 0:
+                rate = min(rate, self._tail)
+        fresh = rng.random(self.n) >= rate
+        fresh[:: self._window.m + 1] = True
+        coins: IntArray = rng.integers(0, 2, size=self.n)
+        return coins[np.maximum.accumulate(np.where(fresh, np.arange(self.n), 0))]
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        if self._norm is not None:
+            return f"{self.n} records of a stationary Markov chain whose kernel has norm {self._norm:.4g}"
+        shown = ", ".join(f"{value:.3g}" for value in self.phi[:4])
+        more = ", ..." if len(self._phi) > 4 or self._tail > 0 else ""
+        return f"{self.n} records of a series with mixing coefficients {shown}{more}"
+
+    def _remainder(self, known: BoolArray) -> DependenceModel | None:
+        start = int(known.sum())
+        if self._norm is None and known[:start].all():
+            return MixingSeries(self._phi, self.n - start, tail=self._tail)
+        return None if 0 < self._window.m >= self.n - 1 else self._window._remainder(known)

@@ -1,0 +1,228 @@
+"""Series that forget: records more than a window apart are independent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from graphs.errors import RouteUnavailable
+from graphs.inflation.series_blocks import block_inflation, uneven_block_inflation
+from graphs.known_records import BoolArray
+from graphs.leakage.profile import Profile
+from graphs.model import Adversary, DependenceModel
+from graphs.numerics.arguments import FloatArray, IntArray, check_count
+from graphs.numerics.rounding import charges, up
+from graphs.structure.reach import Reach
+from graphs.structure.times import reach_of_times
+
+__all__ = ["MovingWindow"]
+
+
+class MovingWindow(DependenceModel):
+    """A series in which records more than m steps apart are independent.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, at least one.
+    m : int
+        Reach of the dependence; 0 means independent records.
+
+    Raises
+    ------
+    ArgumentError
+        When `n` or `m` is no such integer.
+
+    Notes
+    -----
+    What is declared is that a part of the series is independent of all that comes more than m steps later (of all at
+    once). This is not a Markov network: two distant records, independent by themselves, may depend on each other once a
+    record between them is known (two coins and their sum). An adversary who knows records is therefore met by
+    group privacy of the whole series only. For one who knows the model alone, the records beyond the window are
+    independent of record i, so at most the 2m + 1 budgets within the window count (quilt with nothing between).
+
+    Means have variance inflation m + 1, the chromatic number of the graph that joins records within m steps
+    [Janson 2004, Theorem 2.1], statistics with bounded differences about 4 m. What known records leave is a window
+    again: it joins records between which all steps of more than m have known stops. See `graphs/PROOFS.md`, section
+    on windows.
+
+    Examples
+    --------
+    >>> model = MovingWindow(5, 1)
+    >>> model.leakage(0.1, adversary="uninformed").round(6)
+    array([0.2, 0.3, 0.3, 0.3, 0.2])
+    >>> model.variance_inflation()
+    2.0
+    """
+
+    methods: ClassVar[tuple[str, ...]] = ("group", "quilt")
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "colouring", "mixing")
+
+    def __init__(self, n: int, m: int) -> None:
+        super().__init__(n)
+        self._m = check_count("m", m, 0)
+        self._reach: Reach | None = None
+        self._length = ""
+
+    @classmethod
+    def of_times(cls, times: Any, length: Any) -> MovingWindow:
+        """Return the model of records that are independent when they are more than a length of time apart.
+
+        Parameters
+        ----------
+        times : sequence
+            When each record was made: numbers, or dates and times, in any order; equal times are allowed.
+        length : float, datetime.timedelta, numpy.timedelta64 or pandas.Timedelta
+            Reach of the dependence, of the kind of a difference between two times; 0 joins records of equal time.
+
+        Returns
+        -------
+        MovingWindow
+            Its m is the largest number of records in any window of that length, less one. Means have the average over
+            records of the largest number of records in such a window around each.
+
+        Raises
+        ------
+        ArgumentError
+            For times that are missing, infinite or of several kinds, and for another kind of length.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> visits = pd.to_datetime(["2024-01-01 10:00", "2024-01-01 18:00", "2024-03-01 10:00", "2024-05-01 10:00"])
+        >>> model = MovingWindow.of_times(visits, pd.Timedelta(days=30))
+        >>> model.m, round(model.variance_inflation(), 6)
+        (1, 1.5)
+        """
+        return cls._reaching(reach_of_times(times, length), str(length))
+
+    @classmethod
+    def _reaching(cls, reach: Reach, length: str = "") -> MovingWindow:
+        """Return the model of records that hang together as far as they reach."""
+        model = cls(len(reach.last), reach.largest - 1)
+        model._reach, model._length = reach, length
+        return model
+
+    @property
+    def m(self) -> int:
+        """Reach of the dependence, in records."""
+        return self._m
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        whole = not self._m or self._m >= self.n - 1
+        if method == "quilt" and adversary == "informed" and not whole:
+            reason = "records far apart may depend on each other once records between them are known"
+            raise RouteUnavailable(method, reason, ("best", "group"))
+        if self._reach is not None:
+            return self._by_reach(self._reach, method, epsilon)
+        reach = self._m if method == "quilt" else self.n - 1 if self._m else 0
+        if not isinstance(epsilon, float):
+            return Profile.of(_range_sums(epsilon, *_even_window(self.n, reach)))
+        if reach >= self.n - 1:
+            return Profile.constant(epsilon if self.n == 1 else up(self.n * epsilon, 1), self.n)
+        ends = min(reach, (self.n - 1) // 2)
+        at = np.concatenate([np.arange(ends + 1), np.arange(self.n - ends, self.n)])
+        first, last = np.maximum(at - reach, 0), np.minimum(at + reach, self.n - 1)
+        sizes = (last - first + 1).astype(np.float64)
+        values = np.where(sizes == 1, epsilon, up(sizes * epsilon, 1))
+        return Profile.ends(values[:ends], float(values[ends]), values[ends + 1 :], self.n)
+
+    def _by_reach(self, reach: Reach, method: str, epsilon: float | FloatArray) -> Profile:
+        """Return the leakages of records that reach differently far."""
+        budgets = np.broadcast_to(np.asarray(epsilon), (self.n,)).astype(np.float64)
+        if not budgets.any():
+            return Profile.constant(0.0, self.n)
+        first, last = reach.first, reach.last
+        if method == "group":
+            component = reach.component
+            ends = np.flatnonzero(reach.last == np.arange(self.n))
+            first, last = np.r_[0, ends[:-1] + 1][component], ends[component]
+        values = np.empty(self.n)
+        values[reach.order] = _range_sums(budgets[reach.order], first, last)
+        return Profile.of(values)
+
+    def _inflation(self, method: str) -> float:
+        if method == "mixing":
+            found = block_inflation(np.ones(min(self._m, self.n - 1)), 0.0, self.n)
+            return found if self._reach is None else min(found, uneven_block_inflation(self._reach.last))
+        if self._reach is not None:
+            if method == "colouring":
+                return up(int(self._reach.crowds.sum()) / self.n, 1)
+            return int(np.sum(self._sizes(self._reach) ** 2)) / self.n * (1 + 2**-51)
+        if method == "colouring":
+            return float(self._m + 1)
+        return float(self.n) if self._m else 1.0
+
+    def effective_records(self) -> float:
+        """Return n / (m + 1): records at equal places modulo m + 1 are independent."""
+        return self.n / min(self._m + 1, self.n)
+
+    def _content(self) -> Mapping[str, Any]:
+        if self._reach is not None:
+            return {"n": self.n, "order": self._reach.order, "last": self._reach.last}
+        return {"n": self.n, "m": self._m}
+
+    def independent_groups(self) -> IntArray | None:
+        """Return the sizes of independent groups: a one for every record when m is 0, parts of time that are far apart.
+
+        Returns
+        -------
+        ndarray of int, or None
+            None where all records hang together.
+        """
+        if not self._m:
+            return np.ones(self.n, dtype=np.int64)
+        sizes = None if self._reach is None else self._sizes(self._reach)
+        return sizes if sizes is not None and len(sizes) > 1 else None
+
+    @staticmethod
+    def _sizes(reach: Reach) -> IntArray:
+        return np.bincount(reach.component).astype(np.int64)
+
+    def sample(self, rng: np.random.Generator) -> IntArray:
+        """Draw 1 where the sum of the standard normals of a window is positive, else 0.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            A series has one normal for every step, m + 1 in a window; with times it has one for each record.
+        """
+        reach = self._reach
+        if reach is None:
+            sums = np.cumsum(np.r_[0.0, rng.standard_normal(self.n + self._m)])
+            return (sums[self._m + 1 :] > sums[: self.n]).astype(np.int64)
+        sums = np.cumsum(np.r_[0.0, rng.standard_normal(self.n)])
+        found = np.empty(self.n, dtype=np.int64)
+        found[reach.order] = sums[reach.last + 1] > sums[: self.n]
+        return found
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        if self._reach is not None:
+            return f"{self.n} records in time, at most {self._m + 1} in any window of {self._length}"
+        return f"{self.n} records in a series, independent when more than {self._m} apart"
+
+    def _remainder(self, known: BoolArray) -> MovingWindow:
+        reach = Reach.even(self.n, self._m) if self._reach is None else self._reach
+        return MovingWindow._reaching(reach.given(known))
+
+
+def _even_window(n: int, reach: int) -> tuple[IntArray, IntArray]:
+    """Return the first and the last record of the window around each."""
+    at = np.arange(n)
+    return np.maximum(at - reach, 0), np.minimum(at + reach, n - 1)
+
+
+def _range_sums(epsilon: FloatArray, first: IntArray, last: IntArray) -> FloatArray:
+    """Return the sum of the budgets from one place to another for each record, rounded up."""
+    amounts, unit = charges(epsilon)
+    sums = np.r_[0, np.cumsum(amounts)]
+    found: FloatArray = up(((sums[last + 1] - sums[first]) * unit).astype(np.float64), 1)
+    return np.where(first == last, epsilon, found)
