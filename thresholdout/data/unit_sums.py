@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from graphs.numerics.slices import SLICE, sum_in_slices
 from thresholdout.data.values import ONE, ExactMean, check_range, checked_values, record_bits
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["UnitSums"]
 
-_SLICE: Final = 1 << 15
 _MODULUS: Final = 1 << 64
 
 
@@ -65,11 +65,11 @@ class UnitSums:
         if array.dtype.kind == "b" and bounds == (0.0, 1.0):
             self.mean, self.ends = ExactMean(int(np.count_nonzero(array)) << bits, size, bits), True
             return
-        buffer = np.empty(min(size, _SLICE))
+        buffer = np.empty(min(size, SLICE))
         zero, inside = int(self._zero.view(np.uint64)), (1 << bits) - 1
         total, self.ends = 0, True
-        for start in range(0, size, _SLICE):
-            patterns = self._lifted(start, start + _SLICE, buffer).view(np.uint64)
+        for start in range(0, size, SLICE):
+            patterns = self._lifted(start, start + SLICE, buffer).view(np.uint64)
             total += (int(np.add.reduce(patterns)) - patterns.size * zero) % _MODULUS
             self.ends = self.ends and not int(np.bitwise_or.reduce(patterns)) & inside
         self.mean = ExactMean(total, size, bits)
@@ -79,21 +79,17 @@ class UnitSums:
 
     def variance(self) -> float:
         """Return the variance of the values on the grid, divided by n, to the bit what `numpy.var` returns."""
-        size = self.mean.n
-        return self._squares(0, size, self.mean.mean(), np.empty(min(size, _SLICE))) / size
+        size, mean = self.mean.n, self.mean.mean()
+        buffer = np.empty(min(size, SLICE))
 
-    def _squares(self, start: int, stop: int, mean: float, buffer: NDArray[np.float64]) -> float:
-        """Return the sum of squared deviations of some values, added in the order in which numpy adds."""
-        if stop - start > _SLICE:
-            half = (stop - start) // 2
-            half -= half % 8
-            middle = start + half
-            return self._squares(start, middle, mean, buffer) + self._squares(middle, stop, mean, buffer)
-        part = self._lifted(start, stop, buffer)
-        part -= self._zero  # exact
-        part -= mean
-        part *= part
-        return float(np.add.reduce(part))
+        def squares(start: int, stop: int) -> float:
+            part = self._lifted(start, stop, buffer)
+            part -= self._zero  # exact
+            part -= mean
+            part *= part
+            return float(np.add.reduce(part))
+
+        return sum_in_slices(squares, size) / size
 
     def _lifted(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return some values in units of the range, rounded to the grid, plus `_zero`, in a buffer."""

@@ -163,15 +163,15 @@ class ExactMean:
 class UnitRecords:
     """Per-record values in units of the range, rounded to a grid that is so coarse that sums of them are exact.
 
-    A value v in ``[0, 1]`` becomes the integer ``round(v * 2**bits)``; n of them add up to at most ``2**53``, so every
-    sum of some of them is exact in 64-bit floating point, in any order. What is answered is therefore *exactly* a mean
-    of one number in ``[0, 1]`` per record, and differs from the mean of the values as they were given by at most
-    `record_rounding`. Secret: the representation shows the number of records only.
+    A value v in ``[0, 1]`` becomes ``round(v * 2**bits) / 2**bits``; n of them add up to at most ``2**53`` steps of
+    ``2**-bits``, so every sum of some of them is exact in 64-bit floating point, in any order. What is answered is
+    therefore *exactly* a mean of one number in ``[0, 1]`` per record, and differs from the mean of the values as they
+    were given by at most `record_rounding`. Secret: the representation shows the number of records only.
 
     Parameters
     ----------
-    steps : ndarray of shape (n,)
-        Booleans (each worth ``2**bits``), or floats that are integers from 0 to ``2**bits``.
+    values : ndarray of shape (n,)
+        Booleans, or floats that are multiples of ``2**-bits`` from 0 to 1.
     bits : int
         Digits of the grid.
 
@@ -187,42 +187,38 @@ class UnitRecords:
     (<UnitRecords n=4>, 0.6875, 0.375)
     """
 
-    __slots__ = ("_steps", "bits")
+    __slots__ = ("_values", "bits")
 
-    def __init__(self, steps: NDArray[np.float64] | NDArray[np.bool_], bits: int) -> None:
-        self._steps = steps
+    def __init__(self, values: NDArray[np.float64] | NDArray[np.bool_], bits: int) -> None:
+        self._values = values
         self.bits = bits
 
     def __len__(self) -> int:
-        return self._steps.size
+        return self._values.size
 
     def __repr__(self) -> str:
         return f"<UnitRecords n={len(self)}>"
 
     def exact_mean(self) -> ExactMean:
         """Return the mean as a fraction."""
-        if self._steps.dtype == np.bool_:
-            return ExactMean(int(np.count_nonzero(self._steps)) << self.bits, len(self), self.bits)
-        return ExactMean(int(np.einsum("i->", self._steps)), len(self), self.bits)
+        if self._values.dtype == np.bool_:
+            return ExactMean(int(np.count_nonzero(self._values)) << self.bits, len(self), self.bits)
+        return ExactMean(int(np.einsum("i->", self._values) * 2.0**self.bits), len(self), self.bits)
 
     def variance(self) -> float:
         """Return the sample variance, divided by n - 1; at least two records."""
-        scaled = self._steps * 2.0**-self.bits if self._steps.dtype != np.bool_ else self._steps.astype(np.float64)
-        return float(np.var(scaled, ddof=1))
+        return float(np.var(self.unit(), ddof=1))
 
     def ones(self) -> int | None:
         """Return the number of ones; ``None`` where some value is neither 0 nor 1."""
-        if self._steps.dtype == np.bool_:
-            return int(np.count_nonzero(self._steps))
-        one = 2.0**self.bits
-        count = int(np.count_nonzero(self._steps == one))
-        return count if count + int(np.count_nonzero(self._steps == 0.0)) == len(self) else None
+        if self._values.dtype == np.bool_:
+            return int(np.count_nonzero(self._values))
+        count = int(np.count_nonzero(self._values == 1.0))
+        return count if count + int(np.count_nonzero(self._values == 0.0)) == len(self) else None
 
     def unit(self) -> NDArray[np.float64]:
         """Return the values as floats in [0, 1]."""
-        if self._steps.dtype == np.bool_:
-            return self._steps.astype(np.float64)
-        return np.multiply(self._steps, 2.0**-self.bits, dtype=np.float64)
+        return self._values.astype(np.float64, copy=False)
 
     def tossed(self, noise: NoiseSource) -> ExactMean:
         """Return the mean of coins, one for each record, with its value as probability; 0 and 1 stay what they are."""
@@ -230,17 +226,18 @@ class UnitRecords:
 
     def coins(self, noise: NoiseSource) -> NDArray[np.bool_]:
         """Return coins, one for each record, with its value as probability; 0 and 1 stay what they are."""
-        if self._steps.dtype == np.bool_:
-            return self._steps.astype(np.bool_)
-        shown: NDArray[np.bool_] = self._steps == 2.0**self.bits
-        between = np.flatnonzero((self._steps > 0) & ~shown)
+        if self._values.dtype == np.bool_:
+            return self._values.astype(np.bool_)
+        shown: NDArray[np.bool_] = self._values == 1.0
+        between = np.flatnonzero((self._values > 0) & ~shown)
         if between.size:
-            shown[between] = noise.uniform(self.bits, between.size) < self._steps[between].astype(np.uint64)
+            steps = (self._values[between] * 2.0**self.bits).astype(np.uint64)
+            shown[between] = noise.uniform(self.bits, between.size) < steps
         return shown
 
     def part(self, which: slice | NDArray[np.intp] | NDArray[np.bool_]) -> UnitRecords:
         """Return some of the records."""
-        return UnitRecords(self._steps[which], self.bits)
+        return UnitRecords(self._values[which], self.bits)
 
 
 def unit_records(values: object, n: int | None, bounds: tuple[float, float], argument: str) -> UnitRecords:
@@ -267,8 +264,10 @@ def unit_records(values: object, n: int | None, bounds: tuple[float, float], arg
     bits = record_bits(array.size)
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return UnitRecords(array.copy(), bits)
-    steps = _unit(array, bounds, argument) * 2.0**bits
-    return UnitRecords(np.rint(steps, out=steps), bits)
+    zero = 2.0 ** (52 - bits)  # see `thresholdout.data.unit_sums`
+    rounded = _unit(array, bounds, argument) + zero
+    rounded -= zero
+    return UnitRecords(rounded, bits)
 
 
 def clipped(

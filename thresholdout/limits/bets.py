@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bisect
+from graphs.numerics.slices import SLICE, sum_in_slices
 
 __all__ = ["best_bet", "bet_lower", "log_wealth", "placed_bet"]
 
@@ -40,7 +41,7 @@ _CLOSE: Final = 1e-6
 _PLACED: Final = 0.8  # of the largest bet
 
 
-def log_wealth(values: NDArray[np.float64], bet: float, mean: float) -> float:
+def log_wealth(values: NDArray[np.float64], bet: float, mean: float, *, mirrored: bool = False) -> float:
     """Return ``ln prod (1 + l (x_i - m))``, rounded down.
 
     Parameters
@@ -49,6 +50,8 @@ def log_wealth(values: NDArray[np.float64], bet: float, mean: float) -> float:
         In [0, 1].
     bet, mean : float
         l and m, with ``0 <= l m < 1``.
+    mirrored : bool, default=False
+        Take ``1 - x_i`` for ``x_i``.
 
     Examples
     --------
@@ -56,12 +59,28 @@ def log_wealth(values: NDArray[np.float64], bet: float, mean: float) -> float:
     >>> round(log_wealth(np.array([0.5, 1.0, 0.0]), 1.0, 0.5), 6) == round(float(np.log(0.75)), 6)
     True
     """
-    terms = np.log1p(bet * (values - mean))
-    total = float(np.sum(terms))
-    return total - _SLACK - 2.0**-50 * values.size * float(np.max(np.abs(terms), initial=0.0))
+    largest, buffer = 0.0, np.empty(min(values.size, SLICE))
+
+    def terms(start: int, stop: int) -> float:
+        nonlocal largest
+        part = buffer[: stop - start]
+        if mirrored:
+            np.subtract(1.0, values[start:stop], out=part)
+            part -= mean
+        else:
+            np.subtract(values[start:stop], mean, out=part)
+        part *= bet
+        np.log1p(part, out=part)
+        largest = max(
+            largest, float(np.maximum.reduce(part, initial=0.0)), -float(np.minimum.reduce(part, initial=0.0))
+        )
+        return float(np.add.reduce(part))
+
+    total = sum_in_slices(terms, values.size)
+    return total - _SLACK - 2.0**-50 * values.size * largest
 
 
-def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> float:
+def bet_lower(values: NDArray[np.float64], bet: float, log_level: float, *, mirrored: bool = False) -> float:
     """Return the lower limit for the mean of the expectations that a fixed bet gives.
 
     Parameters
@@ -72,6 +91,8 @@ def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> floa
         l, positive. Means of at least ``1/l`` are never refuted.
     log_level : float
         Natural logarithm of the one-sided level.
+    mirrored : bool, default=False
+        Take ``1 - x_i`` for ``x_i``.
 
     Returns
     -------
@@ -86,10 +107,10 @@ def bet_lower(values: NDArray[np.float64], bet: float, log_level: float) -> floa
     >>> round(limit, 4), round(float(values.mean()), 4)
     (0.4997, 0.51)
     """
-    if log_wealth(values, bet, 0.0) < -log_level:
+    if log_wealth(values, bet, 0.0, mirrored=mirrored) < -log_level:
         return 0.0
     most = min(1.0, (1.0 - _SLACK) / bet)
-    return bisect(lambda mean: log_wealth(values, bet, mean) >= -log_level, most, 0.0, halvings=60)
+    return bisect(lambda mean: log_wealth(values, bet, mean, mirrored=mirrored) >= -log_level, most, 0.0, halvings=60)
 
 
 def best_bet(mean: float, variance: float, n: int, log_level: float, most: float = math.inf) -> tuple[float, float]:

@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from graphs.numerics.slices import SLICE
 from thresholdout import Thresholdout
-from thresholdout.data import unit_sums
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import record_bits, unit_records
 from thresholdout.errors import InputError
 
 UNIT = (0.0, 1.0)
-SLICE = unit_sums._SLICE
 
 
 def rounded(values: NDArray[np.float64]) -> list[int]:

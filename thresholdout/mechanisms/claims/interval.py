@@ -212,9 +212,9 @@ class BetTest(TwoEnds):
     def ends(self, log_level: float, expected: float) -> tuple[int, int]:
         """Return the limits of two bets, rounded outwards to the grid."""
         limits = []
-        for values, upper in ((self._values, False), (1.0 - self._values, True)):
+        for upper in (False, True):
             _, bet = self._place(expected, log_level, (), upper=upper)
-            limits.append(bet_lower(values, bet, log_level) if bet > 0.0 else 0.0)
+            limits.append(bet_lower(self._values, bet, log_level, mirrored=upper) if bet > 0.0 else 0.0)
         return math.floor(limits[0] * self.steps), self.steps - math.floor(limits[1] * self.steps)
 
     def letter(self, lo: int, hi: int, log_level: float, scales: Scales, noise: Noise) -> Letter:
@@ -252,7 +252,7 @@ class BetTest(TwoEnds):
         if end <= 0.0:
             return True  # nothing is claimed
         slope = bet * self._values.size
-        wealth = log_wealth(1.0 - self._values if upper else self._values, bet, end) + slope * (noise / UNITS)
+        wealth = log_wealth(self._values, bet, end, mirrored=upper) + slope * (noise / UNITS)
         return wealth >= -log_level + self._charge(bet, scales) + 1e-9 * (1.0 + abs(slope * noise / UNITS))
 
     def _charge(self, bet: float, scales: Scales) -> float:
