@@ -14,14 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation.influences import spectral_radius
 from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.profile import Profile
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
-from graphs.numerics.rounding import up
+from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.route_choice import Adversary, RoutedModel
 from graphs.structure.labelled_values import has_labels, places_of, refuse_unordered
 
 __all__ = ["Adversary", "DependenceModel", "Given"]
+
+#: Effective records from influences count only if n over the variance inflation is at most so many times more.
+LOST = 2.0
 
 
 class DependenceModel(RoutedModel):
@@ -118,12 +122,13 @@ class DependenceModel(RoutedModel):
         float or None
             N, at most n, such that ``ln E exp(u q(X)) <= N ln(1 - p + p e^(u/N))`` for every fixed mean q of per-record
             values in [0, 1] with the expectation p and every u. So ``P(q >= p and N kl(q, p) >= a) <= e^-a``, and the
-            same below. ``None`` where no such number is known.
+            same below. ``None`` where no such number is known, or only one far below ``n / variance_inflation()``.
 
         Notes
         -----
         For independent groups the number of records over the size of the largest group, for colourings over the number
-        of colours; the proofs are in ``graphs/PROOFS.md``, section on effective records.
+        of colours, for chains and what hangs off them over the spectral radius of the influences; the proofs are in
+        ``graphs/PROOFS.md``, sections on effective records and on influences.
 
         Examples
         --------
@@ -131,8 +136,13 @@ class DependenceModel(RoutedModel):
         >>> Groups([0, 0, 1]).effective_records()
         1.5
         """
-        sizes = self.independent_groups()
-        return None if sizes is None else self.n / int(sizes.max())
+        sizes, radius = self.independent_groups(), spectral_radius(self._influences, self.n)
+        found = [] if sizes is None else [self.n / int(sizes.max())]
+        if radius is not None:
+            records = max(self.n / radius * (1 - 4 * UNIT), 1.0)
+            if LOST * records >= self.n / self.variance_inflation():
+                found.append(records)
+        return max(found, default=None)
 
     def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> Given:
         """Return the model of the other records when the analyst already knows some.
@@ -183,7 +193,32 @@ class DependenceModel(RoutedModel):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.describe()}>"
 
+    def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray | None:
+        """Return weighted row sums of influences that hold under every field, or None where none are known.
+
+        With J_ij at least the total variation distance between the laws of record j given two values of record i, under
+        every field on single records, the sums over j of J_ij w_j, rounded up, for weights that are not negative; the
+        known records have no rows and columns, and the weight 0.
+        """
+        return None
+
+    def _influence_inflation(self, known: BoolArray | None = None) -> float:
+        """Return the inflation that follows from the influences, among the records that are not known."""
+        left: FloatArray = np.ones(self.n) if known is None else (~known).astype(np.float64)
+        rows = self._influences(left, known)
+        if rows is None:
+            reason = f"nothing is known about influences under fields in this {type(self).__name__}"
+            raise RouteUnavailable("influences", reason, ("best",))
+        return upward_sum(rows[left > 0]) / float(left.sum()) * (1 + 4 * UNIT)
+
     # What known records leave of a model --------------------------------------------------------------------
+
+    #: Routes to a variance inflation once records are known.
+    _inflations_given: ClassVar[tuple[str, ...]] = ("components", "interdependence")
+
+    def _inflation_given(self, method: str, known: BoolArray) -> float | None:
+        """Return the inflation of what is left by a route of this class, or None where it says nothing."""
+        return None
 
     def _network(self) -> Network | None:
         """Return the network that the model is, where it is one."""
@@ -244,8 +279,8 @@ class Given(DependenceModel):
     bounded by the informed one, except where the rest is again a model of its kind (windows, dependency graphs, crossed
     effects: known records join what they depend on). Variance inflation and stationarity belong to the law of all
     records; what is recomputed under the conditional law follows from the independence of the parts that known records
-    leave, and from the interdependence matrix, whose entries hold for every law of single records (`graphs/PROOFS.md`,
-    section on evidence).
+    leave, from the kernels of a chain between known records, and from influences and the interdependence matrix, whose
+    entries hold for every law of single records (`graphs/PROOFS.md`, section on evidence).
 
     Examples
     --------
@@ -254,14 +289,13 @@ class Given(DependenceModel):
     >>> rest = chain.given([2])
     >>> rest.leakage(0.1).round(6)
     array([0.171421, 0.171421, 0.171421, 0.171421])
-    >>> round(rest.variance_inflation(), 9)
-    2.0
+    >>> round(rest.variance_inflation(), 9), round(rest.variance_inflation("components"), 9)
+    (1.714285714, 2.0)
     >>> rest.condition
     'conditional on 1 known record of 5 (2): about E[q(X) | known], not about E q(X)'
     """
 
     methods: ClassVar[tuple[str, ...]] = ("group",)
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence")
 
     def __init__(self, model: DependenceModel, known: Iterable[Hashable] | Mapping[Any, Any]) -> None:
         if not isinstance(model, DependenceModel):
@@ -292,8 +326,9 @@ class Given(DependenceModel):
         if parts is None and self._cut is not None:
             parts = self._cut.parts
         self._parts = None if parts is None else np.unique(parts[self._left], return_inverse=True)[1]
-        self._rest = model._remainder(self._mask)
+        self._rest = model._remainder(self._mask) if len(records) else model
         self.methods = model.methods  # type: ignore[misc]
+        self.inflation_methods = model._inflations_given  # type: ignore[misc]
         if self._rest is not None:
             self.methods = self._rest.methods  # type: ignore[misc]
             self.inflation_methods = self._rest.inflation_methods  # type: ignore[misc]
@@ -358,7 +393,11 @@ class Given(DependenceModel):
         groups = self.independent_groups()
         if method == "components" and groups is not None:
             return int(np.sum(groups**2)) / self.n * (1 + 2**-50)
-        found = self._cut.inflation() if method == "interdependence" and self._cut is not None else math.inf
+        if method == "influences":
+            return self._model._influence_inflation(self._mask)
+        found = self._model._inflation_given(method, self._mask)
+        if found is None:
+            found = self._cut.inflation() if method == "interdependence" and self._cut is not None else math.inf
         if not math.isfinite(found):
             reason = (
                 "known records change the law of the others, and the numbers of the "
@@ -366,6 +405,12 @@ class Given(DependenceModel):
             )
             raise RouteUnavailable(method, reason, ("best",))
         return found
+
+    def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray | None:
+        full = np.zeros(self._model.n)
+        full[self._left] = weights
+        rows = self._model._influences(full, self._mask)
+        return None if rows is None else rows[self._left]
 
     def independent_groups(self) -> IntArray | None:
         """Return the sizes of the parts that are independent given the known records, where that is so."""

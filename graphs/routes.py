@@ -72,6 +72,8 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
         "interdependence": InflationRoute(True, "interdependence matrix [Dobrushin; Chatterjee 2005]"),
         "dobrushin": InflationRoute(True, "Dobrushin coefficient, Marton couplings [Paulin 2015]"),
         "coupling": InflationRoute(True, "Dobrushin coefficients of all powers, maximal coupling [Griffeath 1975]"),
+        "evidence": InflationRoute(True, "kernels between known records, maximal couplings"),
+        "influences": InflationRoute(False, "pairwise influences under every field, total variation"),
         "emission": InflationRoute(True, "records independent given their states, and what the states move"),
         "emission-spectral": InflationRoute(False, "the same, with the spectral number of the states"),
     }

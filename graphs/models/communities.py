@@ -62,7 +62,8 @@ class Communities(LatentModel):
     array([0.3, 0.3, 0.3, 0.1])
     """
 
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "emission")
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "emission", "influences")
+    _inflations_given: ClassVar[tuple[str, ...]] = ("components", "emission", "influences")
 
     def __init__(
         self,
@@ -190,6 +191,8 @@ class Communities(LatentModel):
         alone = isinstance(self._of_states, Independent)
         if method == "components":
             return int(np.sum(self._sizes**2)) / self.n * (1 + 2**-51) if alone else float(self.n)
+        if method == "influences":
+            return self._influence_inflation()
         if spread == 0:
             return 1.0
         if alone:
@@ -200,6 +203,13 @@ class Communities(LatentModel):
         except RouteUnavailable as error:
             raise RouteUnavailable(method, error.reason, ("best", "components")) from None
         return up(1 + spread**2 * count * largest**2 * of_states / self.n, 8)
+
+    def _inflation_given(self, method: str, known: BoolArray) -> float | None:
+        if not isinstance(self._of_states, Independent):
+            return None
+        assert self._assignment is not None
+        sizes, spread = np.bincount(self._assignment[~known]), self._emission.spread
+        return up(1 + spread**2 * int(np.sum(sizes**2)) / int(sizes.sum()), 6) if spread else 1.0
 
     def _parts_given(self, known: BoolArray) -> IntArray | None:
         return self._assignment if isinstance(self._of_states, Independent) else None

@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError
+from graphs.inflation.chain_evidence import contractions_of
+from graphs.inflation.influences import passed_on
+from graphs.known_records import BoolArray
 from graphs.leakage.messages import Edges, along_chain
 from graphs.leakage.profile import Profile
 from graphs.leakage.weighted_kernels import weighted_diameters
@@ -18,7 +21,7 @@ from graphs.models.emission import CategoricalEmission, as_emission
 from graphs.models.latent_states import LatentModel
 from graphs.models.markov_chain import MOST_STATES, MarkovChain
 from graphs.numerics.arguments import FloatArray
-from graphs.numerics.rounding import up
+from graphs.numerics.rounding import up, upward_sum
 
 __all__ = ["HiddenMarkov"]
 
@@ -69,7 +72,9 @@ class HiddenMarkov(LatentModel):
         "coupling",
         "emission",
         "emission-spectral",
+        "influences",
     )
+    _inflations_given: ClassVar[tuple[str, ...]] = ("components", "evidence", "influences")
 
     def __init__(self, transition: Any, n: int, initial: Any = None, emission: Any = None) -> None:
         self._chain = MarkovChain(transition, n, initial)
@@ -265,11 +270,28 @@ class HiddenMarkov(LatentModel):
     # Variance inflation ------------------------------------------------------------------------------------
 
     def _inflation(self, method: str) -> float:
+        if method == "influences":
+            return self._influence_inflation()
         if method == "emission":
             return self._mixed(min(self._chain._inflation(name) for name in ("dobrushin", "coupling")))
         if method == "emission-spectral":
             return self._mixed(self._chain._inflation("spectral"))
         return self._chain._inflation(method)
+
+    def _inflation_given(self, method: str, known: BoolArray) -> float | None:
+        if method != "evidence":
+            return None
+        last, chain = int(np.flatnonzero(known)[-1]), self._chain
+        weights, total = (~known[: last + 1][::-1]).astype(np.float64), np.zeros(1)
+        passed = chain._contractions[:last][::-1]
+        if last < self.n - 1:
+            steps = contractions_of(chain._kernels, chain._possible, chain.transition)
+            reach = steps.open_reach(self.n - 1 - last)
+            total = reach.squares(np.array([self.n - 1 - last]))
+            weights, passed = np.r_[reach.of_first, weights], np.r_[chain._contractions[last], passed]
+        found = passed_on(passed, weights)[-last - 1 :]
+        of_states = upward_sum(np.r_[total, found[weights[-last - 1 :] > 0] ** 2]) / float(self.n - known.sum())
+        return min(up(of_states, 6), self._mixed(up(of_states, 6)))
 
     def _mixed(self, of_states: float) -> float:
         """Return 1 + c^2 Lambda: independent records given the states, and what the states move their means."""

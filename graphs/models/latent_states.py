@@ -14,12 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphs.errors import RouteUnavailable
+from graphs.inflation.chain_evidence import contraction
+from graphs.known_records import BoolArray
 from graphs.leakage.messages import phi
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
 from graphs.models.emission import Emission
 from graphs.numerics.arguments import FloatArray, IntArray
-from graphs.numerics.rounding import up
+from graphs.numerics.rounding import UNIT, up, upward_sum
 
 __all__ = ["LatentModel"]
 
@@ -65,6 +67,37 @@ class LatentModel(DependenceModel):
     def emission(self) -> Emission:
         """Law of a record given its state."""
         return self._emission
+
+    # Variance inflation ------------------------------------------------------------------------------------
+
+    def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray | None:
+        of_states = self._influences_of_states(weights)
+        if of_states is None:
+            return None
+        passed = float(contraction(np.array([self._emission.diameter]))[0])
+        others = up(np.maximum(of_states - weights, 0.0) + 2 * UNIT * of_states, 2)
+        rows: FloatArray = up(weights + passed**2 * others, 4)
+        return rows
+
+    def _influences_of_states(self, weights: FloatArray) -> FloatArray | None:
+        """Return what the states of all records, weighted, have on the state of each; known records weigh 0."""
+        if self._assignment is None:
+            return self._of_states._influences(weights)
+        sums: FloatArray = np.bincount(self._assignment, weights=weights, minlength=self._of_states.n).astype(
+            np.float64
+        )
+        rows = self._of_states._influences(up(sums, float(self._sizes.max())))
+        return None if rows is None else rows[self._assignment]
+
+    def _influence_inflation(self, known: BoolArray | None = None) -> float:
+        records: FloatArray = np.ones(self.n) if known is None else (~known).astype(np.float64)
+        of_states = self._influences_of_states(records)
+        alike = super()._influence_inflation(known)
+        if of_states is None:
+            return alike
+        spread = self._emission.spread
+        mixed = up(1 + spread**2 * upward_sum(of_states[records > 0]) / float(records.sum()), 6)
+        return min(alike, mixed if spread else 1.0)
 
     # Leakage -----------------------------------------------------------------------------------------------
 

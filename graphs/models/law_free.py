@@ -47,6 +47,9 @@ class Independent(DependenceModel):
     def _inflation(self, method: str) -> float:
         return 1.0
 
+    def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray:
+        return weights
+
     def _content(self) -> Mapping[str, Any]:
         return {"n": self.n}
 
@@ -148,6 +151,10 @@ class Groups(DependenceModel):
 
     def _inflation(self, method: str) -> float:
         return int(np.sum(self._sizes**2)) / self.n * (1 + 2**-51)
+
+    def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray:
+        sums = np.bincount(self._index, weights=weights).astype(np.float64)
+        return up(sums, float(self._sizes.max()))[self._index]
 
     def _content(self) -> Mapping[str, Any]:
         return {"index": self._index}

@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation.chain_evidence import contraction, contractions_of, stretches
 from graphs.inflation.concentration import (
     coupling_inflation,
     dobrushin_coefficient,
     dobrushin_inflation,
     spectral_inflation,
 )
+from graphs.inflation.influences import chain_influences
 from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.chain_quilts import ChainQuilts
 from graphs.leakage.chain_supports import LEAST, Supports, distances_from, supports_of
@@ -28,7 +30,7 @@ from graphs.leakage.spectral import is_reversible, period, published_budget, spe
 from graphs.model import Adversary, DependenceModel
 from graphs.models.transition_counts import transition_counts
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_probabilities
-from graphs.numerics.rounding import UNIT, up
+from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.structure.incidence import Incidence
 from graphs.structure.labelled_values import refuse_unordered
 
@@ -93,7 +95,14 @@ class MarkovChain(DependenceModel):
         "quilt-published",
         "spectral-published",
     )
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "spectral", "dobrushin", "coupling")
+    inflation_methods: ClassVar[tuple[str, ...]] = (
+        "components",
+        "spectral",
+        "dobrushin",
+        "coupling",
+        "influences",
+    )
+    _inflations_given: ClassVar[tuple[str, ...]] = ("components", "evidence", "influences")
 
     def __init__(
         self, transition: Any, n: int, initial: Any = None, *, states: Sequence[Hashable] | None = None
@@ -387,6 +396,16 @@ class MarkovChain(DependenceModel):
         return supports_of(self._transition, self._initial)
 
     @cached_property
+    def _possible(self) -> BoolArray:
+        """States possible at any record."""
+        return np.asarray(self._supports.cycle.any(axis=0) | self._supports.head.any(axis=0))
+
+    @cached_property
+    def _contractions(self) -> FloatArray:
+        """What the edge from each record to the next leaves of a distance, whatever is known."""
+        return contraction(self._edges(1).of(0, self.n - 1)) if self.n > 1 else np.zeros(0)
+
+    @cached_property
     def _kernels(self) -> Kernels:
         return Kernels(self._transition, self.n)
 
@@ -424,8 +443,6 @@ class MarkovChain(DependenceModel):
             raise ArgumentError("transition", seen, expected)
         return self._stationary
 
-    # Variance inflation ------------------------------------------------------------------------------------
-
     # Known records -----------------------------------------------------------------------------------------
 
     def _network(self) -> Network:
@@ -436,6 +453,17 @@ class MarkovChain(DependenceModel):
 
     def _parts_given(self, known: BoolArray) -> IntArray:
         return np.cumsum(known)
+
+    def _inflation_given(self, method: str, known: BoolArray) -> float | None:
+        if method != "evidence":
+            return None
+        lengths, is_open = stretches(known)
+        steps = contractions_of(self._kernels, self._possible, self._transition)
+        closed = lengths[:-1] if is_open else lengths
+        found = steps.open_reach(int(lengths[-1])).squares(lengths[-1:]) if is_open else np.zeros(0)
+        if len(closed):
+            found = np.r_[found, steps.closed_reach(int(closed.max())).squares(closed)]
+        return upward_sum(found) / int(lengths.sum()) * (1 + 4 * UNIT)
 
     def _profile_given(
         self, method: str, epsilon: float | FloatArray, known: BoolArray, cut: CutNetwork | None
@@ -474,11 +502,16 @@ class MarkovChain(DependenceModel):
                 raise RouteUnavailable(method, reason, ("best", "dobrushin", "coupling"))
             law, error = self._irreducible()
             return spectral_inflation(self._transition, law, error)
-        reachable = np.flatnonzero(self._supports.cycle.any(axis=0) | self._supports.head.any(axis=0))
-        transition = self._transition[np.ix_(reachable, reachable)]
+        if method == "influences":
+            return self._influence_inflation()
+        transition = self._transition[np.ix_(self._possible, self._possible)]
         if method == "coupling":
             return coupling_inflation(transition, self.n)
         return dobrushin_inflation(dobrushin_coefficient(transition, (len(transition) + 2) * UNIT), self.n)
+
+    def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray:
+        passed = self._contractions if known is None else np.where(known[:-1] | known[1:], 0.0, self._contractions)
+        return chain_influences(passed, weights)
 
     def _content(self) -> Mapping[str, Any]:
         start = np.zeros(0) if self._starts_stationary else self._initial

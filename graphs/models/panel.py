@@ -54,7 +54,7 @@ class Panel(DependenceModel):
     >>> from graphs import MarkovChain
     >>> panel = Panel(MarkovChain([[0.75, 0.25], [0.25, 0.75]], n=20), units=200)
     >>> panel.n, round(panel.variance_inflation(), 6)
-    (4000, 3.0)
+    (4000, 2.8)
     >>> panel.describe()
     '200 independent units, each a Markov chain of 20 records over 2 states, stationary'
     """

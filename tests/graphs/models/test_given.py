@@ -117,7 +117,7 @@ def test_routes_for_an_adversary_who_knows_nothing_are_void() -> None:
     hidden = HiddenMarkov(TWO, 9).given([4])
     with pytest.raises(RouteUnavailable, match="void"):
         hidden.leakage(0.1, "quilt", "uninformed")
-    assert hidden.variance_inflation() == 8
+    assert hidden.variance_inflation() == hidden.variance_inflation("influences") < 8
     with pytest.raises(RouteUnavailable, match="no such route"):
         MarkovChain(TWO, 9).given([4]).variance_inflation("spectral")
 

@@ -62,10 +62,11 @@ def test_every_unit_is_like_one_unit(unit: DependenceModel) -> None:
 def test_a_panel_of_binary_chains_is_no_set_of_groups() -> None:
     panel = Panel(MarkovChain(TWO, 20), 200)
     assert Groups(np.repeat(np.arange(200), 20)).variance_inflation() == pytest.approx(20)
-    assert panel.variance_inflation() == pytest.approx(3)  # (1 + 1/2) / (1 - 1/2)
+    unit = sum(0.5 ** abs(i - j) for i in range(20) for j in range(20)) / 20
+    assert panel.variance_inflation() == pytest.approx(unit)
     table = panel.explain_inflation()
     assert table.loc["parts", "won"]
-    assert table.loc["parts", "reason"] == "spectral in each of 200 units"
+    assert table.loc["parts", "reason"] == "influences in each of 200 units"
 
 
 def test_effective_records_are_those_of_the_units_together() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize, special
 from scipy.stats import beta
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
@@ -139,13 +140,26 @@ def test_groups_count_for_what_they_are() -> None:
     found = pairs.parameters
     assert isinstance(found, ClaimsParameters)
     assert (found.effective, found.train_records) == (1000.0, None)
-    chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=5000)
+    chain = MarkovChain([[0.5, 0.5, 0.0], [0.25, 0.5, 0.25], [0.0, 0.5, 0.5]], n=5000)
+    assert chain.effective_records() is None
     known = plan(chain, queries=10)
     records = 5000 / chain.variance_inflation()
     radius = math.sqrt(
         math.log(2 / 0.0025) / (2 * records)
     )  # both sides of ten questions; two-sided where no more is proved
     assert 2 * width_of(known, "a fixed list") == pytest.approx(min(1.0, 0.9 + radius) - (0.9 - radius), rel=0.02)
+
+
+def test_a_chain_without_zeros_is_planned_by_relative_entropy() -> None:
+    chain = MarkovChain([[0.9, 0.1], [0.1, 0.9]], n=5000)
+    effective = 5000 / 9  # (1 - 0.8) / (1 + 0.8) of all
+
+    def excess(p: float) -> float:
+        return float(effective * special.rel_entr([0.9, 0.1], [p, 1 - p]).sum()) - math.log(1 / 0.0025)
+
+    below, above = (optimize.brentq(excess, *ends) for ends in ((0.1, 0.9), (0.9, 1 - 1e-12)))
+    found = width_of(plan(chain, queries=10), "a fixed list")
+    assert found == pytest.approx((above - below) / 2, rel=0.02)
 
 
 def test_questions_that_are_fixed_are_asked_as_a_list() -> None:

@@ -1,0 +1,195 @@
+"""How far a record of a Markov chain reaches when others are known.
+
+Known records cut a chain into stretches that are independent given them, each of which is a chain whose kernels are
+those of the model, tilted by what is known to its right. A change of one record is forgotten m steps on but for a
+contraction, so it reaches so many records in expectation. Proofs: `graphs/PROOFS.md`, section on evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphs.inflation.concentration import STEPS, dobrushin_coefficient
+from graphs.leakage.influence import BoolArray, Kernels
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
+
+__all__ = ["Contractions", "Reach", "contraction", "contractions_of", "stretches"]
+
+#: A contraction below this ends the steps that are looked at one by one.
+FORGOTTEN = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Contractions:
+    """Contractions of a chain over 0, 1, ..., M steps, in total variation.
+
+    Parameters
+    ----------
+    tilted : ndarray of shape (M + 1,)
+        Whatever is known to the right: tanh(D/4), D the projective diameter of the kernel of so many steps.
+    plain : ndarray of shape (M + 1,)
+        The Dobrushin coefficient of that kernel, for a stretch with nothing known to its right.
+    ranges : ndarray of shape (M + 1,)
+        The largest log-range of a column of that kernel: how much a known record so far to the right may tilt a law.
+    """
+
+    tilted: FloatArray
+    plain: FloatArray
+    ranges: FloatArray
+
+    def between(self, steps: IntArray, to_known: IntArray) -> FloatArray:
+        """Return contractions over some steps when the next known record is so many steps farther.
+
+        Notes
+        -----
+        A tilt of log-range R makes of a total variation distance d at most d e^R / (1 - d + d e^R).
+        """
+        with np.errstate(divide="ignore"):
+            odds = 1 / self.plain[steps] - 1
+            moved = up(1 / (1 + odds * np.exp(-self.ranges[to_known])), 32)
+        return np.minimum(np.minimum(self.tilted[steps], moved), 1.0)
+
+    def open_reach(self, longest: int) -> Reach:
+        """Return the reach of the records of a stretch with nothing known to its right."""
+        both = np.minimum(self.tilted, self.plain)
+        sums: FloatArray = np.cumsum(both)
+        return _continued(sums[:-1], float(sums[-2]), float(both[-1]), longest)
+
+    def closed_reach(self, longest: int) -> Reach:
+        """Return the reach of the records of a stretch that ends at a known record."""
+        last = len(self.plain) - 1
+        steps = np.arange(last + 1)
+        found: list[float] = []
+        for place in range(1, min(2 * last, longest) + 1):
+            ahead = self.between(steps[: min(place, last)], np.minimum(place - steps[: min(place, last)], last))
+            beyond = 0.0
+            if place > last:
+                skipped = self.between(steps[-1:], np.array([min(place - last, last)]))
+                beyond = float(skipped[0]) * found[place - last - 1]
+            found.append(float(ahead.sum()) + beyond)
+        far = self.between(steps, np.full(last + 1, last))
+        return _continued(np.array(found), float(far[:-1].sum()), float(far[-1]), longest, last)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many records a change of one reaches in expectation, itself included, by its place from the right.
+
+    Parameters
+    ----------
+    values : ndarray of shape (K,)
+        For the last records of a stretch, the very last first.
+    beyond : float
+        For all others.
+    """
+
+    values: FloatArray
+    beyond: float
+
+    @property
+    def of_first(self) -> float:
+        """Reach of the first record of the longest stretch, or a bound on it."""
+        return up(max(float(self.values[-1]), self.beyond), len(self.values) + 16)
+
+    def squares(self, lengths: IntArray) -> FloatArray:
+        """Return the sum of squares over the records of stretches, at most their squared lengths, rounded up."""
+        count = len(self.values)
+        sums = np.r_[0.0, np.cumsum(self.values**2)]
+        inside = np.minimum(lengths, count)
+        left = (lengths - inside).astype(np.float64)
+        rest = np.where(left > 0, left * min(self.beyond, 1e150) ** 2, 0.0)
+        whole = lengths.astype(np.float64) ** 2
+        found: FloatArray = np.minimum(up(sums[inside] + rest, 6 * count + 16), up(whole, 1))
+        return found
+
+
+def _continued(values: FloatArray, ahead: float, skipped: float, longest: int, skip: int | None = None) -> Reach:
+    """Continue D_j = ahead + skipped D_{j - skip}, explicitly for a while, then by a bound on all that follow."""
+    skip = len(values) if skip is None else skip
+    if longest <= len(values):
+        return Reach(values[:longest], float(values[-1]))
+    pieces, total = [values], len(values)
+    last = values[-skip:]
+    while total < min(longest, STEPS) and skipped > 0:
+        last = ahead + skipped * last
+        pieces.append(last)
+        total += len(last)
+    fixed = up(ahead / (1 - skipped), 4) if skipped < 1 else float("inf")
+    return Reach(np.concatenate(pieces)[:longest], max(float(last.max()), fixed))
+
+
+def contraction(diameters: FloatArray) -> FloatArray:
+    """Return tanh(D/4), rounded up and at most 1: what a kernel of projective diameter D leaves of a distance.
+
+    Examples
+    --------
+    >>> contraction(np.array([0.0, 4.0, np.inf])).round(6)
+    array([0.      , 0.761594, 1.      ])
+    """
+    found: FloatArray = np.minimum(up(np.tanh(up(diameters, 1) / 4), FUNCTION_ULPS + 2), 1.0)
+    return found
+
+
+def contractions_of(kernels: Kernels, possible: BoolArray, transition: FloatArray) -> Contractions:
+    """Return the contractions of a chain over up to a few hundred steps.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        Kernels of the chain.
+    possible : ndarray of bool, shape (k,)
+        States possible at any record.
+    transition : ndarray of shape (k, k)
+        Transition matrix, rows normalised.
+
+    Examples
+    --------
+    >>> matrix = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> found = contractions_of(Kernels(matrix, 4), np.array([True, True]), matrix)
+    >>> found.plain.round(6), found.tilted[:2].round(6)
+    (array([1.   , 0.7  , 0.49 , 0.343]), array([1.      , 0.714286]))
+    """
+    count = 8
+    while True:
+        count = kernels.prepare(count)
+        consecutive = int(np.sum(kernels.lengths[:count] == np.arange(1, count + 1)))
+        diameters = kernels.diameters(consecutive, possible)
+        if consecutive < count or count == len(kernels.lengths) or contraction(diameters[-1:])[0] < FORGOTTEN:
+            break
+        count *= 2
+    ranges = kernels.forward(consecutive)[0][:, possible][:, :, possible].max(axis=(1, 2))
+    inside = np.ix_(possible, possible)
+    kernel, plain = np.eye(int(possible.sum())), [1.0]
+    for m in range(1, consecutive + 1):
+        kernel = kernel @ transition[inside]
+        plain.append(dobrushin_coefficient(kernel, 2 * m * (len(transition) + 2) * UNIT))
+    return Contractions(
+        _composed(np.r_[1.0, contraction(diameters)]),
+        _composed(np.array(plain)),
+        np.minimum.accumulate(np.r_[np.inf, ranges]),
+    )
+
+
+def _composed(values: FloatArray) -> FloatArray:
+    """Lower contractions to what those of fewer steps give one after the other."""
+    found = values.tolist()
+    for m in range(2, len(found)):
+        half = found[m // 2] * found[m - m // 2]
+        found[m] = min(found[m], found[m - 1], up(half, 1), up(found[1] * found[m - 1], 1))
+    return np.array(found)
+
+
+def stretches(known: BoolArray) -> tuple[IntArray, bool]:
+    """Return the lengths of the stretches of unknown records, and whether nothing is known to the right of the last.
+
+    Examples
+    --------
+    >>> stretches(np.array([False, True, True, False, False]))
+    (array([1, 2]), True)
+    """
+    ends = np.r_[-1, np.flatnonzero(known), len(known)]
+    lengths = np.diff(ends) - 1
+    return lengths[lengths > 0], not bool(known[-1])
