@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -54,29 +55,39 @@ class Network:
         kept = ~out[self.edges].any(axis=1)
         is_record = np.zeros(its.n_nodes, dtype=np.bool_)
         is_record[self.nodes[~known]] = True
-        return CutNetwork(Propagation(inside), self.edges[kept], self.diameters[kept], self.nodes, is_record)
+        return CutNetwork(inside, self.edges[kept], self.diameters[kept], self.nodes, is_record)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CutNetwork:
     """A network without its known records."""
 
-    propagation: Propagation
+    incidence: Incidence
     edges: IntArray
     diameters: FloatArray
     nodes: IntArray
     is_record: BoolArray
+
+    @cached_property
+    def propagation(self) -> Propagation:
+        """Messages on what is left."""
+        return Propagation(self.incidence)
+
+    @cached_property
+    def remembering(self) -> Propagation:
+        """Messages with memory on what is left."""
+        return Propagation(self.incidence, memory=True)
 
     @property
     def parts(self) -> IntArray:
         """Component of each record; a known one is by itself."""
         return self.propagation.component[self.nodes]
 
-    def leakages(self, epsilon: float | FloatArray) -> FloatArray:
+    def leakages(self, epsilon: float | FloatArray, propagation: Propagation) -> FloatArray:
         """Return messages on what is left, shape (n,)."""
         budgets = np.zeros(len(self.is_record))
         budgets[self.nodes] = epsilon
-        return self.propagation.leakages(budgets)[self.nodes]
+        return propagation.leakages(budgets)[self.nodes]
 
     def inflation(self) -> float:
         """Return the inflation by the interdependence matrix, infinite where it says nothing."""

@@ -239,8 +239,9 @@ class DependenceModel(RoutedModel):
 
         `cut` is what the known records leave of the network, where the model is one.
         """
-        if method == "messages" and cut is not None:
-            return Profile.of(cut.leakages(epsilon))
+        if method in ("messages", "self-avoiding") and cut is not None:
+            propagation = cut.propagation if method == "messages" else cut.remembering
+            return Profile.of(cut.leakages(epsilon, propagation))
         return self._profile(method, epsilon, "informed")
 
     def _sample_given(

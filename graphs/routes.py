@@ -48,6 +48,7 @@ ROUTES: Mapping[str, Route] = MappingProxyType(
         "quilt": Route(False, "Markov quilts, factor 2 (factor 1 for an uninformed adversary)"),
         "quilt-contracted": Route(False, "Markov quilts whose ends leak, contracted by their diameter"),
         "messages": Route(False, "message passing with projective diameters"),
+        "self-avoiding": Route(False, "message passing that remembers the way around loops"),
         "long-edges": Route(False, "message passing over several steps of a chain at once"),
         "blanket-published": Route(True, "[Z17, Lemma 3]"),
         "quilt-published": Route(True, "[Z17, Lemma 2]"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from graphs.leakage.segment_sums import Contraction, Map, Segments
@@ -10,7 +12,7 @@ from graphs.numerics.rounding import charges, up
 from graphs.structure.branch_weights import Branches
 from graphs.structure.spanning_forest import grouped
 
-__all__ = ["ROUNDS", "Rounds"]
+__all__ = ["ROUNDS", "Rounds", "contracted", "settled"]
 
 #: Rounds of updates, unless the messages settle before.
 ROUNDS = 200
@@ -84,29 +86,7 @@ class Rounds:
         amounts, unit = charges(budgets)
         caps = up(self._branches.weights(amounts).astype(np.float64) * unit, 2)
         own = budgets[self._targets]
-        messages = self._contracted(caps)
-        leaps = _Leaps()
-        unique = self._has_one_fixed_point(budgets)
-        done = 0
-        while done < rounds:
-            updated = np.minimum(self._updated(messages, own, caps), messages)
-            done += 1
-            change = messages - updated
-            messages = updated
-            if not (change > SETTLED * messages).any():
-                break
-            guess = leaps.guess(messages, change) if unique and done < rounds else None
-            if guess is not None:
-                found = self._updated(guess, own, caps)
-                done += 1
-                if leaps.judge(bool((found <= guess).all())):
-                    messages = found
-        return messages
-
-    def _has_one_fixed_point(self, budgets: FloatArray) -> bool:
-        """Return whether two updates from zero make every message positive."""
-        behind = budgets[self._sources]
-        return bool(((behind > 0) | (self._segments.others(behind)[self._reverse] > 0)).all())
+        return settled(lambda messages: self._updated(messages, own, caps), self._contracted(caps), rounds)
 
     def _updated(self, messages: FloatArray, own: FloatArray, caps: FloatArray) -> FloatArray:
         """Return what all messages become, rounded up."""
@@ -116,18 +96,58 @@ class Rounds:
 
     def _contracted(self, behind: FloatArray) -> FloatArray:
         """Return what the links leave of the leakages behind them."""
-        found = np.empty(len(behind))
-        for start in range(0, len(found), BLOCK):
-            rows = slice(start, start + BLOCK)
-            found[rows] = self._contraction.apply(behind[rows], rows)
-        return found
+        return contracted(self._contraction, behind)
+
+
+def contracted(contraction: Map, leakages: FloatArray) -> FloatArray:
+    """Return what all links of a contraction leave of leakages, in blocks."""
+    found = np.empty(len(leakages))
+    for start in range(0, len(found), BLOCK):
+        rows = slice(start, start + BLOCK)
+        found[rows] = contraction.apply(leakages[rows], rows)
+    return found
+
+
+def settled(update: Callable[[FloatArray], FloatArray], messages: FloatArray, rounds: int) -> FloatArray:
+    """Return messages updated until they settle.
+
+    Parameters
+    ----------
+    update : callable
+        One round of updates, increasing, rounded up.
+    messages : ndarray
+        Valid messages to start from.
+    rounds : int
+        Most rounds.
+
+    Returns
+    -------
+    ndarray
+        Valid messages, none larger than at the start.
+    """
+    leaps = _Leaps()
+    done = 0
+    while done < rounds:
+        updated = np.minimum(update(messages), messages)
+        done += 1
+        change = messages - updated
+        messages = updated
+        if not (change > SETTLED * messages).any():
+            break
+        guess = leaps.guess(messages, change) if done < rounds else None
+        if guess is not None:
+            found = update(guess)
+            done += 1
+            if leaps.judge(bool((found <= guess).all())):
+                messages = found
+    return messages
 
 
 class _Leaps:
     """Guesses where slowly falling messages will end, to be verified.
 
     Close to the end every update takes the same share of what is left. A guess goes nine tenths of the way; it is
-    accepted when an update does not raise any message (`graphs/PROOFS.md`, section on messages).
+    accepted when an update does not raise any message (`graphs/PROOFS.md`, super-solutions of messages).
     """
 
     def __init__(self) -> None:

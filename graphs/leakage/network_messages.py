@@ -6,14 +6,17 @@ Proofs of all statements: `graphs/PROOFS.md`, the sections on messages.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from graphs.errors import RouteUnavailable
 from graphs.leakage.forest_messages import Sweeps
 from graphs.leakage.loopy_messages import ROUNDS, Rounds
 from graphs.leakage.segment_sums import Contraction, Map
+from graphs.leakage.self_avoiding import MOST_WALKS, SelfAvoiding
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.incidence import Incidence
@@ -75,33 +78,64 @@ class Propagation:
     passed : type of Map
         What links make of messages: phi(Delta, .) for leakages, tanh(Delta / 4) for expected numbers of records
         that change.
+    memory : bool
+        Whether messages around loops remember where they come from (`graphs.leakage.self_avoiding`).
 
     Notes
     -----
     A factor of two members is a link between them that contracts messages both ways. A factor of more members is a
     vertex without a budget: what goes into it passes unchanged, what comes out of it is contracted.
+
+    Examples
+    --------
+    On a ring nothing passes a record twice:
+
+    >>> ring = Incidence.pairwise(np.array([[0, 1], [1, 2], [2, 0]]), np.ones(3), 3)
+    >>> Propagation(ring).leakages(np.full(3, 0.1)).round(6)
+    array([0.164843, 0.164843, 0.164843])
+    >>> Propagation(ring, memory=True).leakages(np.full(3, 0.1)).round(6)
+    array([0.16096, 0.16096, 0.16096])
     """
 
-    def __init__(self, incidence: Incidence, passed: type[Map] = Contraction) -> None:
+    def __init__(self, incidence: Incidence, passed: type[Map] = Contraction, memory: bool = False) -> None:
         links = _Links.of(incidence)
+        if memory:
+            links = links.merged()
+        self._links, self._passed, self._memory = links, passed, memory
         self._n_nodes = incidence.n_nodes
         self._component = _components(links)
         self._sizes = np.bincount(self._component[: incidence.n_nodes])
+
+    @cached_property
+    def _parts(self) -> list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]]:
+        """The vertices of components without loops and of those with loops, and what passes their messages."""
+        links, memory = self._links, self._memory
         own_links = np.bincount(self._component[links.sources], minlength=len(self._sizes)) // 2
         tree = own_links < np.bincount(self._component)
-        self._parts: list[tuple[IntArray, Sweeps | Rounds]] = []
-        for kind, chosen in ((Sweeps, tree & (own_links > 0)), (Rounds, ~tree)):
+        parts: list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]] = []
+        for loops, chosen in ((False, tree & (own_links > 0)), (True, ~tree)):
             if chosen.any():
                 inside = chosen[self._component]
                 part = links.restricted(inside)
                 component = (np.cumsum(chosen) - 1)[self._component[inside]]
-                solver = kind(part.sources, part.targets, part.diameters, component, passed)
-                self._parts.append((np.flatnonzero(inside), solver))
+                vertices = np.flatnonzero(inside)
+                given = part.sources, part.targets, part.diameters, component, self._passed
+                solver = SelfAvoiding(*given, vertices >= self._n_nodes) if loops and memory else None
+                if solver is None or not solver.remembers:
+                    parts.append((vertices, Rounds(*given) if loops else Sweeps(*given)))
+                else:
+                    parts.append((vertices, solver))
+        return parts
 
     @property
     def component(self) -> IntArray:
         """Number of the connected component of each node, shape (n_nodes,)."""
         return self._component[: self._n_nodes]
+
+    @property
+    def _remembers(self) -> bool:
+        """Whether any messages remember more than the vertex that they come from."""
+        return any(isinstance(solver, SelfAvoiding) for _, solver in self._parts)
 
     def leakages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
         """Return `propagate` for one choice of budgets.
@@ -116,7 +150,15 @@ class Propagation:
         Returns
         -------
         ndarray of shape (n_nodes,)
+
+        Raises
+        ------
+        RouteUnavailable
+            When messages should remember the way around loops, and no loop can be remembered.
         """
+        if self._memory and not self._remembers:
+            reason = f"no loops, or none short enough to be remembered (at most {MOST_WALKS:,} walks and arcs)"
+            raise RouteUnavailable("self-avoiding", reason, ("best", "messages", "group"))
         budgets = np.zeros(len(self._component))
         budgets[: self._n_nodes] = epsilon
         totals = np.zeros(len(budgets))
@@ -169,6 +211,22 @@ class _Links:
             np.concatenate([out, back]),
             incidence.n_nodes + len(big),
         )
+
+    def merged(self) -> _Links:
+        """Return the links with those of the same ends made one, whose diameter is the sum."""
+        half = len(self.sources) // 2
+        low = np.minimum(self.sources[:half], self.targets[:half])
+        high = np.maximum(self.sources[:half], self.targets[:half])
+        keys, place, counts = np.unique(low * self.size + high, return_inverse=True, return_counts=True)
+        if len(keys) == half:
+            return self
+        upwards = self.sources < self.targets
+        sums = [
+            up(np.bincount(np.tile(place, 2)[way], weights=self.diameters[way]).astype(np.float64), float(counts.max()))
+            for way in (upwards, ~upwards)
+        ]
+        low, high = np.divmod(keys, self.size)
+        return _Links(np.concatenate([low, high]), np.concatenate([high, low]), np.concatenate(sums), self.size)
 
     def restricted(self, vertices: BoolArray) -> _Links:
         """Return the links at some `vertices`, whole components, which are numbered anew."""

@@ -65,7 +65,9 @@ class FactorGraph(DependenceModel):
 
     *Routes.* ``"messages"``: a message from factor f to record i is phi(Delta_f^i, sum of the messages from the other
     members to f), Delta_f^i the largest range over the others' states z of ln f(u, z) / f(v, z), u and v states of i
-    (`graphs.leakage.network_messages`). ``"quilt"`` and ``"quilt-contracted"``: see `graphs.leakage.network_quilts`.
+    (`graphs.leakage.network_messages`). ``"self-avoiding"``: the same with messages that never return to a node which
+    they have left a few steps ago (`graphs.leakage.self_avoiding`). ``"quilt"`` and ``"quilt-contracted"``: see
+    `graphs.leakage.network_quilts`.
     ``"group"``: the sum of the budgets of the connected component.
 
     Examples
@@ -85,6 +87,7 @@ class FactorGraph(DependenceModel):
         "quilt",
         "quilt-contracted",
         "messages",
+        "self-avoiding",
         "blanket-published",
         "quilt-published",
     )
@@ -312,8 +315,9 @@ class FactorGraph(DependenceModel):
         budgets = p.spread(epsilon)
         if method == "group":
             return Profile.of(p.component_sums(budgets)[p.records])
-        if method == "messages":
-            return Profile.of(self._propagation.leakages(budgets)[p.records])
+        if method in ("messages", "self-avoiding"):
+            propagation = self._propagation if method == "messages" else self._remembering
+            return Profile.of(propagation.leakages(budgets)[p.records])
         quilts = self._quilts(method)
         informed = adversary == "informed"
         if method == "quilt":
@@ -335,6 +339,10 @@ class FactorGraph(DependenceModel):
     @cached_property
     def _propagation(self) -> Propagation:
         return Propagation(self._potentials.incidence)
+
+    @cached_property
+    def _remembering(self) -> Propagation:
+        return Propagation(self._potentials.incidence, memory=True)
 
     def _network(self) -> Network:
         p = self._potentials

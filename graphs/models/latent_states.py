@@ -27,7 +27,7 @@ __all__ = ["LatentModel"]
 
 #: Routes of a model of states that hold whatever is known about the records: known records multiply the law of the
 #: states by a weight for each state, which changes no diameter of an edge and no component.
-UNDER_WEIGHTS = ("group", "messages")
+UNDER_WEIGHTS = ("group", "messages", "self-avoiding")
 
 
 class LatentModel(DependenceModel):
@@ -54,6 +54,8 @@ class LatentModel(DependenceModel):
 
     def __init__(self, states: DependenceModel, emission: Emission, assignment: IntArray | None = None) -> None:
         super().__init__(states.n if assignment is None else len(assignment))
+        if "self-avoiding" in states.methods:
+            self.methods = (*self.methods, "self-avoiding")  # type: ignore[misc]
         self._of_states = states
         self._emission = emission
         self._assignment = assignment

@@ -72,9 +72,10 @@ class MarkovField(DependenceModel):
     -----
     *Messages.* A mechanism that is eps'_j-DP in record j leaks at most
     alpha_i = eps'_i + sum over neighbours j of phi(Delta_ij, alpha_{j->i}) about record i, with Delta_ij the projective
-    diameter of the edge and messages that start from caps (`graphs.leakage.network_messages`). Node weights, and what
-    else is known about other records, do not enter. *Inflation.* With C_ij = tanh(Delta_ij / 4), see
-    `graphs.inflation.interdependence`.
+    diameter of the edge and messages that start from caps (`graphs.leakage.network_messages`); the route
+    "self-avoiding" adds that no message returns to a node which it has left a few steps ago
+    (`graphs.leakage.self_avoiding`). Node weights, and what else is known about other records, do not enter.
+    *Inflation.* With C_ij = tanh(Delta_ij / 4), see `graphs.inflation.interdependence`.
 
     Examples
     --------
@@ -283,7 +284,7 @@ class MarkovField(DependenceModel):
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         layout = self._layout
-        if method not in ("group", "messages"):
+        if method not in ("group", "messages", "self-avoiding"):
             if len(layout.edges) > MOST_TABLES or self._interactions.too_wide:
                 reason = f"more than {MOST_TABLES} edges, or weights that differ by a factor above exp(600)"
                 raise RouteUnavailable(method, reason, ("best", "messages", "group"))
@@ -292,8 +293,9 @@ class MarkovField(DependenceModel):
             return self._factor_graph._profile(method, epsilon, adversary)
         budgets = np.zeros(layout.size)
         budgets[layout.records] = epsilon
-        if method == "messages":
-            return Profile.of(self._propagation.leakages(budgets)[layout.records])
+        if method != "group":
+            propagation = self._propagation if method == "messages" else self._remembering
+            return Profile.of(propagation.leakages(budgets)[layout.records])
         component = self._propagation.component
         counts = np.bincount(component)
         sums = up(np.bincount(component, weights=budgets).astype(np.float64), float(counts.max()))
@@ -306,8 +308,15 @@ class MarkovField(DependenceModel):
 
     @cached_property
     def _propagation(self) -> Propagation:
-        edges, diameters = self._links
-        return Propagation(Incidence.pairwise(edges, diameters, self._layout.size))
+        return Propagation(self._incidence)
+
+    @cached_property
+    def _remembering(self) -> Propagation:
+        return Propagation(self._incidence, memory=True)
+
+    @property
+    def _incidence(self) -> Incidence:
+        return Incidence.pairwise(*self._links, self._layout.size)
 
     @cached_property
     def _links(self) -> tuple[IntArray, FloatArray]:
@@ -328,9 +337,7 @@ class MarkovField(DependenceModel):
     def _network(self) -> Network:
         if self._reduced:
             return self._factor_graph._network()
-        edges, diameters = self._links
-        size = self._layout.size
-        return Network(Incidence.pairwise(edges, diameters, size), edges, diameters, self._layout.records)
+        return Network(self._incidence, *self._links, self._layout.records)
 
     # Variance inflation ------------------------------------------------------------------------------------
 

@@ -64,12 +64,12 @@ def random_field(seed: int, most: int = 4) -> tuple[MarkovField, np.ndarray, np.
 
 def check(model: MarkovField, epsilon: np.ndarray, records: list[int]) -> None:
     found: dict[tuple[str, str], np.ndarray] = {}
-    for method in ("best", "group", "messages", "quilt", "quilt-contracted"):
+    for method in ("best", "group", "messages", "self-avoiding", "quilt", "quilt-contracted"):
         for adversary in ("informed", "uninformed"):
             try:
                 found[method, adversary] = model.leakage(epsilon, method, adversary)
             except RouteUnavailable:
-                assert method == "quilt-contracted"
+                assert method in ("quilt-contracted", "self-avoiding")
     for record in records:
         most, nothing_known = worst(model, epsilon, record)
         for (method, adversary), leakage in found.items():

@@ -9,7 +9,7 @@ import pytest
 from mpmath import mp, mpf
 
 from graphs.leakage.forest_messages import Sweeps
-from graphs.leakage.loopy_messages import Rounds
+from graphs.leakage.loopy_messages import Rounds, settled
 from graphs.leakage.network_messages import Propagation, propagate
 from graphs.leakage.segment_sums import Contraction, Segments
 from graphs.structure.branch_weights import Branches
@@ -143,6 +143,22 @@ def test_latent_nodes_without_a_record_leak_nothing() -> None:
     """Four latent nodes that hang together strongly have two fixed points; the caps select 0."""
     clique = list(nx.complete_graph(4).edges)
     assert (propagate(pairwise(clique, 3.0, 4), np.zeros(4)) == 0).all()
+
+
+def test_a_leap_below_the_fixed_point_is_not_accepted() -> None:
+    """Messages that fall evenly as if to 0.3 and stop at 0.4: what extrapolation expects is below what is valid."""
+    floor = np.array([0.4, 0.4, 0.4])
+    seen: list[float] = []
+
+    def update(messages: np.ndarray) -> np.ndarray:
+        seen.append(float(messages.min()))
+        lower: np.ndarray = np.maximum(0.3 + 0.85 * (messages - 0.3), floor)
+        return lower
+
+    found = settled(update, np.ones(3), 200)
+    assert min(seen) < 0.4
+    np.testing.assert_allclose(found, floor, rtol=1e-11)
+    assert (found >= floor).all()
 
 
 def test_caps_stop_what_hangs_behind_a_single_node() -> None:

@@ -164,7 +164,7 @@ def test_published_routes_use_four_influences() -> None:
 def test_sound_quilts_beat_published_ones_and_messages_beat_both_on_trees() -> None:
     tree = nx.random_labeled_tree(40, seed=3)
     model = FactorGraph([2] * 40, [(edge, [[1.05, 1], [1, 1.05]]) for edge in tree.edges])
-    budgets = {name: model.budget(2.0, name) for name in model.methods}
+    budgets = {name: model.budget(2.0, name) for name in model.methods if name != "self-avoiding"}
     assert budgets["quilt-published"] <= budgets["quilt"] <= budgets["quilt-contracted"] <= budgets["messages"]
     assert budgets["blanket-published"] < budgets["quilt-published"] * (1 + 1e-9)
 
