@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast, get_args
 
 import numpy as np
 
-from thresholdout.data.arguments import check_number
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
+from thresholdout.guard.decision import Decision
 from thresholdout.guard.question import Question
-from thresholdout.guard.scores import check_mean
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.ledger.entry_checks import check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
@@ -32,85 +31,17 @@ if TYPE_CHECKING:
 
     from thresholdout.data.values import UnitRecords
     from thresholdout.guard.guard import Thresholdout
-    from thresholdout.guard.holdout import Records
     from thresholdout.ledger.entry import Entry
     from thresholdout.mechanisms.claims.gate import GateState
     from thresholdout.mechanisms.claims.gate_tests import GateTest
     from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["Decision", "Gate", "MakesGates"]
+__all__ = ["Certify", "Gate"]
 
 Certify = Literal["each", "milestones"]
 _SAME: Final = 1e-9
 _LAST: Final = ", last look"
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What a gate says of one candidate. It is true if the candidate is kept.
-
-    Attributes
-    ----------
-    letter : {"keep", "reject"}
-        "keep" makes the candidate the gate's incumbent.
-    certified : bool
-        Whether it is proved, with the guard's confidence and together with everything else that the guard says, that
-        the candidate is better than the last certified model by more than the gate's delta. A candidate that is kept
-        without that is on the way, and may be worse.
-    test : str or None
-        Which test the holdout was put to: "sign test", "bets", "relative entropy" or "Hoeffding's inequality"; ``None``
-        where cross-validation alone decided.
-    cost : float
-        What it cost, in nats of the risk that is left: 0 where cross-validation alone decided.
-    risk_left : float
-        What is left of the probability of error afterwards.
-    remaining : int or None
-        Answers from the holdout that are left; ``None`` when no budget was declared. A candidate that the holdout does
-        not confirm is one.
-    gain : float
-        By how much the candidate is better than the incumbent on the training part, in the metric's units. Of the
-        holdout's gain nothing is known but what `certified` says.
-    query : int
-        Number in the guard's history.
-    name : str
-        What the caller named the candidate.
-    repeated : bool
-        Whether this is an earlier decision, given again because its key was used again; it then cost nothing.
-
-    Examples
-    --------
-    >>> decision = Decision("keep", True, "bets", 0.105, 0.045, None, 0.02, 3)
-    >>> decision, bool(decision)
-    (<Decision 3: keep, certified by bets; cost 0.1 nats, 0.045 of the risk left>, True)
-    >>> Decision("keep", False, None, 0.0, 0.05, None, 0.02, 1)
-    <Decision 1: keep on the way, not certified; free, 0.05 of the risk left>
-    """
-
-    letter: Literal["keep", "reject"]
-    certified: bool
-    test: str | None
-    cost: float
-    risk_left: float
-    remaining: int | None
-    gain: float
-    query: int
-    name: str = ""
-    repeated: bool = False
-
-    def __bool__(self) -> bool:
-        return self.letter == "keep"
-
-    def __repr__(self) -> str:
-        name = f" {self.name}" if self.name else ""
-        if self.certified:
-            what = f"keep, certified by {self.test}"
-        elif self.letter == "keep":
-            what = "keep on the way, not certified" + ("" if self.test is None else f": {self.test} did not confirm it")
-        else:
-            what = "reject, by cross-validation" if self.test is None else f"reject: {self.test} did not confirm it"
-        cost = "free" if self.test is None else f"cost {self.cost:.2g} nats"
-        return f"<Decision {self.query}{name}: {what}; {cost}, {self.risk_left:.3g} of the risk left>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,92 +364,6 @@ class _RemoteGate(Elsewhere, Gate):
         return self._proposed(
             candidate, self._training_values(candidate, cv), cv, fresh_key() if key is None else key, name
         )
-
-
-class MakesGates:
-    """The part of a guard that makes gates."""
-
-    n: int
-    _records: Records
-    _mechanism: Any
-    _one_law: bool
-
-    def gate(
-        self,
-        incumbent: Any,
-        metric: str | Metric = "accuracy",
-        *,
-        certify: Certify = "each",
-        delta: float = 0.0,
-    ) -> Gate:
-        """Return a gate, which keeps or rejects candidates that are to be better than an incumbent.
-
-        For whoever improves a model step by step, a person or an agent. The probability that any candidate is certified
-        and not better is at most one less the guard's confidence, for any number of candidates, whoever makes them and
-        however, and together with all other answers of the guard. Being told no scores, it lasts much longer than a
-        climb by `score`: a candidate that was to be expected costs a hundredth of a nat, one that cross-validation does
-        not think worth a look is free.
-
-        Parameters
-        ----------
-        incumbent : estimator
-            Fitted; what there is. Nothing is certified about it.
-        metric : str or Metric, default="accuracy"
-            A metric that is a mean over records; a loss is better when it is smaller.
-        certify : {"each", "milestones"}, default="each"
-            "each": a candidate is kept if the holdout confirms that it is better than the incumbent. "milestones", for
-            steps too small for that: candidates are taken by cross-validation alone, for nothing, and now and then the
-            one that has been reached is tested against the last certified one. See `Gate.certified`, `Gate.on_the_way`
-            and `Gate.last_look`.
-        delta : float, default=0.0
-            By how much more a candidate has to be better to be certified, in the metric's units.
-
-        Returns
-        -------
-        Gate
-
-        Raises
-        ------
-        InputError
-            For a mechanism that makes no claims, a guard whose answers are private, a statistic that is no mean, or an
-            incumbent that cannot be used.
-
-        Notes
-        -----
-        Which test: values that are 0 or 1 are put to the sign test where the guard was made with
-        ``identically_distributed=True``, its records are independent and delta is 0; other values, and records that may
-        have different laws, to bets, which need a somewhat larger gain. Records that depend on each other have tests
-        by relative entropy, or Hoeffding's inequality, as their model allows. PROOFS.md, "Comparisons and gates".
-
-        Candidates that cross-validation decides about are no questions, and `queries` and `budget` do not count them.
-        One that the holdout does not confirm counts as an answer from the holdout.
-
-        Examples
-        --------
-        >>> from sklearn.base import clone
-        >>> from sklearn.datasets import load_digits
-        >>> from sklearn.tree import DecisionTreeClassifier
-        >>> from thresholdout import Thresholdout
-        >>> X, y = load_digits(return_X_y=True)
-        >>> guard = Thresholdout((X[:900], y[:900]), train=(X[900:], y[900:]), identically_distributed=True)
-        >>> gate = guard.gate(DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[900:], y[900:]))
-        >>> for depth in (3, 4, 8, 1):
-        ...     candidate = clone(gate.incumbent).set_params(max_depth=depth).fit(X[900:], y[900:])
-        ...     print(gate.propose(candidate, cv=5, name=f"depth {depth}"))
-        <Decision 1 depth 3: keep, certified by sign test; cost 0.011 nats, 0.0495 of the risk left>
-        <Decision 2 depth 4: keep, certified by sign test; cost 0.011 nats, 0.0489 of the risk left>
-        <Decision 3 depth 8: keep, certified by sign test; cost 0.011 nats, 0.0484 of the risk left>
-        <Decision 4 depth 1: reject, by cross-validation; free, 0.0484 of the risk left>
-        """
-        chosen = check_mean(metric)
-        self._mechanism.shares_risk("a gate", "; or score(candidate) here, and its interval")
-        if certify not in get_args(Certify):
-            raise InputError("certify", repr(certify), "'each' or 'milestones'")
-        self._records.labelled()
-        most = chosen.bounds[1] - chosen.bounds[0]
-        zero, below = -math.ulp(0.0), math.nextafter(most, 0.0)
-        more = check_number("delta", delta, zero, below, f"a number from 0 to less than {most:g}, the metric's range")
-        return Gate(cast("Thresholdout", self), incumbent, chosen, certify, more)
 
 
 def _same(one: object, other: object) -> bool:

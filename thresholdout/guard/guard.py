@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -20,11 +17,11 @@ from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import FAILURES, Worth
 from thresholdout.guard.comparing import ComparesModels
-from thresholdout.guard.external_releases import LooksRecorded
-from thresholdout.guard.gates import MakesGates
+from thresholdout.guard.gating import MakesGates
 from thresholdout.guard.given_features import check_given, check_served, truth_given
-from thresholdout.guard.holdout import Origin, Records, content_hashes
+from thresholdout.guard.holdout import Records
 from thresholdout.guard.interaction import Interaction
+from thresholdout.guard.progress import ReportsProgress
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
     check_dependence,
@@ -39,10 +36,9 @@ from thresholdout.guard.registration import (
     optional_number,
     stored_parameters,
 )
-from thresholdout.guard.scorer import GuardScorer
+from thresholdout.guard.searching import ServesSearches
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.state_check import check_standing
-from thresholdout.guard.train_split import TrainSplit
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
@@ -60,17 +56,12 @@ from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
     from graphs import DependenceModel
-    from thresholdout.guard.exhaustion import Exhausted
-    from thresholdout.report import GuardReport
 
 __all__ = ["Thresholdout"]
 
 
-class Thresholdout(Shared, ComparesModels, MakesGates, LooksRecorded):
+class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsProgress):
     """A holdout that can be asked many adaptive questions.
 
     A question is a mean over records: the accuracy of a model, a loss, the frequency of a pattern. The guard claims
@@ -405,170 +396,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, LooksRecorded):
         question, read = self._scoring(estimator, metric, cv, sample_weight, key)
         return self._interaction.look("estimator", question, read, self._worth)
 
-    def scorer(
-        self,
-        metric: object = "accuracy",
-        *,
-        cv: object | None = None,
-        sample_weight: tuple[object, object] | None = None,
-        exhausted: Exhausted = "stop",
-    ) -> GuardScorer:
-        """Return a scorer for scikit-learn's searches; use it together with `split`.
-
-        Losses are negated, as scikit-learn expects. It works with any ``n_jobs``.
-
-        Parameters
-        ----------
-        metric : str, Metric, Statistic, or a list or mapping of them, default="accuracy"
-            As in `score`. With several, each candidate is as many questions.
-        cv, sample_weight : optional
-            As in `score`; ``cv`` is recommended for models that fit their training records closely.
-        exhausted : {"stop", "nan", "train", "raise"}, default="stop"
-            What happens when the guard answers no more. "stop": one warning, candidates without an answer get NaN, and
-            the best of the answered is chosen; `SearchExhausted` where none is answered. "nan": the same, also where
-            none is. "train": training values stand in. "raise": `SearchExhausted`. See `GuardScorer`.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from sklearn.model_selection import GridSearchCV
-        >>> from sklearn.tree import DecisionTreeClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]), queries=20, budget=2,
-        ...                      mechanism="thresholdout")
-        >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]},
-        ...                       scoring=guard.scorer("accuracy", cv=5), cv=guard.split(), n_jobs=2)
-        >>> search.fit(X[:900], y[:900]).best_params_
-        {'max_depth': 8}
-        >>> len(guard.history)
-        3
-        """
-        return GuardScorer(self, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted)
-
-    def split(self) -> TrainSplit:
-        """Return a splitter for ``cv=``: one split, which fits on all training records that it is given.
-
-        The holdout never passes through the search; `scorer` asks the guard for it.
-        """
-        return TrainSplit(self, len(self._records.labelled()[0][1]))
-
-    def origin(self, X: Any, y: Any = None) -> Origin:
-        """Say where records come from, by their content and in any order.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix
-            Rows as in the first array of the parts.
-        y : array-like, optional
-            Their labels; without them, rows of X alone are compared.
-
-        Returns
-        -------
-        {"train", "holdout", "other"}
-            "train" when the records are training records, each at most as often as there; "holdout" when the rows of X
-            are exactly those of the holdout, by one digest of them all; "other" otherwise, also for a part of it.
-            Numbers are compared in single precision, and labels of the holdout not at all.
-
-        Raises
-        ------
-        InputError
-            When the guard's parts are no pairs (X, y).
-        """
-        return self._origin(*content_hashes(X, y))
-
-    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
-        return self._records.origin(hashes, records)
-
     @property
     def train(self) -> Part:
         """The training part, as a tuple of arrays that can be read and not written."""
         return self._records.train
-
-    @property
-    def exhausted(self) -> Literal["budget", "queries"] | None:
-        """Which limit is reached, so that no new question is answered; ``None`` while there is none."""
-        refusal = self._interaction.refusal()
-        return None if refusal is None else cast(Literal["budget", "queries"], refusal.what)
-
-    @property
-    def risk_left(self) -> float | None:
-        """What is left of the probability of error, for mechanisms with such a number."""
-        left = self._interaction.log_risk()
-        return None if left is None else math.exp(left)
-
-    @property
-    def told(self) -> float | None:
-        """What the answers so far can have told, in nats: ln of the risk at the start over the risk that is left."""
-        left = self._interaction.log_risk()
-        return None if left is None else max(0.0, math.log1p(-self._confidence) - left)
-
-    def final_half_width(self, expected: float) -> float:
-        """Return how wide `final_check` would be now, at a likely score.
-
-        Parameters
-        ----------
-        expected : float
-            Share of right predictions, in (0, 1). ``certificate.final.half_width(expected)`` is the one to expect if
-            every claim is confirmed.
-        """
-        return self._interaction.final_half_width(expected)
-
-    @property
-    def remaining(self) -> int | None:
-        """Answers from the holdout that are left; ``None`` when no limit was declared."""
-        return self._interaction.remaining()
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """Every question and answer so far, one row each; nothing in it is secret."""
-        from thresholdout.ledger.entry_table import history_frame
-
-        return history_frame(self._ledger.entries(self._id))
-
-    def _asked(self) -> int:
-        """Return how many questions were asked."""
-        return self._ledger.count(self._id)
-
-    def _answered(self, key: str) -> bool:
-        """Whether the question of this key was asked."""
-        return self._ledger.find(self._id, key) is not None
-
-    @property
-    def parameters(self) -> Parameters:
-        """The mechanism's public parameters, in units of a query's range; their class says which mechanism it is."""
-        return self._parameters
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the history: train values, answers and half-widths; see `thresholdout.plotting.plot_history`."""
-        from thresholdout.plotting import plot_history
-
-        return plot_history(self.history, ax=ax)
-
-    def report(self, title: str = "") -> GuardReport:
-        """Return everything public about this guard, as one page; its `save` writes an HTML file.
-
-        Parameters
-        ----------
-        title : str, optional
-            Heading of the page.
-
-        Examples
-        --------
-        >>> import numpy as np, tempfile
-        >>> guard = Thresholdout(np.arange(1000.0), queries=10, budget=2, mechanism="thresholdout")
-        >>> guard.report("Spring leaderboard").save(Path(tempfile.mkdtemp()) / "report.html").stat().st_size > 4000
-        True
-        """
-        from thresholdout.report import report_of
-
-        return report_of(
-            self._ledger,
-            self._id,
-            certificate=self.certificate,
-            dependence=self.dependence.describe(),
-            looks=tuple(map(repr, self.looks.events)),
-            title=title,
-        )
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from thresholdout import SeededNoise, Thresholdout
-from thresholdout.guard.gates import Decision, Gate
+from thresholdout.guard.decision import Decision
+from thresholdout.guard.gates import Gate
 
 N = 1000
 TRAIN = 2 * N

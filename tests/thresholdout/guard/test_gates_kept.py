@@ -28,7 +28,8 @@ from tests.thresholdout.guard.gating import (
 from thresholdout import InputError, LedgerDamaged, Thresholdout
 from thresholdout.cli.guard_commands import history
 from thresholdout.cli.ledger_commands import verify
-from thresholdout.guard.gates import Decision, Gate
+from thresholdout.guard.decision import Decision
+from thresholdout.guard.gates import Gate
 from thresholdout.mechanisms.claims.gate_states import remembered_by
 
 

@@ -1,0 +1,75 @@
+"""What a gate says of a candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Decision"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a gate says of one candidate. It is true if the candidate is kept.
+
+    Attributes
+    ----------
+    letter : {"keep", "reject"}
+        "keep" makes the candidate the gate's incumbent.
+    certified : bool
+        Whether it is proved, with the guard's confidence and together with everything else that the guard says, that
+        the candidate is better than the last certified model by more than the gate's delta. A candidate that is kept
+        without that is on the way, and may be worse.
+    test : str or None
+        Which test the holdout was put to: "sign test", "bets", "relative entropy" or "Hoeffding's inequality"; ``None``
+        where cross-validation alone decided.
+    cost : float
+        What it cost, in nats of the risk that is left: 0 where cross-validation alone decided.
+    risk_left : float
+        What is left of the probability of error afterwards.
+    remaining : int or None
+        Answers from the holdout that are left; ``None`` when no budget was declared. A candidate that the holdout does
+        not confirm is one.
+    gain : float
+        By how much the candidate is better than the incumbent on the training part, in the metric's units. Of the
+        holdout's gain nothing is known but what `certified` says.
+    query : int
+        Number in the guard's history.
+    name : str
+        What the caller named the candidate.
+    repeated : bool
+        Whether this is an earlier decision, given again because its key was used again; it then cost nothing.
+
+    Examples
+    --------
+    >>> decision = Decision("keep", True, "bets", 0.105, 0.045, None, 0.02, 3)
+    >>> decision, bool(decision)
+    (<Decision 3: keep, certified by bets; cost 0.1 nats, 0.045 of the risk left>, True)
+    >>> Decision("keep", False, None, 0.0, 0.05, None, 0.02, 1)
+    <Decision 1: keep on the way, not certified; free, 0.05 of the risk left>
+    """
+
+    letter: Literal["keep", "reject"]
+    certified: bool
+    test: str | None
+    cost: float
+    risk_left: float
+    remaining: int | None
+    gain: float
+    query: int
+    name: str = ""
+    repeated: bool = False
+
+    def __bool__(self) -> bool:
+        return self.letter == "keep"
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        if self.certified:
+            what = f"keep, certified by {self.test}"
+        elif self.letter == "keep":
+            what = "keep on the way, not certified" + ("" if self.test is None else f": {self.test} did not confirm it")
+        else:
+            what = "reject, by cross-validation" if self.test is None else f"reject: {self.test} did not confirm it"
+        cost = "free" if self.test is None else f"cost {self.cost:.2g} nats"
+        return f"<Decision {self.query}{name}: {what}; {cost}, {self.risk_left:.3g} of the risk left>"

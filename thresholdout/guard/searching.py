@@ -1,0 +1,99 @@
+"""What a guard gives to searches: scorers, a split, and where records come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from thresholdout.guard.holdout import Origin, Records, content_hashes
+from thresholdout.guard.scorer import GuardScorer
+from thresholdout.guard.train_split import TrainSplit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from thresholdout.guard.exhaustion import Exhausted
+    from thresholdout.guard.guard import Thresholdout
+
+__all__ = ["ServesSearches"]
+
+
+class ServesSearches:
+    """The part of a guard that searches use."""
+
+    _records: Records
+
+    def scorer(
+        self,
+        metric: object = "accuracy",
+        *,
+        cv: object | None = None,
+        sample_weight: tuple[object, object] | None = None,
+        exhausted: Exhausted = "stop",
+    ) -> GuardScorer:
+        """Return a scorer for scikit-learn's searches; use it together with `split`.
+
+        Losses are negated, as scikit-learn expects. It works with any ``n_jobs``.
+
+        Parameters
+        ----------
+        metric : str, Metric, Statistic, or a list or mapping of them, default="accuracy"
+            As in `score`. With several, each candidate is as many questions.
+        cv, sample_weight : optional
+            As in `score`; ``cv`` is recommended for models that fit their training records closely.
+        exhausted : {"stop", "nan", "train", "raise"}, default="stop"
+            What happens when the guard answers no more. "stop": one warning, candidates without an answer get NaN, and
+            the best of the answered is chosen; `SearchExhausted` where none is answered. "nan": the same, also where
+            none is. "train": training values stand in. "raise": `SearchExhausted`. See `GuardScorer`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from thresholdout import Thresholdout
+        >>> X, y = load_digits(return_X_y=True)
+        >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]), queries=20, budget=2,
+        ...                      mechanism="thresholdout")
+        >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]},
+        ...                       scoring=guard.scorer("accuracy", cv=5), cv=guard.split(), n_jobs=2)
+        >>> search.fit(X[:900], y[:900]).best_params_
+        {'max_depth': 8}
+        >>> len(guard.history)
+        3
+        """
+        return GuardScorer(cast("Thresholdout", self), metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted)
+
+    def split(self) -> TrainSplit:
+        """Return a splitter for ``cv=``: one split, which fits on all training records that it is given.
+
+        The holdout never passes through the search; `scorer` asks the guard for it.
+        """
+        return TrainSplit(cast("Thresholdout", self), len(self._records.labelled()[0][1]))
+
+    def origin(self, X: Any, y: Any = None) -> Origin:
+        """Say where records come from, by their content and in any order.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix
+            Rows as in the first array of the parts.
+        y : array-like, optional
+            Their labels; without them, rows of X alone are compared.
+
+        Returns
+        -------
+        {"train", "holdout", "other"}
+            "train" when the records are training records, each at most as often as there; "holdout" when the rows of X
+            are exactly those of the holdout, by one digest of them all; "other" otherwise, also for a part of it.
+            Numbers are compared in single precision, and labels of the holdout not at all.
+
+        Raises
+        ------
+        InputError
+            When the guard's parts are no pairs (X, y).
+        """
+        return self._origin(*content_hashes(X, y))
+
+    def _origin(self, hashes: NDArray[np.uint64], records: NDArray[np.uint64] | None = None) -> Origin:
+        return self._records.origin(hashes, records)
