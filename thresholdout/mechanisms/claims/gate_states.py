@@ -46,6 +46,9 @@ not; *skip* (rejected) and *step* (taken on the way) were decided by cross-valid
 PROVED: Final = frozenset({"keep", "milestone"})
 FREE: Final = frozenset({"skip", "step"})
 
+#: Hoeffding's inequality tests where it has more than so many times the effective records of relative entropy.
+MANY: Final = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -71,6 +74,8 @@ class Rules:
     'bets'
     >>> Rules(ClaimsParameters(effective=500.0, inflation=2.0), 1000, 0.0, sign=True).test_name
     'relative entropy'
+    >>> Rules(ClaimsParameters(effective=20.0, inflation=2.0), 1000, 0.0, sign=True).test_name  # a few share much
+    "Hoeffding's inequality"
     """
 
     parameters: ClaimsParameters
@@ -83,12 +88,18 @@ class Rules:
         """Which test confirms a claim."""
         if self.parameters.independent:
             return "sign test" if self.sign and self.delta == 0.0 else "bets"
-        return "relative entropy" if self.parameters.effective is not None else "Hoeffding's inequality"
+        return "relative entropy" if self._entropy is not None else "Hoeffding's inequality"
 
     @property
     def effective(self) -> float:
         """Effective number of holdout records."""
-        return self.parameters.effective or self.n / self.parameters.inflation
+        return self._entropy or self.n / self.parameters.inflation
+
+    @property
+    def _entropy(self) -> float | None:
+        """Return the effective records for relative entropy, unless Hoeffding's inequality has many more."""
+        found = self.parameters.effective
+        return found if found is not None and MANY * found >= self.n / self.parameters.inflation else None
 
     def proposal(self, gains: NDArray[np.float64]) -> Proposal:
         """Return what the training part says, from each record's gain in units of the metric's range.

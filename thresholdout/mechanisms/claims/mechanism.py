@@ -316,8 +316,8 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         score, known = check_expected(expected), Known(binary=True)
         if log_risk <= NOTHING:
             return 1.0
-        variance = variance_of(score, known, self._effective)
-        made = forecast(Memory(), score, variance, self._effective, self._training)
+        variance = variance_of(score, known, self._likely)
+        made = forecast(Memory(), score, variance, self._likely, self._training)
         steps = self._test(made, variance, known).steps
         claim = self._test(made, variance, known, value=round(score * steps))
         low, high = final_interval(claim, log_risk, score)

@@ -93,7 +93,9 @@ class QuestionClaims:
         self._n = check_count("n", n)
         self._hoeffding = n / parameters.inflation
         self._effective = parameters.effective or self._hoeffding
-        self._training = parameters.train_records or self._effective
+        # one effect that a few records share makes limits by relative entropy wide, not the values uncertain
+        self._likely = max(self._effective, self._hoeffding)
+        self._training = parameters.train_records or self._likely
         self._queries = math.inf if parameters.queries is None else parameters.queries
         self._budget = math.inf if parameters.budget is None else parameters.budget
         self._private = private_noise(parameters, self._n)
@@ -119,10 +121,10 @@ class QuestionClaims:
         return FirstClaim(claim, made, window, level, exponent, () if known.duel else self._edges.scales(exponent))
 
     def _sizes(self, known: Known) -> tuple[int, float, float]:
-        """Return the records that a question is about, and the effective numbers of them and of such for training."""
+        """Return the records that a question is about, and how many independent ones vary as these and training do."""
         part = known.part
         if part is None:
-            return self._n, self._effective, self._training
+            return self._n, self._likely, self._training
         effective = part.records if part.effective is None else part.effective
         return part.records, effective, max(1.0, part.training * effective / part.records)
 
@@ -194,7 +196,7 @@ class QuestionClaims:
             return BetTest(steps, np.zeros(records) if values is None else values, variance, common)
         limit = hoeffding(steps, self._hoeffding if known.part is None else effective)
         if known.part or self.parameters.effective is not None or self._independent(known):
-            limit = better(entropy(steps, effective), limit)
+            limit = better(entropy(steps, self._effective if known.part is None else effective), limit)
         return MeanTest(steps, value, limit)
 
     def _steps(self, made: Forecast, fine: int) -> int:
