@@ -17,17 +17,26 @@ OLDEST_PYTHON ?= $(shell for name in python3.11 $(PYTHON); do \
 OLDEST_TESTS := tests/thresholdout/model_selection/test_contract.py tests/thresholdout/guard/test_scorer.py \
 	tests/thresholdout/guard/test_guard.py tests/thresholdout/guard/test_guard_arguments.py tests/thresholdout/ledger/test_memory.py
 
+# The newer Pythons that the project is for, with the newest libraries that they have, where the machine has them (by
+# name, or in pyenv): the docstrings' examples, the tests above, and what rounding, limits and noise are tested by.
+NEWER_PYTHONS ?= 3.12 3.13
+NEWER_TESTS := graphs thresholdout $(OLDEST_TESTS) tests/graphs/numerics tests/thresholdout/limits tests/thresholdout/noise
+
 # The packages whose guarantees others build on; `make coverage` fails below COVERED percent of their lines and branches.
 CORE := graphs thresholdout/guard thresholdout/mechanisms thresholdout/certificates thresholdout/limits thresholdout/ledger
 COVERED ?= 0
 
-.PHONY: help demo docs test test-slow test-oldest postgres browser lint coverage dist mutation bench experiments clean
+# Slow files are processes of their own, and many tests start others: each would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo docs test test-slow test-oldest test-pythons postgres browser lint coverage dist mutation bench experiments clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         the main job, on real data (under two minutes)"
 	@echo "make test         lint, types, tests, docstrings and the documents' examples"
 	@echo "make test-slow    the slow tests, file by file, for DEADLINE minutes ($(DEADLINE))"
+	@echo "make test-pythons a part of the tests with every newer Python that is found ($(NEWER_PYTHONS))"
 	@echo "make coverage     the part of the core's lines and branches that its tests run, with a least part"
 	@echo "make dist         wheel and sdist, their files checked, and the wheel tried in a new environment"
 	@echo "make lint         ruff, mypy --strict, and who may import whom"
@@ -89,6 +98,17 @@ test-oldest: $(OLDEST)/.made
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -W 'ignore:X does not have valid feature names:UserWarning' $(OLDEST_TESTS)
 endif
 
+test-pythons: $(NEWER_PYTHONS:%=test-python%)
+
+test-python3.%:
+	@for name in python3.$* $(HOME)/.pyenv/versions/3.$*.*/bin/python; do \
+		$$name -c 'import sys; sys.exit(sys.version_info[:2] != (3, $*))' 2>/dev/null && python=$$name && break; done; \
+	if [ -z "$$python" ]; then echo "no Python 3.$*: the tests with it are skipped"; exit; fi; \
+	set -ex; $$python -m venv .venv-3.$*; \
+	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check -e '.[examples,postgres,encryption]' \
+		'xgboost-cpu>=3.0' 'pytest>=8' 'pytest-xdist>=3.5' 'hypothesis>=6.100' 'sybil>=9' 'mpmath>=1.3'; \
+	.venv-3.$*/bin/python -m pytest -q -n $(WORKERS) --dist loadfile $(NEWER_TESTS)
+
 mutation: $(VENV)/.test
 	$(BIN)/python -m tests.mutation run sample
 	$(BIN)/python -m tests.mutation run critical
@@ -108,4 +128,4 @@ experiments: $(VENV)/.test
 	$(BIN)/python -m benchmarks.experiments --jobs $(WORKERS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) $(OLDEST) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

@@ -147,7 +147,7 @@ def budget_interval(
     --------
     >>> from graphs import MarkovChain
     >>> data = MarkovChain([[0.9, 0.1], [0.2, 0.8]], n=500).sample(np.random.default_rng(1))
-    >>> found = budget_interval(MarkovChain.fit(data), MarkovChain.fit, 0.5, draws=50)
+    >>> found = budget_interval(MarkovChain.fit(data), MarkovChain.fit, 0.5, draws=20)
     >>> found.low < found.budget < found.high
     True
     """

@@ -14,6 +14,7 @@ from graphs import FactorGraph
 from graphs.leakage.network_quilts import NetworkQuilts
 from graphs.structure.separators import Search, boundary, candidates, connected_sets, nearby
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network, random_factor_graph
+from tests.sizes import corners
 
 
 def subsets(items: list[int]) -> chain[tuple[int, ...]]:
@@ -86,7 +87,7 @@ def brute_force(joint: np.ndarray, record: int, quilt: list[int], near: list[int
     return {"any": (float(worst[0]), float(worst[1])), "none": found[()]}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", corners(range(40), *range(12)))
 def test_influences_are_those_of_the_joint_law(seed: int) -> None:
     rng = np.random.default_rng([13, seed])
     make = random_bayesian_network if seed % 2 else random_factor_graph

@@ -29,6 +29,7 @@ from graphs.structure.sort_keys import sort_ranks
 
 PATIENTS = [f"patient {k}" for k in range(1000)]
 TEN = {name: k // 10 for k, name in enumerate(PATIENTS)}
+PEOPLE = 24
 TWO = [[0.9, 0.1], [0.2, 0.8]]
 
 
@@ -110,17 +111,17 @@ def test_folds_and_groups_are_aligned_by_label() -> None:
 
 @pytest.fixture
 def ring() -> Any:
-    """A ring of 60 people in an order that is not that of the ring."""
+    """A ring of people in an order that is not that of the ring."""
     graph: nx.Graph[str] = nx.Graph()
-    order = np.random.default_rng(0).permutation(60)
+    order = np.random.default_rng(0).permutation(PEOPLE)
     graph.add_nodes_from(f"p{k}" for k in order)
-    graph.add_edges_from((f"p{k}", f"p{(k + 1) % 60}") for k in range(60))
+    graph.add_edges_from((f"p{k}", f"p{(k + 1) % PEOPLE}") for k in range(PEOPLE))
     return graph
 
 
 def wave() -> dict[str, float]:
     """Values in the order of the ring, so alike for neighbours."""
-    return {f"p{k}": float(np.sin(2 * np.pi * k / 30)) for k in range(60)}
+    return {f"p{k}": float(np.sin(2 * np.pi * k / 12)) for k in range(PEOPLE)}
 
 
 def test_values_of_a_mapping_or_series_go_to_their_nodes(ring: Any) -> None:
@@ -128,7 +129,7 @@ def test_values_of_a_mapping_or_series_go_to_their_nodes(ring: Any) -> None:
     by_hand = [values[node] for node in ring.nodes]
     series = pd.Series(values)
     expected = diagnose(by_hand, graph=ring, permutations=49).tests[0].effect
-    assert expected == pytest.approx(np.cos(2 * np.pi / 30), abs=1e-9)  # of neighbours on a sine wave
+    assert expected == pytest.approx(np.cos(2 * np.pi / 12), abs=1e-9)  # of neighbours on a sine wave
     for given in (values, series, dict(reversed(values.items())), series.sample(frac=1, random_state=1)):
         assert diagnose(given, graph=ring, permutations=49).tests[0].effect == pytest.approx(expected)
     assert diagnose(series.to_numpy(), graph=ring, permutations=49).tests[0].effect < 0.5  # in the order of graph.nodes
@@ -143,13 +144,13 @@ def test_labels_that_do_not_match_the_nodes_are_refused(ring: Any) -> None:
     with pytest.raises(ArgumentError, match="nothing for the record"):  # keys 0 to 59 are names, not an order
         diagnose(dict(enumerate(values.values())), graph=ring)
     with pytest.raises(ArgumentError, match="nothing for the record"):
-        MarkovField.ising(ring, 0.1, dict.fromkeys(range(60), 0.5))
+        MarkovField.ising(ring, 0.1, dict.fromkeys(range(PEOPLE), 0.5))
     with pytest.raises(ArgumentError, match="nothing for the record 'p1'"):
         diagnose(pd.Series(values).rename({"p1": "x"}), graph=ring)
 
 
 def test_a_mixture_of_labelled_and_unlabelled_is_refused(ring: Any) -> None:
-    values, firms = pd.Series(wave()), pd.Series({f"p{k}": k // 6 for k in range(60)})
+    values, firms = pd.Series(wave()), pd.Series({f"p{k}": k // 6 for k in range(PEOPLE)})
     both = diagnose(values, graph=ring, groups=firms, permutations=49)
     reordered = firms.sample(frac=1, random_state=2)
     again = diagnose(values, graph=ring, groups=reordered, permutations=49)
@@ -157,7 +158,7 @@ def test_a_mixture_of_labelled_and_unlabelled_is_refused(ring: Any) -> None:
     with pytest.raises(ArgumentError, match=r"groups: .*`values`.*to_numpy"):
         diagnose(values, graph=ring, groups=firms.to_numpy())
     with pytest.raises(ArgumentError, match=r"order: .*`values`"):
-        diagnose(values, graph=ring, order=range(60))
+        diagnose(values, graph=ring, order=range(PEOPLE))
     with pytest.raises(ArgumentError, match=r"order: True"):
         diagnose(values, graph=ring, order=True)
     with pytest.raises(ArgumentError, match=r"groups: .*`values`"):
@@ -183,19 +184,19 @@ def test_a_series_without_an_index_of_its_own_is_taken_in_order(ring: Any) -> No
 
 
 def test_fits_of_fields_follow_labels(ring: Any) -> None:
-    labels = {f"p{k}": int(k % 20 < 10) for k in range(60)}
+    labels = {f"p{k}": int(k % 12 < 6) for k in range(PEOPLE)}
     by_hand = [labels[node] for node in ring.nodes]
     for fit in (fit_ising, fit_potts):
         expected = fit(ring, by_hand).fingerprint()
         assert fit(ring, labels).fingerprint() == fit(ring, pd.Series(labels).sample(frac=1)).fingerprint() == expected
         with pytest.raises(ArgumentError, match="a set"):
-            fit(ring, set(range(60)))
+            fit(ring, set(range(PEOPLE)))
         with pytest.raises(ArgumentError, match="which is no record"):
             fit(ring, labels | {"nobody": 1})
 
 
 def test_fields_of_nodes_follow_labels(ring: Any) -> None:
-    field = {f"p{k}": k / 100 for k in range(60)}
+    field = {f"p{k}": k / 100 for k in range(PEOPLE)}
     by_hand = np.array([field[node] for node in ring.nodes])
     expected = MarkovField.ising(ring, 0.1, by_hand).fingerprint()
     assert MarkovField.ising(ring, 0.1, field).fingerprint() == expected
@@ -203,17 +204,17 @@ def test_fields_of_nodes_follow_labels(ring: Any) -> None:
     rows = {node: [0.0, value] for node, value in field.items()}
     by_row = MarkovField.potts(ring, 0.1, 2, np.array([rows[node] for node in ring.nodes]))
     assert MarkovField.potts(ring, 0.1, 2, rows).fingerprint() == by_row.fingerprint()
-    edges = pd.Series(np.linspace(0, 1, 60), index=list(ring.edges)[::-1])
+    edges = pd.Series(np.linspace(0, 1, PEOPLE), index=list(ring.edges)[::-1])
     with pytest.raises(ArgumentError, match=r"coupling: .*to_numpy\(\)"):
         MarkovField.ising(ring, edges)
     coupling = edges
-    assert MarkovField.ising(ring, coupling.to_numpy()).n == 60
+    assert MarkovField.ising(ring, coupling.to_numpy()).n == PEOPLE
     with pytest.raises(ArgumentError, match="a table"):
         MarkovField(ring, [[1, 2], [2, 1]], pd.DataFrame(rows).T)
 
 
 def test_budgets_of_labelled_records_follow_labels(ring: Any) -> None:
-    budgets = {f"p{k}": 0.01 * (k + 1) for k in range(60)}
+    budgets = {f"p{k}": 0.01 * (k + 1) for k in range(PEOPLE)}
     for model in (MarkovField.ising(ring, 0.2), DependencyGraph(ring)):
         by_hand = model.leakage([budgets[node] for node in ring.nodes], adversary="uninformed")
         for given in (budgets, pd.Series(budgets), pd.Series(budgets).sample(frac=1)):

@@ -209,7 +209,7 @@ def test_a_budget_that_is_used_up_says_what_spends_less() -> None:
     assert message.endswith("larger budget=; training values by cross-validation spend less of it")
 
 
-@BY_BACKEND
+@pytest.mark.parametrize(("backend", "n_jobs"), corners(BACKENDS, 0, 3))
 def test_a_search_without_any_answer_is_an_error_that_names_what_goes_on(backend: str, n_jobs: int) -> None:
     """Scikit-learn would choose the first candidate; this includes a second search with the same scorer."""
     guard = make(queries=3)

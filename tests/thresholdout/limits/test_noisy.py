@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import thresholdout.limits.noisy as noisy
 from tests.oracles.counts import count_law, lattice_law, noisy_tail, raised
+from tests.sizes import sizes
 from thresholdout.limits.binomial import binomial_lower
 from thresholdout.limits.entropy import entropy_lower
 from thresholdout.limits.noisy import (
@@ -40,10 +41,11 @@ def _laws(n: int, mean: float, rng: np.random.Generator) -> list[list[float]]:
 
 @pytest.mark.parametrize("scales", _SCALES)
 @pytest.mark.parametrize("step", _STEPS)
-def test_tests_behind_noisy_edges_keep_their_level(step: Fraction, scales: tuple[float, ...]) -> None:
+@sizes("largest", 5, 9)
+def test_tests_behind_noisy_edges_keep_their_level(step: Fraction, scales: tuple[float, ...], largest: int) -> None:
     rng = np.random.default_rng(5)
     noises = _noises(step, scales)
-    for n in (2, 5, 9):
+    for n in {2, 5, largest}:
         for k in {1, 2, n // 2 + 1, n}:
             for level in (1e-6, 0.02, 0.2, 0.6):
                 limits = [

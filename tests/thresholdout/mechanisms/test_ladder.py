@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from graphs import Groups, Independent, MarkovChain
 from graphs.models.out_of_fold import OutOfFold
+from tests.sizes import corners
 from thresholdout import Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
@@ -290,7 +291,9 @@ def _widest(mechanism: Ladder, queries: int) -> float:
 
 @pytest.mark.parametrize("random_truths", [False, True])
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-@pytest.mark.parametrize(("n", "queries", "confidence"), [(60, 2, 0.5), (60, 1, 0.95), (100, 2, 0.9), (30, 3, 0.05)])
+@pytest.mark.parametrize(
+    ("n", "queries", "confidence"), corners([(60, 2, 0.5), (60, 1, 0.95), (100, 2, 0.9), (30, 3, 0.05)], 1, 3)
+)
 def test_no_session_exceeds_the_tolerance(
     n: int, queries: int, confidence: float, direction: Literal["maximize", "minimize"], random_truths: bool
 ) -> None:

@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -55,6 +55,7 @@ def classes() -> set[str]:
     return mechanisms | {one.__name__ for one in made}
 
 
+@cache
 def modules() -> dict[str, Module]:
     return imports.read_modules(ROOT, ["thresholdout"])
 

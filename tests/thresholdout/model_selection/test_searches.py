@@ -23,6 +23,7 @@ from sklearn.model_selection import (
     cross_validate,
 )
 
+from tests.sizes import corners
 from tests.thresholdout.model_selection.digits import (
     BACKENDS,
     DEPTHS,
@@ -93,7 +94,7 @@ def test_cross_validation(backend: str, n_jobs: int) -> None:
 
 
 @BY_BACKEND
-@pytest.mark.parametrize("kind", ["grid", "random"])
+@pytest.mark.parametrize("kind", corners(["grid", "random"], 0))
 def test_halving_searches_score_every_candidate_on_the_whole_holdout(backend: str, n_jobs: int, kind: str) -> None:
     guard = make()
     shared: dict[str, Any] = {
@@ -221,7 +222,7 @@ def test_copies_of_a_search_spend_the_same_budget(how: str) -> None:
     assert len(guard.history) == 6 == search.scoring.asked
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
 @pytest.mark.parametrize("error_score", [np.nan, 0.0, "raise"])
 def test_candidates_that_fail_are_not_charged(error_score: Any, n_jobs: int) -> None:
     guard = make()

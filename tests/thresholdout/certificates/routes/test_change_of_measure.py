@@ -102,7 +102,7 @@ def test_no_event_of_a_noisy_sum_is_likelier_than_promised(sigma: float, p: floa
     """The sum of n coins, with Gaussian noise, against quadrature over the sum."""
     n = 30
     sums = np.arange(n + 1)
-    grid = np.linspace(-9 * sigma, n + 9 * sigma, 20_001)
+    grid = np.linspace(-9 * sigma, n + 9 * sigma, 4_001)
     density = norm.pdf(grid[:, None], sums, sigma) * (grid[1] - grid[0])
     joint = density * binom.pmf(sums, n, 0.5)
     mixture = joint.sum(axis=1, keepdims=True)

@@ -158,15 +158,17 @@ def test_exact_coverage(method: Method, what: str, given_value: float) -> None:
     n, m, confidence = 11, 8, 0.8
     bounds = _all_bounds(method, what, n, m, given_value, confidence)
     worst = 0.0
-    for fp in np.linspace(0.001, 0.999, 61):
-        for fn in np.linspace(0.001, 0.999, 61):
+    rates = np.linspace(0.001, 0.999, 61)
+    first, second = (binom.pmf(np.arange(count + 1), count, rates[:, None]) for count in (n, m))
+    for fp, law_fp in zip(rates, first, strict=True):
+        for fn, law_fn in zip(rates, second, strict=True):
             if what == "epsilon":
                 ratios = [(1 - given_value - fp) / fn, (1 - given_value - fn) / fp, 1.0]
                 truth = math.log(max(ratios))
             else:
                 factor = math.exp(given_value)
                 truth = max(0.0, 1 - fn - factor * fp, 1 - fp - factor * fn)
-            law = binom.pmf(np.arange(n + 1), n, fp)[:, None] * binom.pmf(np.arange(m + 1), m, fn)
+            law = law_fp[:, None] * law_fn
             worst = max(worst, float(law[bounds > truth].sum()))
     assert worst <= 1 - confidence + 1e-12
     # with teeth: the joint set uses most of the error rate, the two limits a tenth of it

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.sizes import corners
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.auditing import AuditResult, audit_learner
 from thresholdout.privacy.auditing.seeds import entropy_of, run_seed
@@ -169,7 +170,7 @@ class TestRefusals:
         with pytest.raises(InputTypeError, match="features"):
             audit(features=lambda values: values[None])
 
-    @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.parametrize("n_jobs", corners([1, 2], 0))
     def test_features_that_are_not_finite(self, tmp_path: Path, n_jobs: int) -> None:
         with pytest.raises(InputError, match="run 0"):
             audit(features=lambda values: np.nan * values, store=tmp_path / "runs", n_jobs=n_jobs)

@@ -191,7 +191,7 @@ def test_averaging_costs_nothing_and_has_less_noise() -> None:
             FederatedClassifier(noise_multiplier=40.0, rounds=40, learning_rate=2.0, average=average, random_state=seed)
             .fit(X, y, groups)
             .coef_
-            for seed in range(40)
+            for seed in range(20)
         ]
         spread[average] = float(np.std(ends, axis=0).mean())
     assert spread[True] < 0.9 * spread[False]

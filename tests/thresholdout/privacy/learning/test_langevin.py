@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.sizes import sizes
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
@@ -158,9 +159,10 @@ def test_coupled_minibatches_of_neighbours_differ_by_the_sensitivity_at_most() -
 
 
 @pytest.mark.statistical
-def test_the_epsilon_survives_an_attack_which_finds_half_the_noise() -> None:
+@sizes("runs", 1500, 3000)
+def test_the_epsilon_survives_an_attack_which_finds_half_the_noise(runs: int) -> None:
     """One record of 4 pulls the other way; the guess is by the first two iterates. Error rate 1e-9 for each side."""
-    runs, eps = 3000, 1.0
+    eps = 1.0
     record = np.ones((4, 1))
     other = record.copy()
     other[0] = -1.0
