@@ -158,10 +158,10 @@ def test_exact_coverage(method: Method, what: str, given_value: float) -> None:
     n, m, confidence = 11, 8, 0.8
     bounds = _all_bounds(method, what, n, m, given_value, confidence)
     worst = 0.0
-    rates = np.linspace(0.001, 0.999, 61)
-    first, second = (binom.pmf(np.arange(count + 1), count, rates[:, None]) for count in (n, m))
-    for fp, law_fp in zip(rates, first, strict=True):
-        for fn, law_fn in zip(rates, second, strict=True):
+    rates: Floats = np.linspace(0.001, 0.999, 61)
+    laws: list[Floats] = [np.asarray(binom.pmf(np.arange(count + 1), count, rates[:, None])) for count in (n, m)]
+    for fp, law_fp in zip(rates, laws[0], strict=True):
+        for fn, law_fn in zip(rates, laws[1], strict=True):
             if what == "epsilon":
                 ratios = [(1 - given_value - fp) / fn, (1 - given_value - fn) / fp, 1.0]
                 truth = math.log(max(ratios))
