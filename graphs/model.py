@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.fitted_limits import FittedLimits
 from graphs.inflation.influences import spectral_radius
 from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.profile import Profile
@@ -65,6 +67,9 @@ class DependenceModel(RoutedModel):
     >>> isinstance(model, DependenceModel), model.n, model.leakage(0.1).round(9).tolist()
     (True, 3, [0.2, 0.2, 0.1])
     """
+
+    _limits: FittedLimits | None = None
+    _assumed: bool = False
 
     @abstractmethod
     def _content(self) -> Mapping[str, Any]:
@@ -144,6 +149,66 @@ class DependenceModel(RoutedModel):
                 found.append(records)
         return max(found, default=None)
 
+    @property
+    def fitted_limits(self) -> FittedLimits | None:
+        """Limits that the model was fitted with, and for which laws; None for a model that was declared.
+
+        Examples
+        --------
+        >>> from graphs import Independent
+        >>> Independent(3).fitted_limits is None, Independent(3).fit_failure
+        (True, 0.0)
+        """
+        return None if self._assumed else self._fitted_with()
+
+    @property
+    def fit_failure(self) -> float:
+        """Probability with which the limits that the model was fitted with may not hold; 0 for a declared model.
+
+        Whoever promises something with a probability for the unknown law has to add it to the probability of error.
+        """
+        limits = self.fitted_limits
+        return 0.0 if limits is None else limits.failure
+
+    def fitted(self, limits: FittedLimits) -> Self:
+        """Return the same model, as one whose parameters are confidence limits.
+
+        Parameters
+        ----------
+        limits : FittedLimits
+            Where they come from; every number of this model has to hold for all laws of the family within them.
+
+        Examples
+        --------
+        >>> from graphs import GaussianField
+        >>> from graphs.fitted_limits import FittedLimits
+        >>> GaussianField.ar(0.7, 100).fitted(FittedLimits("series", 500, 0.01)).fit_failure
+        0.01
+        """
+        copied = copy.copy(self)
+        copied._limits = limits
+        return copied
+
+    def within_limits(self) -> Self:
+        """Return the same model under the assumption that its limits hold, for whoever has paid for their failure.
+
+        Examples
+        --------
+        >>> from graphs import GaussianField
+        >>> from graphs.fitted_limits import FittedLimits
+        >>> GaussianField.ar(0.7, 100).fitted(FittedLimits("series", 500, 0.01)).within_limits().fit_failure
+        0.0
+        """
+        if self.fitted_limits is None:
+            return self
+        copied = copy.copy(self)
+        copied._assumed = True
+        return copied
+
+    def _fitted_with(self) -> FittedLimits | None:
+        """Return the limits of the model, or of that which it is made of."""
+        return self._limits
+
     def given(self, known: Iterable[Hashable] | Mapping[Any, Any]) -> Given:
         """Return the model of the other records when the analyst already knows some.
 
@@ -188,6 +253,9 @@ class DependenceModel(RoutedModel):
                 digest.update(f"{kind}{value.shape}".encode() + np.ascontiguousarray(value, dtype=kind).tobytes())
             else:
                 digest.update(json.dumps(value).encode())
+        limits = self.fitted_limits
+        if limits is not None:
+            digest.update(f"\0fitted\0{json.dumps([limits.family, limits.count, limits.failure])}".encode())
         return digest.hexdigest()
 
     def __repr__(self) -> str:
@@ -466,6 +534,9 @@ class Given(DependenceModel):
             raise ArgumentError("known", "states that cannot occur together", "states of positive probability")
         law: FloatArray = part / part.sum()
         return law
+
+    def _fitted_with(self) -> FittedLimits | None:
+        return self._model.fitted_limits
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:
         labels = self._model._record_labels()

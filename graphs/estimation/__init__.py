@@ -10,6 +10,7 @@ from __future__ import annotations
 from graphs.estimation.autoregression import autoregression_limit
 from graphs.estimation.confidence import budget_interval
 from graphs.estimation.diagnosis import diagnose
+from graphs.estimation.fitted_fields import fit_autoregression
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
 from graphs.estimation.spatial_range import range_limit
 from graphs.estimation.variance_ratios import crossed_limits, intraclass_limit
@@ -21,6 +22,7 @@ __all__ = [
     "budget_interval",
     "crossed_limits",
     "diagnose",
+    "fit_autoregression",
     "fit_ising",
     "fit_potts",
     "intraclass_limit",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError
+from graphs.fitted_limits import FittedLimits
 from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
@@ -227,6 +228,9 @@ class Panel(DependenceModel):
         """Return one line of words about the model."""
         units = "unit" if self._units == 1 else "units"
         return f"{self._units} independent {units}, each a {self._model.describe()}"
+
+    def _fitted_with(self) -> FittedLimits | None:
+        return self._model.fitted_limits
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:
         labels = self._model._record_labels()

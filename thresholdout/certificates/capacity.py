@@ -17,7 +17,7 @@ from thresholdout.certificates.baselines.jung_et_al import posterior_sensitivity
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.noise_schedule import is_possible
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
-from thresholdout.certificates.problem import check_confidence, check_model
+from thresholdout.certificates.problem import check_confidence, within_limits
 from thresholdout.certificates.routes.latent_groups import gaussian_within, tightest_gaussian
 from thresholdout.certificates.routes.mutual_information import (
     divergence_width,
@@ -137,8 +137,8 @@ def questions_within(
     >>> {reach.route: reach.questions for reach in reached}["splitting"]
     28
     """
-    beta = 1.0 - check_confidence(confidence)
-    check_model(model)
+    model, confidence = within_limits(model, confidence)
+    beta = 1.0 - confidence
     _check_tolerance(tolerance)
     blocks, reached = blocks_of(model), []
     for name, halves in ((SPLITTING, False), (BINARY, True)):
@@ -190,8 +190,8 @@ def tolerances_for(
     >>> found.route, found.tolerance < 0.1
     ('Gaussian, schedule', True)
     """
-    beta = 1.0 - check_confidence(confidence)
-    check_model(model)
+    model, confidence = within_limits(model, confidence)
+    beta = 1.0 - confidence
     if questions < 1:
         raise InputError("questions", questions, "at least 1")
     blocks, reached = blocks_of(model), []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from thresholdout.certificates.baselines.published_tolerances import published
 from thresholdout.certificates.largest_error import PUBLISHED_RATIOS
-from thresholdout.certificates.problem import Setting
+from thresholdout.certificates.problem import Setting, within_limits
 from thresholdout.certificates.route import Earlier, Route, counts, recalls, states
 from thresholdout.certificates.routes.belief_walk import walk
 from thresholdout.certificates.routes.max_information import max_information_route
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from graphs import DependenceModel
+    from graphs.fitted_limits import FittedLimits
 
 __all__ = ["Certificate", "certify"]
 
@@ -56,6 +57,8 @@ class Certificate:
     final : FinalCheck or None
         What the final check of a guard with ``final_check=True`` will be worth, if every claim before it is confirmed:
         ``certificate.final.half_width(expected)``.
+    limits : FittedLimits or None
+        Those of a model that was fitted, whose failure is part of the probability of error.
     epsilon : float or None
         Privacy loss of all answers together under replacing one record, where it was declared (``private=``); infinite
         after a failure.
@@ -79,6 +82,7 @@ class Certificate:
     truth: Truth
     final: FinalCheck | None = None
     epsilon: float | None = None
+    limits: FittedLimits | None = None
 
     @property
     def about(self) -> str:
@@ -152,6 +156,8 @@ class Certificate:
                 f"; if every claim is confirmed, {self.final.share:.2g} of the risk is left for a final check, which "
                 f"then has a half-width of {width:.2g} at a score of 0.9 (after other answers, guard.final_half_width)"
             )
+        if self.limits is not None:
+            promise += f", {self.limits.words}"
         return self._privacy + (
             f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "
             f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}. What "
@@ -169,6 +175,24 @@ class Certificate:
             f"{shown_above(self.epsilon)} (PROOFS.md, 'Privacy of the interaction', P6; docs/hypotheses.md, row "
             f"claims). "
         )
+
+    def charged(self, model: DependenceModel, confidence: float, needed: float) -> Certificate:
+        """Return the same with the limits of a fitted model charged to the probability of error.
+
+        Parameters
+        ----------
+        model : graphs.DependenceModel
+            Before its limits were assumed.
+        confidence : float
+            What was asked for.
+        needed : float
+            What `within_limits` made of it.
+        """
+        if model.fitted_limits is None:
+            return self
+        if self.confidence < needed:  # parameters that state less themselves
+            confidence = max(0.0, math.nextafter(self.confidence - model.fit_failure, -math.inf))
+        return replace(self, confidence=confidence, limits=model.fitted_limits)
 
     def half_width(self, query: int, hits: int, source: Literal["train", "holdout"]) -> float:
         """Half-width of one answer, by the route on which the certificate rests.
@@ -406,7 +430,8 @@ def certify(
     parameters = ThresholdoutParameters(
         threshold=threshold, noise_scale=noise_scale, budget=budget, queries=queries, grid=grid, ratios=ratios
     )
-    setting = Setting(model, parameters, confidence)
+    assumed, needed = within_limits(model, confidence)
+    setting = Setting(assumed, parameters, needed)
     compared = (
         posterior(setting),
         walk(setting),
@@ -414,7 +439,8 @@ def certify(
         second_moment(setting),
         max_information_route(setting),
         published(setting),
-        *splitting_routes(model, setting.queries, setting.beta),
+        *splitting_routes(assumed, setting.queries, setting.beta),
     )
     chosen = min((route for route in compared if route.eligible), key=lambda route: route.tolerance, default=None)
-    return Certificate(setting.confidence, compared, chosen, model.describe(), truth_of(model, parameters))
+    found = Certificate(setting.confidence, compared, chosen, model.describe(), truth_of(model, parameters))
+    return found.charged(model, confidence, needed)

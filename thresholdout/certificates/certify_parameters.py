@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from thresholdout.certificates.certificate import Certificate, certify
 from thresholdout.certificates.gaussian_certificate import certify_gaussian, with_shares
-from thresholdout.certificates.problem import check_confidence
+from thresholdout.certificates.problem import within_limits
 from thresholdout.certificates.route import ConstantWidth, Route, StatedWidth
 from thresholdout.certificates.split_records import splitting_intervals, splitting_routes
 from thresholdout.certificates.truth import truth_of
@@ -49,7 +49,9 @@ def certify_parameters(model: DependenceModel, parameters: Parameters, confidenc
     >>> certificate.route, round(certificate.tolerance, 3)
     ('splitting', 0.055)
     """
-    return kind_of(parameters).certify(parameters, Theorems(model, parameters, check_confidence(confidence)))
+    assumed, needed = within_limits(model, confidence)
+    found = kind_of(parameters).certify(parameters, Theorems(assumed, parameters, needed))
+    return found.charged(model, confidence, needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Theorems:
     Parameters
     ----------
     model : graphs.DependenceModel
-        How the records depend on each other.
+        How the records depend on each other; limits of a fitted one are assumed to hold.
     parameters : Parameters
         Of the mechanism.
     confidence : float

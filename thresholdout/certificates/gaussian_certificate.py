@@ -10,7 +10,7 @@ from thresholdout.certificates.certificate import Certificate
 from thresholdout.certificates.gaussian.chosen_widths import scheduled_widths, widths_of
 from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns
 from thresholdout.certificates.gaussian.expected_width import scheduled_for
-from thresholdout.certificates.problem import check_confidence, check_model
+from thresholdout.certificates.problem import within_limits
 from thresholdout.certificates.route import Route
 from thresholdout.certificates.routes.latent_groups import best_blocks
 from thresholdout.certificates.split_records import splitting_routes
@@ -55,12 +55,13 @@ def certify_gaussian(model: DependenceModel, parameters: GaussianParameters, con
     >>> certificate.route, round(certificate.tolerance, 3)
     ('gaussian', 0.097)
     """
-    check_model(model)
-    beta = 1.0 - check_confidence(confidence)
-    route = gaussian_route(model, parameters, beta)
-    compared = (route, *splitting_routes(model, parameters.queries, beta))
+    assumed, needed = within_limits(model, confidence)
+    beta = 1.0 - needed
+    route = gaussian_route(assumed, parameters, beta)
+    compared = (route, *splitting_routes(assumed, parameters.queries, beta))
     chosen = route if route.eligible else None
-    return Certificate(confidence, compared, chosen, model.describe(), truth_of(model, parameters))
+    found = Certificate(needed, compared, chosen, model.describe(), truth_of(model, parameters))
+    return found.charged(model, confidence, needed)
 
 
 def gaussian_route(model: DependenceModel, parameters: GaussianParameters, beta: float) -> Route:
@@ -131,7 +132,8 @@ def with_shares(model: DependenceModel, parameters: GaussianParameters, confiden
     """
     if parameters.shares is not None:
         return parameters
-    widths = gaussian_route(model, parameters, 1.0 - check_confidence(confidence)).widths
+    assumed, needed = within_limits(model, confidence)
+    widths = gaussian_route(assumed, parameters, 1.0 - needed).widths
     return replace(parameters, shares=widths.shares) if isinstance(widths, GaussianWidths) else parameters
 
 

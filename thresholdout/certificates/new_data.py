@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from graphs.numerics.rounding import formula_up
 from thresholdout.certificates.after_releases import pure_looks
-from thresholdout.certificates.problem import check_confidence, check_model
+from thresholdout.certificates.problem import check_model, within_limits
 from thresholdout.certificates.routes.change_of_measure import (
     approximate_nats,
     information_per_record,
@@ -198,12 +198,13 @@ def generalization_certificate(
     from graphs import Independent
 
     size = count(n, "n")
-    beta = 1.0 - check_confidence(confidence)
     event = check_event(events if not isinstance(events, Iterable) else list(events))
     model = Independent(size) if dependence is None else check_model(dependence)
     if model.n != size:
         raise InputError("dependence", f"a model of {model.n} records", f"{size}, as n says")
-    independent = isinstance(model, Independent)
+    failure = model.fit_failure
+    model, needed = within_limits(model, confidence)
+    beta, independent = 1.0 - needed, isinstance(model, Independent)
     accountants, refused = composed_accountants(event, "replace_one", all_accountants())
     why = "" if independent else "the records are not independent"
     if not accountants:
@@ -214,7 +215,7 @@ def generalization_certificate(
             *_mutual_information(event, pure_looks(event), size, beta, why),
             _approximate(accountants, size, beta, why),
             _theorem1(accountants, size, beta, why),
-            _posterior(model, pure_looks(event)),
+            _posterior(model, pure_looks(event), failure),
             _on_average(accountants, why),
         )
     return GeneralizationCertificate(size, confidence, compared)
@@ -286,10 +287,11 @@ def _on_average(accountants: Sequence[Accountant], why: str) -> GeneralizationRo
     )
 
 
-def _posterior(model: DependenceModel, epsilon: float) -> GeneralizationRoute:
+def _posterior(model: DependenceModel, epsilon: float, failure: float) -> GeneralizationRoute:
     about = "the gap of what is expected on the records, given what was released, and on new data; for every release"
     why = _NOT_PURE if math.isinf(epsilon) else ""
-    bound = math.inf if why else formula_up(mean_total_variation(model, epsilon))
+    # where limits of a fitted model fail, the gap is at most 1
+    bound = math.inf if why else formula_up(mean_total_variation(model, epsilon) + failure)
     return GeneralizationRoute("posterior", bound, "average", about, "the declared dependence", "LOOKS.md, N2", why)
 
 

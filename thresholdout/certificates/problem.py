@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -16,7 +17,7 @@ from thresholdout.mechanisms import SparseVector, ThresholdoutParameters, intera
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["Setting", "check_confidence", "check_model"]
+__all__ = ["Setting", "check_confidence", "check_model", "within_limits"]
 
 
 class Setting:
@@ -105,6 +106,54 @@ def leakage(
     if isinstance(model, Independent):
         return np.array([epsilon])
     return model.leakage(epsilon, method, adversary)
+
+
+def within_limits(model: DependenceModel, confidence: object) -> tuple[DependenceModel, float]:
+    """Charge the limits of a fitted model to the probability of error, before anything else.
+
+    Parameters
+    ----------
+    model : graphs.DependenceModel
+        How the records depend on each other.
+    confidence : float
+        1 - beta.
+
+    Returns
+    -------
+    model : graphs.DependenceModel
+        The same, under the assumption that its limits hold.
+    confidence : float
+        1 less what is left of beta, rounded up; for a model that was not fitted, the confidence as it is.
+
+    Raises
+    ------
+    InputError
+        When the limits leave nothing.
+
+    Notes
+    -----
+    The limits are a function of values of which the records are independent. Whatever these were, if the limits hold,
+    the records' law is one for which the model's numbers are valid, and answers fail with probability at most
+    ``beta - fit_failure``: PROOFS.md, "Fitted models".
+
+    Examples
+    --------
+    >>> from graphs import GaussianField
+    >>> from graphs.fitted_limits import FittedLimits
+    >>> series = GaussianField.ar(0.7, 100).fitted(FittedLimits("autoregressions", 500, 0.01))
+    >>> assumed, confidence = within_limits(series, 0.95)
+    >>> assumed.fit_failure, round(confidence, 9)
+    (0.0, 0.96)
+    """
+    stated, failure = check_confidence(confidence), check_model(model).fit_failure
+    if not failure:
+        return model, stated
+    left = math.nextafter(1.0 - stated - failure, -math.inf)
+    needed = math.nextafter(1.0 - left, math.inf)
+    if not needed < 1.0 or left <= 0.0:
+        seen = f"{stated!r} for a model whose limits fail with probability {failure:g}"
+        raise InputError("confidence", seen, f"a confidence below {1.0 - failure:.6g}, or a smaller fit_failure=")
+    return model.within_limits(), needed
 
 
 def check_model(model: object) -> DependenceModel:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.certificates.problem import check_confidence
+from thresholdout.certificates.problem import check_confidence, within_limits
 from thresholdout.data.arguments import check_count
 from thresholdout.data.identity import Part
 from thresholdout.data.values import check_bounds
@@ -255,12 +255,14 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             parameters = self._choose(declared)
         self._parameters = parameters
         self._mechanism = build_mechanism(parameters, self.n, record_groups(self.dependence))
-        self._confidence = declared.confidence
+        self._assumed, self._confidence = within_limits(self.dependence, declared.confidence)
         self._one_law = declared.identically_distributed
         self.given = declared.given
-        certificate = certify_parameters(self.dependence, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
+        certificate = certify_parameters(self._assumed, parameters, 1.0 - (1.0 - self._confidence) * (1.0 - FAILURES))
         truth = truth_given(self.given, certificate.truth)
-        self._alone = dataclasses.replace(certificate, confidence=self._confidence, truth=truth)
+        self._alone = dataclasses.replace(
+            certificate, confidence=declared.confidence, truth=truth, limits=self.dependence.fitted_limits
+        )
         self._certificates: dict[float, Certificate | None] = {}
         if known is None:
             state = self._mechanism.start(self._noise).to_text()
@@ -352,7 +354,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         if share not in self._certificates:
             confidence = 1.0 - (1.0 - self._confidence) * share
             self._certificates[share] = (
-                certify_parameters(self.dependence, self._parameters, confidence) if confidence < 1.0 else None
+                certify_parameters(self._assumed, self._parameters, confidence) if confidence < 1.0 else None
             )
         return self._certificates[share]
 

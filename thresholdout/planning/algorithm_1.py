@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from graphs.numerics.rounding import formula_up
-from thresholdout.certificates.problem import Setting, check_confidence, check_model
+from thresholdout.certificates.problem import Setting, within_limits
 from thresholdout.certificates.routes.posterior import mean_total_variation, posterior_tolerance, posterior_widths
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import PlanError
@@ -111,10 +111,9 @@ class _Search:
     def __init__(
         self, model: DependenceModel, queries: int, budget: int, confidence: float, quiet_margin: float | None
     ) -> None:
-        self._model = check_model(model)
+        self._model, self._confidence = within_limits(model, confidence)
         self._queries = check_count("queries", queries)
         self._budget = min(self._queries, check_count("budget", budget))
-        self._confidence = check_confidence(confidence)
         self._beta = 1.0 - self._confidence
         if quiet_margin is None:
             self._margin = self._usual_margin()

@@ -8,6 +8,7 @@ from thresholdout.certificates.gaussian.chosen_widths import one_scale
 from thresholdout.certificates.gaussian.deviations import GaussianWidths
 from thresholdout.certificates.gaussian.expected_width import alike, tightest_for
 from thresholdout.certificates.independent_blocks import IndependentBlocks, blocks_of
+from thresholdout.certificates.problem import within_limits
 from thresholdout.certificates.routes.latent_groups import tightest_gaussian
 from thresholdout.errors import PlanError
 from thresholdout.mechanisms import GaussianGuard, GaussianParameters
@@ -58,6 +59,7 @@ def gaussian_parameters(
     >>> gaussian_parameters(Independent(10_000), 50, 0.95, expected=0.9).expected
     0.9
     """
+    model, confidence = within_limits(model, confidence)
     widths = _widths(model, queries, 1.0 - confidence, expected, constant=not schedule)
     if widths is None:
         raise PlanError(
@@ -90,6 +92,7 @@ def gaussian_half_width(
     >>> round(gaussian_half_width(Independent(10_000), 50, 0.95, 0.9)[1], 3)
     0.044
     """
+    model, confidence = within_limits(model, confidence)
     widths = _widths(model, queries, 1.0 - confidence, expected, constant=True)
     if widths is None:
         return None

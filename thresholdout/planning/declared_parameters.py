@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.certificates.certify_parameters import Theorems
+from thresholdout.certificates.problem import within_limits
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import (
     ClaimsParameters,
@@ -99,6 +101,8 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
     """
     from graphs.models.out_of_fold import OutOfFold
 
+    model, needed = within_limits(model, declared.confidence)
+    declared = dataclasses.replace(declared, confidence=needed)
     chosen, queries = declared.mechanism, declared.queries
     hand = [name for name in ("threshold", "noise_scale", "grid") if getattr(declared, name) is not None]
     if hand and chosen not in (None, "thresholdout"):

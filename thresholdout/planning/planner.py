@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
+from thresholdout.certificates.problem import check_confidence
 from thresholdout.errors import PlanError
 from thresholdout.planning.description import recommend, warn, within
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Plan, Way, WayName
@@ -97,6 +98,8 @@ def plan(
     >>> plan(2000, queries=100, train_records=500).warnings[0][:55]
     "Cross-validate on more than the holdout's size: with tr"
     """
+    from graphs import DependenceModel
+
     use = check_use(
         n, queries, expected, train_records, width, fixed, budget, confidence, mechanism, identically_distributed
     )
@@ -111,12 +114,12 @@ def plan(
         ways = [_solved(given, use, way, chosen) for way in ways]
         chosen = next(way for way in ways if way.name == chosen.name)
     return Plan(
-        model=use.model,
+        model=n if isinstance(n, DependenceModel) else use.model,
         train_records=use.train_records,
         queries=use.queries,
         asked=use.asked,
         expected=use.expected,
-        confidence=use.confidence,
+        confidence=check_confidence(confidence),
         width=use.width,
         ways=tuple(ways),
         recommended=chosen,

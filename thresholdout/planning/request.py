@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
-from thresholdout.certificates.problem import check_confidence, check_model
+from thresholdout.certificates.problem import check_confidence, check_model, within_limits
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import ClaimsParameters
@@ -49,11 +49,13 @@ class Use:
     Attributes
     ----------
     records : DependenceModel or None
-        ``None`` is solved for.
+        ``None`` is solved for; limits of a fitted model are assumed to hold, and charged to the confidence.
     queries, budget : int or None
         As given.
-    expected, confidence : float
+    expected : float
         As given.
+    confidence : float
+        As given, or what is needed beside the limits of a fitted model.
     train_records, width : float or None
         As given.
     fixed, identically_distributed : bool
@@ -153,7 +155,10 @@ def check_use(
         raise InputError("n", f"{model.n:,} records", f"at most {MOST_RECORDS:,}, whose intervals are about as narrow")
     if model is not None and use.expected * model.n < 1.0:
         raise InputError("expected", expected, f"a score that {model.n} records can show: at least {1 / model.n:g}")
-    return use
+    if model is None:
+        return use
+    assumed, needed = within_limits(model, use.confidence)
+    return dataclasses.replace(use, records=assumed, confidence=needed)
 
 
 @lru_cache(maxsize=64)

@@ -90,6 +90,8 @@ def _plain(value: Any) -> str:
 def limits(report: GuardReport) -> list[str]:
     """Return what the numbers rest on, one sentence each."""
     found = list(_COMMON)
+    if report.certificate is not None and report.certificate.limits is not None:
+        found.insert(0, f"What is said holds {report.certificate.limits.words}.")
     if report.dependence:
         found.insert(0, f"The records depend on each other as declared: {report.dependence}.")
     if not report.declared.for_release:
