@@ -7,33 +7,35 @@ section on Gaussian copulas.
 
 from __future__ import annotations
 
+from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import upward_sum
-from graphs.structure.correlation.base import Correlation
 
 __all__ = ["copula_inflation", "copula_records"]
 
 
-def copula_inflation(correlation: Correlation) -> float:
-    """Return tr(P)/n for a diagonal P of small trace that is above a correlation matrix, rounded up.
+def copula_inflation(diagonal: FloatArray) -> float:
+    """Return tr(P)/n, rounded up.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n,)
+        Of P.
 
     Examples
     --------
-    >>> from graphs.structure.correlation.dense import DenseCorrelation
     >>> import numpy as np
-    >>> round(copula_inflation(DenseCorrelation(np.array([[1.0, 0.5], [0.5, 1.0]]))), 9)
-    1.5
+    >>> round(copula_inflation(np.array([1.5, 1.5, 1.0])), 9)
+    1.333333333
     """
-    return upward_sum(correlation.dominating()) / correlation.n * (1 + 2**-50)
+    return upward_sum(diagonal) / len(diagonal) * (1 + 2**-50)
 
 
-def copula_records(correlation: Correlation) -> float:
-    """Return n over the largest eigenvalue of a correlation matrix, rounded down, at most n.
+def copula_records(radius: float, n: int) -> float:
+    """Return n over a bound on the largest eigenvalue of R, rounded down, at least 1 and at most n.
 
     Examples
     --------
-    >>> from graphs.structure.correlation.dense import DenseCorrelation
-    >>> import numpy as np
-    >>> round(copula_records(DenseCorrelation(np.ones((3, 3)))), 9)
+    >>> round(copula_records(3.0, 3), 9)
     1.0
     """
-    return min(correlation.n / correlation.radius() * (1 - 2**-50), float(correlation.n))
+    return min(max(n / radius * (1 - 2**-50), 1.0), float(n))

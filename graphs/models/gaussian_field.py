@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import copy
+import math
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,21 +15,58 @@ from graphs.inflation.copula import copula_inflation, copula_records
 from graphs.known_records import BoolArray
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
-from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_array
+from graphs.numerics.arguments import FloatArray, IntArray, as_real, check_count, real_array
 from graphs.numerics.rounding import up
-from graphs.structure.correlation.autoregressive import AutoregressiveCorrelation
+from graphs.structure.correlation.autoregressive import AutoregressiveCorrelation, check_coefficients
 from graphs.structure.correlation.base import Correlation
+from graphs.structure.correlation.components import read_components
 from graphs.structure.correlation.dense import DenseCorrelation, check_correlation
+from graphs.structure.correlation.kernel import Function, kernel_correlation
+from graphs.structure.correlation.precision import ConditionalAutoregression
+from graphs.structure.correlation.sparse import SparseCorrelation, check_sparse
+from graphs.structure.layout import GraphLike, read_graph
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["GaussianField"]
 
 
-class GaussianField(DependenceModel):
+class _Copula(DependenceModel):
+    """What Gaussian fields and what known records leave of them share: a diagonal above, and groups that depend."""
+
+    methods: ClassVar[tuple[str, ...]] = ("group",)
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "copula")
+
+    _dominating: Any
+    _component: Any
+
+    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
+        sizes = np.bincount(self._component)
+        if isinstance(epsilon, float) and len(sizes) == 1:
+            return Profile.constant(epsilon if self.n == 1 else up(self.n * epsilon, 1), self.n)
+        budgets = np.broadcast_to(np.asarray(epsilon), (self.n,)).astype(np.float64)
+        sums = up(np.bincount(self._component, weights=budgets).astype(np.float64), float(sizes.max()))
+        return Profile.of(np.where(sizes[self._component] == 1, budgets, sums[self._component]))
+
+    def _inflation(self, method: str) -> float:
+        if method == "copula":
+            return copula_inflation(self._dominating)
+        sizes = np.bincount(self._component).astype(np.int64)
+        return int(np.sum(sizes**2)) / self.n * (1 + 2**-50)
+
+    def independent_groups(self) -> IntArray | None:
+        """Return the sizes of the groups that no correlation joins, or None when there is only one."""
+        sizes = np.bincount(self._component).astype(np.int64)
+        return sizes if len(sizes) > 1 or self.n == 1 else None
+
+
+class GaussianField(_Copula):
     """Records X_i = g_i(Z_i, E_i) of Gaussian values Z with known correlations and independent noise E_i.
 
     Parameters
     ----------
-    correlation : array_like of shape (n, n), or pandas.DataFrame
+    correlation : array_like of shape (n, n), pandas.DataFrame, or scipy.sparse matrix
         Correlation of every two Gaussian values, ones on the diagonal. A table names the records by its labels, the
         same for rows and columns.
 
@@ -65,14 +104,12 @@ class GaussianField(DependenceModel):
     array([0.2, 0.2, 0.1])
     """
 
-    methods: ClassVar[tuple[str, ...]] = ("group",)
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "copula")
-
     def __init__(self, correlation: Any) -> None:
+        self._observed = False
         self._labels: tuple[Hashable, ...] | None = None
         if not isinstance(correlation, Correlation):
             self._labels = _labels_of("correlation", correlation)
-            correlation = DenseCorrelation(check_correlation("correlation", correlation))
+            correlation = _read_correlation(correlation)
         super().__init__(correlation.n)
         self._correlation: Correlation = correlation
 
@@ -102,53 +139,187 @@ class GaussianField(DependenceModel):
         >>> round(series.variance_inflation(), 3), round(series.effective_records(), 2)
         (18.82, 52.63)
         """
-        expected = "one coefficient, or a vector of them, finite"
-        values = np.atleast_1d(real_array("coefficients", coefficients, expected))
-        if values.ndim != 1 or not values.size:
-            raise ArgumentError("coefficients", f"an array of shape {values.shape}", expected)
-        if not np.isfinite(values).all():
-            raise ArgumentError("coefficients", repr(values[~np.isfinite(values)][0].item()), expected)
-        return cls(AutoregressiveCorrelation(values, check_count("n", n)))
+        return cls(AutoregressiveCorrelation(check_coefficients(coefficients), check_count("n", n)))
+
+    @classmethod
+    def kernel(cls, coordinates: Any, function: Function, *, support: float | None = None) -> GaussianField:
+        """Return the model of records at places, correlated by their distance.
+
+        Parameters
+        ----------
+        coordinates : array_like of shape (n, d), or pandas.DataFrame
+            Place of each record, in units in which straight distances make sense (metres of a projection, not degrees);
+            a table names the records by its index. A vector is a line.
+        function : callable
+            Correlation from distance, of an array: 1 at 0, positive definite in d dimensions, such as
+            ``lambda d: np.exp(-d / 200)``.
+        support : float, optional
+            A distance from which on the function is zero. The matrix is sparse then; without, up to 4,096 places have a
+            whole matrix, and up to 50,000 one that is computed block by block.
+
+        Returns
+        -------
+        GaussianField
+
+        Raises
+        ------
+        ArgumentError
+            For missing coordinates, a function that is no correlation, or is not positive definite at these places
+            (above 4,096 places: at 1,024 of them), too many places.
+
+        Examples
+        --------
+        >>> grid = np.stack(np.meshgrid(np.arange(10.0), np.arange(10.0)), axis=-1).reshape(-1, 2)
+        >>> round(GaussianField.kernel(grid, lambda d: np.exp(-2 * d)).variance_inflation(), 3)
+        1.835
+        """
+        expected = "coordinates of shape (n, d), finite"
+        places = real_array("coordinates", coordinates, expected)
+        places = places[:, None] if places.ndim == 1 else places
+        if places.ndim != 2 or not places.size:
+            raise ArgumentError("coordinates", f"an array of shape {places.shape}", expected)
+        bad = ~np.isfinite(places).all(axis=1)
+        if bad.any():
+            seen = f"record {int(np.flatnonzero(bad)[0])} without coordinates"
+            raise ArgumentError("coordinates", seen, f"{expected}: leave out records whose place is missing")
+        if not callable(function):
+            raise ArgumentError("function", repr(function), "a function of distances, such as lambda d: np.exp(-d / 2)")
+        reach = None if support is None else as_real(support)
+        if support is not None and (reach is None or not 0.0 < reach < math.inf):
+            raise ArgumentError("support", repr(support), "a positive, finite distance")
+        model = cls(kernel_correlation(places, function, reach))
+        if hasattr(coordinates, "index") and hasattr(coordinates, "columns"):
+            model._labels = _unique("coordinates", coordinates.index.tolist())
+        return model
+
+    @classmethod
+    def car(
+        cls, graph: GraphLike, rho: float, *, weight: Any = 1.0, records: Iterable[Hashable] | None = None
+    ) -> GaussianField:
+        """Return the model of a conditional autoregression on a graph: areas and their neighbours [Besag 1974].
+
+        Parameters
+        ----------
+        graph : networkx.Graph, or pair (edges, n)
+            Which records are neighbours.
+        rho : float
+            In (-1, 1). Given all others, the mean of a value is rho times the mean of its neighbours, weighted, and its
+            variance is in inverse proportion to the sum of their weights. Values are scaled to equal variances. A
+            negative rho is treated as a positive one.
+        weight : float, array of shape (E,), or str
+            Positive weight of each edge, or the name of an attribute of edges.
+        records : iterable of labels, optional
+            The order of the records; nodes that are not named have values, but no records.
+
+        Returns
+        -------
+        GaussianField
+
+        Raises
+        ------
+        ArgumentError
+            For a rho that is not between -1 and 1, weights that are not positive, and graphs as in `DependencyGraph`.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> round(GaussianField.car(nx.cycle_graph(100), 0.5).variance_inflation(), 3)
+        1.732
+        """
+        number = as_real(rho)
+        if number is None or not -1.0 < number < 1.0:
+            raise ArgumentError("rho", repr(rho), "a number between -1 and 1, neither included")
+        layout = read_graph(graph, (), records)
+        weights = np.broadcast_to(layout.edge_numbers("weight", weight), (len(layout.edges),)).astype(np.float64)
+        if not (weights > 0.0).all():
+            raise ArgumentError("weight", repr(float(weights[~(weights > 0.0)][0])), "positive weights")
+        number_of = np.full(layout.size, -1, dtype=np.int64)
+        n = len(layout.records)
+        number_of[layout.records] = np.arange(n)
+        number_of[number_of < 0] = np.arange(n, layout.size)
+        edges = np.sort(number_of[layout.edges], axis=1)
+        order = np.lexsort((edges[:, 1], edges[:, 0]))
+        model = cls(ConditionalAutoregression(edges[order], weights[order], layout.size, n, number))
+        labels = tuple(layout.labels[k] for k in layout.records.tolist())
+        model._labels = None if labels == tuple(range(n)) else labels
+        return model
+
+    @classmethod
+    def components(
+        cls,
+        labels: Mapping[str, Any] | pd.DataFrame,
+        shares: Mapping[str, float] | pd.Series[float],
+        *,
+        series: str | None = None,
+        coefficients: Any = None,
+        noise: float | None = None,
+    ) -> GaussianField:
+        """Return the model of variance components: effects of groups, crossed or nested, and series inside units.
+
+        Parameters
+        ----------
+        labels : mapping from factor to labels, or pandas.DataFrame
+            For each factor (user, item, school, class) the group of each record; a table names the records by its
+            index. Groups of a nested factor need labels of their own in each outer group.
+        shares : mapping from factor to float, or pandas.Series
+            Share of the variance that the factor's effects have, in [0, 1], at most 1 in all.
+        series : str, optional
+            A factor within whose groups an autoregressive series runs, in the order of the records.
+        coefficients : float, or array_like of shape (p,)
+            Of that series, as in `ar`.
+        noise : float, optional
+            Share of independent noise beside a series, 0 when left out. The series has the share that is left. Without
+            a series, noise has what is left.
+
+        Returns
+        -------
+        GaussianField
+
+        Raises
+        ------
+        ArgumentError
+            For factors without labels or without a share, labels that are missing or not one for each record, shares
+            that are negative or above 1 in all, and series as in `ar`.
+
+        Examples
+        --------
+        Users by items, and firms with a level of their own and a series from year to year:
+
+        >>> users, items = np.repeat(np.arange(100), 50), np.tile(np.arange(50), 100)
+        >>> crossed = GaussianField.components({"user": users, "item": items}, {"user": 0.1, "item": 0.1})
+        >>> round(crossed.variance_inflation(), 6)
+        15.8
+        >>> firms = np.repeat(np.arange(200), 20)
+        >>> panel = GaussianField.components({"firm": firms}, {"firm": 0.5}, series="firm", coefficients=0.5)
+        >>> round(panel.variance_inflation(), 3)
+        11.4
+        """
+        correlation = read_components(labels, shares, series, coefficients, noise)
+        model = cls(correlation)
+        if hasattr(labels, "index") and hasattr(labels, "columns"):
+            model._labels = _unique("labels", labels.index.tolist())
+        return model
 
     @property
     def records(self) -> tuple[Hashable, ...]:
         """Labels of the records, in the order of every array about them; their numbers where they have none."""
         return tuple(range(self.n)) if self._labels is None else self._labels
 
-    def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
-        sizes = np.bincount(self._component)
-        if isinstance(epsilon, float) and len(sizes) == 1:
-            return Profile.constant(epsilon if self.n == 1 else up(self.n * epsilon, 1), self.n)
-        budgets = np.broadcast_to(np.asarray(epsilon), (self.n,)).astype(np.float64)
-        sums = up(np.bincount(self._component, weights=budgets).astype(np.float64), float(sizes.max()))
-        return Profile.of(np.where(sizes[self._component] == 1, budgets, sums[self._component]))
-
-    def _inflation(self, method: str) -> float:
-        if method == "copula":
-            return self._copula_inflation
-        sizes = np.bincount(self._component).astype(np.int64)
-        return int(np.sum(sizes**2)) / self.n * (1 + 2**-50)
-
-    @cached_property
-    def _copula_inflation(self) -> float:
-        return copula_inflation(self._correlation)
-
-    @cached_property
-    def _copula_records(self) -> float:
-        return copula_records(self._correlation)
-
-    @cached_property
-    def _component(self) -> IntArray:
-        return self._correlation.component()
-
     def effective_records(self) -> float:
         """Return n over the largest eigenvalue of the correlation matrix, rounded down."""
         return self._copula_records
 
-    def independent_groups(self) -> IntArray | None:
-        """Return the sizes of the groups that no correlation joins, or None when there is only one."""
-        sizes = np.bincount(self._component).astype(np.int64)
-        return sizes if len(sizes) > 1 or self.n == 1 else None
+    @cached_property
+    def _dominating(self) -> FloatArray:
+        return self._correlation.dominating()
+
+    @cached_property
+    def _copula_records(self) -> float:
+        return copula_records(self._correlation.radius(), self.n)
+
+    @cached_property
+    def _component(self) -> IntArray:
+        return self._correlation.component()
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """Draw the Gaussian values of all records once.
@@ -171,13 +342,114 @@ class GaussianField(DependenceModel):
         return f"{self.n} {noun}, functions of Gaussian values with {self._correlation.describe()}"
 
     def _content(self) -> Mapping[str, Any]:
-        return self._correlation.content()
+        return {**self._correlation.content(), **({"observed": True} if self._observed else {})}
 
-    def _parts_given(self, known: BoolArray) -> IntArray:
-        return self._component
+    def observed(self) -> GaussianField:
+        """Return the same model for records that tell their Gaussian values.
+
+        Returns
+        -------
+        GaussianField
+            Of measurements X_i = g_i(Z_i) with increasing g_i. Once some are known (`given`), the others are Gaussian
+            with known correlations again, and means have the variance inflation of those: for up to 2,048 records that
+            hang together (any number on a graph with rho of at least 0), where no value is told by the known ones.
+
+        Notes
+        -----
+        For known records that tell less (labels, rounded or censored values, values with noise of their own) this is
+        wrong: their knowledge leaves no Gaussian law.
+
+        Examples
+        --------
+        >>> series = GaussianField.ar(0.9, n=100)
+        >>> round(series.given(range(50)).variance_inflation(), 3)
+        50.0
+        >>> round(series.observed().given(range(50)).variance_inflation(), 3)
+        14.728
+        """
+        model = copy.copy(self)
+        model._observed = True
+        return model
+
+    def _remainder(self, known: BoolArray) -> DependenceModel | None:
+        return RestOfField(self._correlation, known, self._dominating, self._observed) if known.any() else self
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:
         return self._labels
+
+
+class RestOfField(_Copula):
+    """What known records leave of a Gaussian field.
+
+    Parameters
+    ----------
+    correlation : Correlation
+        Of all values.
+    known : ndarray of bool, shape (n,)
+        Which records are known, at least one.
+    dominating : ndarray of shape (n,)
+        Diagonal above the correlations.
+    observed : bool
+        Whether known records tell their Gaussian values.
+
+    Notes
+    -----
+    Groups without a known record stay as they are. In the others nothing is known about the law that is left, so a
+    group of s records counts as s copies, unless Gaussian values are known.
+
+    Examples
+    --------
+    >>> series = GaussianField.ar(0.5, n=4)
+    >>> series.observed().given([1]).explain_inflation()["inflation"].round(3).to_dict()
+    {'components': 3.0, 'copula': 1.298}
+    """
+
+    def __init__(self, correlation: Correlation, known: BoolArray, dominating: FloatArray, observed: bool) -> None:
+        super().__init__(int((~known).sum()))
+        whole = correlation.component()
+        touched = np.bincount(whole, weights=known) > 0
+        found = dominating.copy()
+        self._radius = correlation.radius() if not touched.all() else 1.0
+        for group in np.flatnonzero(touched).tolist():
+            inside = np.flatnonzero(whole == group)
+            left = inside[~known[inside]]
+            if not len(left):
+                continue
+            bounds = correlation.given(inside, known[inside]) if observed else None
+            found[left] = len(left) if bounds is None else bounds.diagonal
+            self._radius = max(self._radius, len(left) if bounds is None else bounds.radius)
+        self._known, self._dominating = known, found[~known]
+        self._component = np.unique(whole[~known], return_inverse=True)[1].astype(np.int64)
+
+    def effective_records(self) -> float:
+        """Return n over the largest number that a group's mean counts for, rounded down."""
+        return copula_records(self._radius, self.n)
+
+    def _content(self) -> Mapping[str, Any]:
+        return {"dominating": self._dominating, "component": self._component}
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Refuse: the values of the known records are part of the law."""
+        raise ArgumentError("model", self.describe(), "the field itself: what is left is not sampled")
+
+    def describe(self) -> str:
+        """Return one line of words about the model."""
+        return f"{self.n} records left of a Gaussian field"
+
+
+def _read_correlation(value: Any) -> Correlation:
+    from scipy.sparse import issparse
+
+    if issparse(value):
+        return SparseCorrelation(check_sparse("correlation", value))
+    return DenseCorrelation(check_correlation("correlation", value))
+
+
+def _unique(argument: str, labels: list[Hashable]) -> tuple[Hashable, ...] | None:
+    """Return labels of records, None for the numbers of the records."""
+    if len(set(labels)) < len(labels):
+        raise ArgumentError(argument, "an index with a label that occurs twice", "one label for each record")
+    return None if labels == list(range(len(labels))) else tuple(labels)
 
 
 def _labels_of(argument: str, table: Any) -> tuple[Hashable, ...] | None:
@@ -192,4 +464,4 @@ def _labels_of(argument: str, table: Any) -> tuple[Hashable, ...] | None:
         same = set(rows) == set(columns)
         seen = "columns in another order than rows" if same else "columns with other labels than rows"
         raise ArgumentError(argument, seen, expected)
-    return None if rows == list(range(len(rows))) else tuple(rows)
+    return _unique(argument, rows)

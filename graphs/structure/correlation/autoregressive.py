@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.arguments import FloatArray, IntArray, real_array
+from graphs.numerics.bisection import BoolArray
 from graphs.numerics.definite import largest_eigenvalue
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.correlation.base import Correlation
-from graphs.structure.correlation.dense import dominating_diagonal
+from graphs.structure.correlation.base import MOST_GIVEN, ConditionalBounds, Correlation
+from graphs.structure.correlation.conditional import given_values
+from graphs.structure.correlation.diagonal import dominating_diagonal
 
-__all__ = ["AutoregressiveCorrelation", "ResponseOfSeries"]
+__all__ = ["AutoregressiveCorrelation", "ResponseOfSeries", "check_coefficients"]
 
 #: Longest response that is followed, and the largest root of a series: in so many steps it has died out.
 LONGEST = 2**22
@@ -121,12 +123,17 @@ class ResponseOfSeries:
         fourier = 64.0 * (math.log2(len(self.psi)) + 4.0) * UNIT * self.most_norm**2
         return up(2.0 * self.most_norm * self.error + fourier, 8)
 
+    def absolute_correlations(self, n: int) -> FloatArray:
+        """Return bounds on abs(correlation) at the lags 0 to n - 1."""
+        found = np.abs(self.autocovariances[:n])
+        padded = np.concatenate([found, np.zeros(n - len(found))])
+        bounds = np.minimum(up((padded + self.autocovariance_error) / self.least_norm**2, 8), 1.0)
+        bounds[0] = 1.0
+        return bounds
+
     def absolute_sums(self, n: int) -> FloatArray:
         """Return bounds on the sums of abs(correlation) over lags 0 to k, for k = 0, ..., n - 1."""
-        found = np.abs(self.autocovariances[1:n])
-        padded = np.concatenate([[0.0], found, np.zeros(n - 1 - len(found))])
-        errors = self.autocovariance_error * np.arange(float(n))
-        return up(1.0 + up(np.cumsum(padded) + errors, float(len(found) + 8)) / self.least_norm**2, 8)
+        return up(np.cumsum(self.absolute_correlations(n)), float(n))
 
     def spectral_peak(self) -> float:
         """Return an upper bound on the largest value of the spectral density of the correlations."""
@@ -170,6 +177,28 @@ class ResponseOfSeries:
         return squares
 
 
+def check_coefficients(value: Any) -> FloatArray:
+    """Return the coefficients of an autoregressive series as a vector.
+
+    Raises
+    ------
+    ArgumentError
+        For what is neither a number nor a vector of numbers, and for numbers that are not finite.
+
+    Examples
+    --------
+    >>> check_coefficients(0.5)
+    array([0.5])
+    """
+    expected = "one coefficient, or a vector of them, finite"
+    found = np.atleast_1d(real_array("coefficients", value, expected))
+    if found.ndim != 1 or not found.size:
+        raise ArgumentError("coefficients", f"an array of shape {found.shape}", expected)
+    if not np.isfinite(found).all():
+        raise ArgumentError("coefficients", repr(float(found[~np.isfinite(found)][0])), expected)
+    return found
+
+
 class AutoregressiveCorrelation(Correlation):
     """Correlations of n consecutive values of a stationary autoregressive series.
 
@@ -179,19 +208,21 @@ class AutoregressiveCorrelation(Correlation):
         phi_1, ..., phi_p.
     n : int
         Number of values.
+    response : ResponseOfSeries, optional
+        Of these coefficients, where it is there already.
     """
 
-    def __init__(self, coefficients: FloatArray, n: int) -> None:
+    def __init__(self, coefficients: FloatArray, n: int, response: ResponseOfSeries | None = None) -> None:
         super().__init__(n)
         self.coefficients = coefficients
-        self.response = ResponseOfSeries(coefficients)
+        self.response = ResponseOfSeries(coefficients) if response is None else response
 
     def dominating(self) -> FloatArray:
         """Return row sums of absolute correlations, or the peak of the spectrum throughout, whichever sums to less."""
         sums = self.response.absolute_sums(self.n)
         rows = up(sums + sums[::-1] - 1.0, 4)
         if self.n <= SMALL and (self.coefficients < 0.0).any():
-            best = up(dominating_diagonal(self.dense()) + self._matrix_error, 4)
+            best = up(dominating_diagonal(self.dense()) + self.n * self.entry_error, 4)
             rows = best if float(best.sum()) < float(rows.sum()) else rows
         peak = self.response.spectral_peak()
         return rows if float(rows.sum()) <= peak * self.n else np.full(self.n, peak)
@@ -201,7 +232,7 @@ class AutoregressiveCorrelation(Correlation):
         sums = self.response.absolute_sums(self.n)
         found = [self.response.spectral_peak(), float(up(sums + sums[::-1] - 1.0, 4).max())]
         if self.n <= SMALL:
-            found.append(up(largest_eigenvalue(self.dense()) + self._matrix_error, 4))
+            found.append(up(largest_eigenvalue(self.dense()) + self.n * self.entry_error, 4))
         return min(found)
 
     def component(self) -> IntArray:
@@ -211,17 +242,23 @@ class AutoregressiveCorrelation(Correlation):
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """Draw the first p values from their joint law, the others by the recursion."""
-        from scipy.linalg import toeplitz
-        from scipy.signal import lfilter, lfiltic
+        drawn: FloatArray = self.sample_units(rng, 1)[0]
+        return drawn
+
+    def sample_units(self, rng: np.random.Generator, units: int) -> FloatArray:
+        """Draw independent series, shape (units, n)."""
+        from scipy.linalg import hankel, toeplitz
+        from scipy.signal import lfilter
 
         order = min(len(self.coefficients), self.n)
-        first = np.linalg.cholesky(toeplitz(self._correlations(order))) @ rng.standard_normal(order)
+        first = rng.standard_normal((units, order)) @ np.linalg.cholesky(toeplitz(self._correlations(order))).T
         if self.n == order:
             return first
         scale = 1.0 / math.sqrt(float(self.response.autocovariances[0]))
-        state = lfiltic([scale], self.response.polynomial, first[::-1])
-        rest = lfilter([scale], self.response.polynomial, rng.standard_normal(self.n - order), zi=state)[0]
-        return np.concatenate([first, rest])
+        state = first[:, ::-1] @ hankel(self.coefficients)
+        shocks = scale * rng.standard_normal((units, self.n - order))
+        rest = lfilter([1.0], self.response.polynomial, shocks, axis=1, zi=state)[0]
+        return np.concatenate([first, rest], axis=1)
 
     def content(self) -> Mapping[str, Any]:
         """Return coefficients and length."""
@@ -238,11 +275,14 @@ class AutoregressiveCorrelation(Correlation):
         matrix: FloatArray = toeplitz(self._correlations(self.n))
         return matrix
 
+    def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
+        """Return bounds for what is left, from the Toeplitz matrix of a short series."""
+        return given_values(self.dense(), known, self.entry_error) if self.n <= MOST_GIVEN else None
+
     @property
-    def _matrix_error(self) -> float:
-        """Bound on the norm of the true matrix less the one that `dense` returns."""
-        response = self.response
-        return self.n * up(4.0 * response.autocovariance_error / response.least_norm**2 + 4.0 * UNIT, 8)
+    def entry_error(self) -> float:
+        """Bound on the error of an entry that `dense` returns."""
+        return up(4.0 * self.response.autocovariance_error / self.response.least_norm**2 + 4.0 * UNIT, 8)
 
     def _correlations(self, count: int) -> FloatArray:
         """Return the correlations at lags below `count`, within a few rounding errors."""

@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.bisection import BoolArray
 
-__all__ = ["Correlation"]
+__all__ = ["MOST_GIVEN", "ConditionalBounds", "Correlation"]
+
+#: Most values that hang together whose correlations given some of them are computed from the whole matrix.
+MOST_GIVEN = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalBounds:
+    """What is above the correlation matrix of values given others.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (m,)
+        Of a matrix P, as `Correlation.dominating`.
+    radius : float
+        Bound on the largest eigenvalue.
+    """
+
+    diagonal: FloatArray
+    radius: float
 
 
 class Correlation(ABC):
@@ -52,3 +73,20 @@ class Correlation(ABC):
     @abstractmethod
     def dense(self) -> FloatArray:
         """Return the matrix itself, for few records."""
+
+    def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
+        """Return bounds for the values of a component that are not known, given the others exactly.
+
+        Parameters
+        ----------
+        members : ndarray of int
+            The values of one component, increasing.
+        known : ndarray of bool, same shape
+            Which of them are known.
+
+        Returns
+        -------
+        ConditionalBounds or None
+            None where nothing is proved.
+        """
+        return None

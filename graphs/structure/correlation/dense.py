@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -11,21 +10,16 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray, real_array
-from graphs.numerics.definite import dominates, largest_eigenvalue, least_lift
-from graphs.numerics.rounding import up
-from graphs.structure.correlation.base import Correlation
+from graphs.numerics.bisection import BoolArray
+from graphs.numerics.definite import dominates, largest_eigenvalue
+from graphs.structure.correlation.base import MOST_GIVEN, ConditionalBounds, Correlation
+from graphs.structure.correlation.conditional import given_values
+from graphs.structure.correlation.diagonal import dominating_diagonal
 
-__all__ = ["DenseCorrelation", "check_correlation", "dominating_diagonal"]
+__all__ = ["DenseCorrelation", "check_correlation", "refuse_indefinite"]
 
 #: How far a diagonal may be from 1, entries from their mirror images, and eigenvalues below 0.
 TOLERANCE = 1e-8
-
-#: Passes of the search for a diagonal of small trace, and how much of the last pass's move the next one starts with.
-PASSES = 60
-MOMENTUM = 0.8
-
-#: Share of its mean by which such a diagonal is lifted at least.
-LEAST_LIFT = 1e-6
 
 
 class DenseCorrelation(Correlation):
@@ -74,6 +68,11 @@ class DenseCorrelation(Correlation):
     def dense(self) -> FloatArray:
         """Return the matrix."""
         return self._matrix
+
+    def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
+        """Return bounds for what is left of a component."""
+        few = len(members) <= MOST_GIVEN
+        return given_values(self._matrix[np.ix_(members, members)], known) if few else None
 
     @cached_property
     def _spectrum(self) -> tuple[FloatArray, FloatArray]:
@@ -159,53 +158,3 @@ def _refuse(argument: str, bad: Any, matrix: FloatArray, expected: str) -> None:
     if bad.any():
         row, column = (int(k) for k in np.argwhere(bad)[0])
         raise ArgumentError(argument, f"entry ({row}, {column}) is {matrix[row, column]:.10g}", expected)
-
-
-def dominating_diagonal(matrix: FloatArray) -> FloatArray:
-    """Return the diagonal of a matrix P of small trace for which P - R is proved to be positive semidefinite.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        A correlation matrix R.
-
-    Notes
-    -----
-    The row sums of absolute values will do (diagonal dominance), and where no entry is negative, or only the signs of
-    some values differ, no trace is smaller: the trace is at least ``sum R_ij v_i v_j`` for signs v. Elsewhere the dual
-    problem, the largest ``sum R_ij <v_i, v_j>`` over unit vectors, is climbed (each pass turns v_i towards
-    ``sum_j R_ij v_j``, whose length becomes p_i), and p is lifted until a factorisation proves it.
-
-    Examples
-    --------
-    >>> dominating_diagonal(np.array([[1.0, 0.5], [0.5, 1.0]])).round(9)
-    array([1.5, 1.5])
-    """
-    n = len(matrix)
-    rows: FloatArray = up(np.abs(matrix).sum(axis=1), n)
-    if (matrix >= 0.0).all():
-        return rows
-    largest = largest_eigenvalue(matrix)
-    best = rows if float(rows.sum()) <= largest * n else np.full(n, largest)
-    lengths = _climbed(matrix)
-    mean = float(lengths.mean())
-    if mean * n >= float(best.sum()):
-        return best
-    lift = least_lift(lambda more: dominates(lengths + more, matrix), LEAST_LIFT * mean, largest)
-    if lift is None:
-        return best
-    found = np.maximum(lengths + lift, 1.0)
-    return found if float(found.sum()) < float(best.sum()) else best
-
-
-def _climbed(matrix: FloatArray) -> FloatArray:
-    """Return the lengths of ``sum_j R_ij v_j`` for unit vectors v whose sum of products is large."""
-    n = len(matrix)
-    vectors: FloatArray = np.random.default_rng(0).standard_normal((n, min(n, math.isqrt(2 * n) + 2)))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    before = vectors
-    for _ in range(PASSES):
-        moved = matrix @ (vectors + MOMENTUM * (vectors - before))
-        lengths = np.linalg.norm(moved, axis=1, keepdims=True)
-        before, vectors = vectors, moved / np.maximum(lengths, np.finfo(np.float64).tiny)
-    return np.asarray(np.linalg.norm(matrix @ vectors, axis=1), dtype=np.float64)

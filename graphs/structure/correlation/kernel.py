@@ -1,0 +1,171 @@
+"""Correlations that depend on the distance of places only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graphs.errors import ArgumentError
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import up
+from graphs.structure.correlation.base import Correlation
+from graphs.structure.correlation.dense import TOLERANCE, DenseCorrelation, refuse_indefinite
+from graphs.structure.correlation.sparse import SparseCorrelation, check_sparse
+
+__all__ = ["Function", "KernelInBlocks", "kernel_correlation"]
+
+#: A function of distances, applied to arrays.
+Function = Callable[[FloatArray], FloatArray]
+
+#: Most places whose matrix is kept, and most places at all where every two are correlated.
+MOST_KEPT = 4096
+MOST_PLACES = 50_000
+
+#: Distances that are computed at a time.
+BLOCK = 4_000_000
+
+
+class KernelInBlocks(Correlation):
+    """Correlations of many places, computed block by block whenever they are needed.
+
+    Parameters
+    ----------
+    coordinates : ndarray of shape (n, d)
+        Places.
+    function : callable
+        Correlations from distances.
+    """
+
+    def __init__(self, coordinates: FloatArray, function: Function) -> None:
+        super().__init__(len(coordinates))
+        self._coordinates, self._function = coordinates, function
+        chosen = np.random.default_rng(0).choice(self.n, 1024, replace=False)
+        refuse_indefinite("function", correlations(coordinates[chosen], coordinates[chosen], function))
+
+    def dominating(self) -> FloatArray:
+        """Return the row sums of absolute correlations."""
+        return self._row_sums
+
+    def radius(self) -> float:
+        """Return what the row sums, as a vector, prove [Collatz, Wielandt]."""
+        vector = self._row_sums
+        moved = np.concatenate([np.abs(block) @ vector for block in self._blocks()])
+        return min(float(up(moved / vector, self.n + 8).max()), float(vector.max()))
+
+    def component(self) -> IntArray:
+        """Return one component: all are taken to depend on each other."""
+        return np.zeros(self.n, dtype=np.int64)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """Refuse: the factorisation of so large a matrix is not kept."""
+        seen = f"a kernel over {self.n} places"
+        raise ArgumentError("model", seen, f"at most {MOST_KEPT} places for samples, or a kernel with a support")
+
+    def content(self) -> Mapping[str, Any]:
+        """Return the places, and the row sums, which say what the function is there."""
+        return {"coordinates": self._coordinates, "row sums": self._row_sums}
+
+    def describe(self) -> str:
+        """Return a few words."""
+        return f"correlations by distance in {self._coordinates.shape[1]} dimensions"
+
+    def dense(self) -> FloatArray:
+        """Return the matrix."""
+        return np.concatenate(list(self._blocks()))
+
+    @cached_property
+    def _row_sums(self) -> FloatArray:
+        return up(np.concatenate([np.abs(block).sum(axis=1) for block in self._blocks()]), self.n)
+
+    def _blocks(self) -> Iterator[FloatArray]:
+        rows = max(1, BLOCK // self.n)
+        for start in range(0, self.n, rows):
+            block = correlations(self._coordinates[start : start + rows], self._coordinates, self._function)
+            at = np.arange(len(block))
+            block[at, start + at] = 1.0
+            yield block
+
+
+def kernel_correlation(coordinates: FloatArray, function: Function, support: float | None) -> Correlation:
+    """Return the correlations of places: whole, sparse where they end at a distance, or in blocks.
+
+    Parameters
+    ----------
+    coordinates : ndarray of shape (n, d)
+        Finite.
+    function : callable
+        From distances.
+    support : float or None
+        Distance beyond which the function is zero.
+    """
+    n = len(coordinates)
+    if support is not None:
+        return SparseCorrelation(check_sparse("function", _within(coordinates, function, support)))
+    if n > MOST_PLACES:
+        raise ArgumentError("coordinates", f"{n} places", f"at most {MOST_PLACES}, or a function that ends (support=)")
+    if n > MOST_KEPT:
+        return KernelInBlocks(coordinates, function)
+    matrix = correlations(coordinates, coordinates, function)
+    matrix = 0.5 * (matrix + matrix.T)
+    np.fill_diagonal(matrix, 1.0)
+    refuse_indefinite("function", matrix)
+    return DenseCorrelation(matrix)
+
+
+def correlations(first: FloatArray, second: FloatArray, function: Function) -> FloatArray:
+    """Return the function of the distances between places of two lists, checked.
+
+    Raises
+    ------
+    ArgumentError
+        When it is no correlation.
+    """
+    from scipy.spatial.distance import cdist
+
+    return checked(function, cdist(first, second))
+
+
+def checked(function: Function, distances: FloatArray) -> FloatArray:
+    """Return the function of distances.
+
+    Raises
+    ------
+    ArgumentError
+        For another shape, values that are not finite or beyond 1, and a value at 0 that is not 1.
+    """
+    expected = "correlations from -1 to 1, one for each distance, 1 at the distance 0"
+    try:
+        found = np.array(function(distances), dtype=np.float64)
+        at_zero = float(np.asarray(function(np.zeros(1)), dtype=np.float64).ravel()[0])
+    except (TypeError, ValueError) as error:
+        raise ArgumentError("function", f"a function that fails on an array of distances ({error})", expected) from None
+    if found.shape != distances.shape:
+        raise ArgumentError("function", f"values of shape {found.shape} at {distances.shape}", expected)
+    if not abs(at_zero - 1.0) <= TOLERANCE:
+        raise ArgumentError("function", f"{at_zero:.10g} at the distance 0", expected)
+    bad = ~(np.abs(found) <= 1.0 + TOLERANCE)
+    if bad.any():
+        where = distances[bad].flat[0]
+        raise ArgumentError("function", f"{found[bad].flat[0]:.6g} at the distance {where:.6g}", expected)
+    return np.clip(found, -1.0, 1.0)
+
+
+def _within(coordinates: FloatArray, function: Function, support: float) -> Any:
+    """Return the sparse matrix of correlations at distances up to `support`."""
+    from scipy.sparse import coo_array, eye_array
+    from scipy.spatial import cKDTree
+
+    n = len(coordinates)
+    pairs = cKDTree(coordinates).query_pairs(support, output_type="ndarray")
+    first, second = pairs.T
+    distances = np.linalg.norm(coordinates[first] - coordinates[second], axis=1)
+    beyond = checked(function, np.linspace(support, 10.0 * support, 1001)[1:])
+    if beyond.any():
+        seen = f"correlations beyond the distance {support:.6g}"
+        raise ArgumentError("support", seen, "the distance at which the function ends, zero from there on")
+    values = checked(function, distances)
+    matrix: Any = coo_array((values, (first, second)), shape=(n, n))
+    return matrix + matrix.T + eye_array(n)
