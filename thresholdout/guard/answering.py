@@ -19,7 +19,7 @@ from thresholdout.guard.question import Question
 from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import check_questions, check_repeat, check_short_texts
 from thresholdout.mechanisms import Known, Mechanism, Outcome
-from thresholdout.mechanisms.base import AnswerSource, SharesRisk
+from thresholdout.mechanisms.base import AnswerSource, SharesRisk, refuse_if
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
@@ -280,11 +280,9 @@ class Answering:
     def _check(self, state: Any, question: Question, final: bool = False) -> None:
         """Refuse a question that is not answered, whatever its value on the holdout."""
         if final:
-            refusal = self._sharing("a final check").refuses_final(state)
+            refuse_if(self._sharing("a final check").refuses_final(state))
         else:
-            refusal = self._mechanism.refuses(state, question.train, question.known)
-        if refusal is not None:
-            raise refusal
+            refuse_if(self._mechanism.refuses(state, question.train, question.known))
 
     def final_half_width(self, expected: float) -> float:
         """Return the half-width of a final check now; see `Claims.final_half_width`."""

@@ -11,12 +11,12 @@ from thresholdout.errors import InputError
 from thresholdout.guard.answering import FAILED, Answering, Worth, as_asked, check_texts
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.question import Question
+from thresholdout.mechanisms.base import SharesRisk, refuse_if
 from thresholdout.silence import silence
 
 if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.ledger.entry import Entry
-    from thresholdout.mechanisms.base import SharesRisk
 
 __all__ = ["AnswersLists"]
 
@@ -107,9 +107,7 @@ class AnswersLists(Answering):
         worth: Callable[[], Worth],
     ) -> list[Any]:
         """Compute all questions of a list on the holdout; a failure of one is charged once for the whole list."""
-        refusal = self._lists().refusal(self.state(), answers)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self._lists().refusal(self.state(), answers))
         try:
             with silence():
                 return [read() for _, read in asked]

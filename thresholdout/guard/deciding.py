@@ -9,6 +9,7 @@ from thresholdout.guard.answering import Answering, Worth, check_texts
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.question import Question
 from thresholdout.ledger.entry_checks import check_repeat
+from thresholdout.mechanisms.base import refuse_if
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Move, advanced, remembered_by
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ class DecidesForGates(Answering):
             question.check(stored, repeated=True)
             return stored, True
         before = self.state()
-        refusal = mechanism.refusal(before)
-        if refusal is not None:
-            raise refusal
+        refuse_if(mechanism.refusal(before))
         move = plan(remembered_by(before, gate))
         make: Callable[[NoiseSource], GateTest] = lambda noise: blank  # noqa: E731
         if move.looks:
@@ -83,9 +82,7 @@ class DecidesForGates(Answering):
 
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
-            refusal = mechanism.refusal(before.mechanism)
-            if refusal is not None:
-                raise refusal
+            refuse_if(mechanism.refusal(before.mechanism))
             gated, verdict = move.made(remembered_by(before.mechanism, gate), make(self._noise))
             after = advanced(before.mechanism, gate, gated, verdict)
             claimed = (least if verdict in PROVED else question.limits[0], question.limits[1])

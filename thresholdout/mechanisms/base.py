@@ -29,6 +29,7 @@ __all__ = [
     "Past",
     "SharesRisk",
     "Source",
+    "refuse_if",
 ]
 
 
@@ -368,6 +369,20 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         0 where the mechanism's own half-widths contain it.
         """
         return 0.0
+
+
+def refuse_if(refusal: BudgetExhausted | None) -> None:
+    """Raise the reason why nothing more is answered, where there is one.
+
+    Examples
+    --------
+    >>> refuse_if(None)
+    >>> refuse_if(BudgetExhausted("budget", 3, 3))
+    Traceback (most recent call last):
+    thresholdout.errors.BudgetExhausted: all 3 answers from the holdout of this guard are used; ...
+    """
+    if refusal is not None:
+        raise refusal
 
 
 class SharesRisk(Protocol[StateT, ValuesT]):

@@ -33,7 +33,7 @@ from thresholdout.data.arguments import as_float, check_count, check_number, che
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import ExactMean, record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past, refuse_if
 from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.rounding_costs import check_grid
 from thresholdout.noise.sources import NoiseSource
@@ -414,9 +414,7 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
         self, state: GaussianState, train: float, holdout: ExactMean, noise: NoiseSource
     ) -> tuple[GaussianState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         check_unit("train", train)
         asked, intervals = state.asked + 1, self._intervals
         centre = Fraction(holdout.total * intervals, holdout.n << holdout.bits)
@@ -429,9 +427,7 @@ class GaussianGuard(Mechanism[GaussianState, ExactMean]):
 
     def fail(self, state: GaussianState, train: float, noise: NoiseSource) -> tuple[GaussianState, Outcome]:
         """Charge a question that could not be computed; see `Mechanism.fail`."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         after = GaussianState(state.asked + 1, state.hits + 1)
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0))
 

@@ -32,7 +32,7 @@ from graphs.numerics.rounding import UNIT
 from thresholdout.data.arguments import check_count, check_number, check_unit, check_word
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
-from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, About, Known, Mechanism, Outcome, Past, refuse_if
 from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoeffding, ones
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import RAISED, lowered
@@ -288,9 +288,7 @@ class Ladder(Mechanism[LadderState, Reading]):
         self, state: LadderState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[LadderState, Outcome]:
         """Answer one query with the best score; see `Mechanism.step`. The train value prices the first score only."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         check_unit("train", train)
         if len(holdout.records) != self._n:
             raise InputError("holdout", f"{len(holdout.records)} records", f"{self._n}, as declared")
@@ -313,9 +311,7 @@ class Ladder(Mechanism[LadderState, Reading]):
 
     def fail(self, state: LadderState, train: float, noise: NoiseSource) -> tuple[LadderState, Outcome]:
         """Tell that a question could not be computed: a letter with no claim; see `Mechanism.fail`."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         left = lowered(state.log_risk + math.log(RAISED))
         after = replace(state, log_risk=left, asked=state.asked + 1, failed=state.failed + 1)
         return after, Outcome(train, "failed", state.releases, after.asked, interval=(0.0, 1.0), risk=left)

@@ -16,7 +16,7 @@ from graphs.numerics.rounding import ULP
 from thresholdout.data.arguments import check_count, check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past, refuse_if
 from thresholdout.mechanisms.claims.reading import Reading, read_values
 from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.record_parts import equal_groups, shuffled
@@ -174,9 +174,7 @@ class Splitting(Mechanism[SplittingState, Reading]):
         self, state: SplittingState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[SplittingState, Outcome]:
         """Answer one query from its own part; see `Mechanism.step`. The train value is not used."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         check_unit("train", train)
         if len(holdout.records) != self._n:
             raise InputError("holdout", f"{len(holdout.records)} records", f"{self._n}, as declared")
@@ -189,9 +187,7 @@ class Splitting(Mechanism[SplittingState, Reading]):
 
     def fail(self, state: SplittingState, train: float, noise: NoiseSource) -> tuple[SplittingState, Outcome]:
         """Charge a question that could not be computed; see `Mechanism.fail`."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         after = SplittingState(state.asked + 1)
         return after, Outcome(train, "failed", state.asked, after.asked, interval=(0.0, 1.0))
 

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from thresholdout.data.arguments import check_count, check_number, check_unit
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import BudgetExhausted, InputError
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, Past, refuse_if
 from thresholdout.mechanisms.kind import Kind, Parameters
 from thresholdout.mechanisms.rounding_costs import (
     check_grid,
@@ -292,9 +292,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
     ) -> tuple[ThresholdoutState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
         hits, asked = state.hits, state.asked
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         check_unit("train", train)
         if not 0.0 <= holdout <= 1.0:
             raise InputError("holdout", "a value outside", "a number in [0, 1]")
@@ -309,9 +307,7 @@ class SparseVector(Mechanism[ThresholdoutState, float]):
 
     def fail(self, state: ThresholdoutState, train: float, noise: NoiseSource) -> tuple[ThresholdoutState, Outcome]:
         """Charge a question that could not be computed; see `Mechanism.fail`."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         threshold = self._threshold + noise.laplace(self._threshold_scale)
         after = ThresholdoutState(threshold, state.hits + 1, state.asked + 1)
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0))

@@ -12,7 +12,7 @@ import numpy as np
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.rounded_intervals import larger_side
-from thresholdout.mechanisms.base import UNKNOWN, Known
+from thresholdout.mechanisms.base import UNKNOWN, Known, refuse_if
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
@@ -206,9 +206,7 @@ class SimulatedGuard:
         """
         train, known = _train_value(train_values)
         read = self._mechanism.read(holdout_values, self._n, (0.0, 1.0), "holdout_values", known)
-        refusal = self._mechanism.refuses(self._state, train, known)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self._mechanism.refuses(self._state, train, known))
         self._state, outcome = self._mechanism.step(self._state, train, read, self._noise)
         source: Literal["train", "holdout"] = (
             "train" if outcome.source == "train" else "holdout"

@@ -23,7 +23,7 @@ from thresholdout.data.arguments import check_count, check_number, check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
 from thresholdout.limits.random_truths import Line, line
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
 from thresholdout.mechanisms.claims.guess import Memory, forecast, learn
 from thresholdout.mechanisms.claims.lists import NOTHING
@@ -157,9 +157,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[ClaimsState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         check_unit("train", train)
         effective = self.parameters.effective
         expected = _TYPICAL if holdout.known.vague else train
@@ -200,9 +198,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
 
     def fail(self, state: ClaimsState, train: float, noise: NoiseSource) -> tuple[ClaimsState, Outcome]:
         """Tell that a question could not be computed: the letter *raised*; see `Mechanism.fail`."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         left = max(NOTHING, lowered(self._log_left(state) + math.log(RAISED)))
         after = replace(state, log_risk=left, asked=state.asked + 1, hits=state.hits + 1, letters=state.letters + 1)
         return after, Outcome(train, "failed", state.hits, after.asked, interval=(0.0, 1.0), risk=left)

@@ -22,7 +22,7 @@ from typing import ClassVar, Final
 from thresholdout.data.arguments import check_unit
 from thresholdout.data.values import record_rounding
 from thresholdout.errors import BudgetExhausted
-from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome
+from thresholdout.mechanisms.base import UNKNOWN, Known, Mechanism, Outcome, refuse_if
 from thresholdout.mechanisms.claims.edges import check_covered, refuse_private
 from thresholdout.mechanisms.claims.evidence import Evidence
 from thresholdout.mechanisms.claims.final import check_expected, final_interval
@@ -105,9 +105,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
     ) -> tuple[ClaimsState, Outcome]:
         """Answer one query; see `Mechanism.step`."""
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         check_unit("train", train)
         self.check_covered(holdout.known)
         state = _given(state, holdout.known)
@@ -150,9 +148,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         self, state: ClaimsState, train: float, noise: NoiseSource, *, final: bool = False
     ) -> tuple[ClaimsState, Outcome]:
         """Tell that a question, or the final check, could not be computed: *raised*; see `Mechanism.fail`."""
-        refusal = self.refuses_final(state) if final else self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refuses_final(state) if final else self.refusal(state))
         after = replace(
             state,
             log_risk=lowered(state.log_risk + math.log(RAISED)),
@@ -185,9 +181,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         outcomes : list of Outcome
             One for each question, in their order.
         """
-        refusal = self.refusal(state, len(asked))
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state, len(asked)))
         for _, reading in asked:
             state = _given(state, reading.known)
         level = list_level(state.log_risk, len(asked), keep)
@@ -226,9 +220,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         most the upper end of the one that is told (for the least value, at least its lower end): its own value is not
         better, and limits at one level rise with the value.
         """
-        refusal = self.refusal(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refusal(state))
         for _, reading in asked:
             state = _given(state, reading.known)
         level = list_level(state.log_risk, len(asked), keep)
@@ -280,9 +272,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
 
         It is answered also where the declared numbers of questions, or of answers from the holdout, are used up.
         """
-        refusal = self.refuses_final(state)
-        if refusal is not None:
-            raise refusal
+        refuse_if(self.refuses_final(state))
         state = _given(state, holdout.known)
         made, variance = self._forecast(state, train, holdout.known)
         claim = self._claim(made, variance, holdout, noise)
