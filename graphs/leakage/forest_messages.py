@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
+from graphs.leakage.band_sweeps import Bands
 from graphs.leakage.segment_sums import Contraction, Map, Segments
 from graphs.numerics.arguments import FloatArray, IntArray
-from graphs.numerics.rounding import UNIT, up
+from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.structure.spanning_forest import Rooted
 
 __all__ = ["Sweeps"]
+
+#: Deep forests of more vertices than this are swept in bands of levels.
+BANDED = 50_000
 
 
 class Sweeps:
@@ -39,13 +45,25 @@ class Sweeps:
         size = len(tree.order)
         place, goal = tree.position[sources], tree.position[targets]
         upwards = tree.parent[place] == goal
-        up_diameters, down_diameters = np.zeros(size), np.zeros(size)
-        up_diameters[place[upwards]] = diameters[upwards]
-        down_diameters[goal[~upwards]] = diameters[~upwards]
-        self._up, self._down = passed(up_diameters), passed(down_diameters)
+        self._passed = passed
+        self._upwards, self._downwards = np.zeros(size), np.zeros(size)
+        self._upwards[place[upwards]] = diameters[upwards]
+        self._downwards[goal[~upwards]] = diameters[~upwards]
         self._siblings = Segments(tree.parent[1:])
         self._grow = np.ones(size)
         self._grow[self._siblings.keys] = self._siblings.grow
+
+    @cached_property
+    def _up(self) -> Map:
+        return self._passed(self._upwards)
+
+    @cached_property
+    def _down(self) -> Map:
+        return self._passed(self._downwards)
+
+    @cached_property
+    def _bands(self) -> Bands:
+        return Bands(self._tree, self._grow, self._upwards, self._downwards, self._passed)
 
     def totals(self, budgets: FloatArray) -> FloatArray:
         """Return the sum of all messages that each vertex receives, rounded up.
@@ -75,7 +93,10 @@ class Sweeps:
     def _run(self, budgets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return, by position, the message to the parent, the sum of those from below, and the one from above."""
         own = np.append(budgets, 0.0)[self._tree.order]
-        return self._one_by_one(own) if self._tree.narrow else self._by_levels(own)
+        if not self._tree.narrow:
+            return self._by_levels(own)
+        found = self._by_bands(own) if len(own) > BANDED else None
+        return self._one_by_one(own) if found is None else found
 
     def _around(self, own: FloatArray, messages: FloatArray) -> FloatArray:
         """Return what parents send down to each position before the parents' own message from above is added."""
@@ -97,6 +118,14 @@ class Sweeps:
             behind = up(around[members] + from_above[tree.parent[members]], 1)
             from_above[members] = self._down.apply(behind, members)
         return messages, from_below, from_above
+
+    def _by_bands(self, own: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        below = self._bands.from_below(own)
+        if below is None:
+            return None
+        messages, sums = below
+        above = self._bands.from_above(self._around(own, messages), upward_sum(own))
+        return None if above is None else (messages, sums, above)
 
     def _one_by_one(self, own: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         send, receive = self._up.one, self._down.one

@@ -113,17 +113,18 @@ class Propagation:
         own_links = np.bincount(self._component[links.sources], minlength=len(self._sizes)) // 2
         tree = own_links < np.bincount(self._component)
         parts: list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]] = []
-        for loops, chosen in ((False, tree & (own_links > 0)), (True, ~tree)):
-            if chosen.any():
+        for loops, chosen in ((True, ~tree), (False, tree & (own_links > 0))):
+            if chosen.any() and (loops or parts or not memory):
                 inside = chosen[self._component]
                 part = links.restricted(inside)
                 component = (np.cumsum(chosen) - 1)[self._component[inside]]
                 vertices = np.flatnonzero(inside)
                 given = part.sources, part.targets, part.diameters, component, self._passed
-                solver = SelfAvoiding(*given, vertices >= self._n_nodes) if loops and memory else None
-                if solver is None or not solver.remembers:
-                    parts.append((vertices, Rounds(*given) if loops else Sweeps(*given)))
-                else:
+                if not loops:
+                    parts.append((vertices, Sweeps(*given)))
+                elif not memory:
+                    parts.append((vertices, Rounds(*given)))
+                elif (solver := SelfAvoiding(*given, vertices >= self._n_nodes)).remembers:
                     parts.append((vertices, solver))
         return parts
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from graphs.leakage.band_sweeps import Bands
 from graphs.leakage.forest_messages import Sweeps
 from graphs.leakage.loopy_messages import Rounds, settled
 from graphs.leakage.network_messages import Propagation, propagate
-from graphs.leakage.segment_sums import Contraction, Segments
+from graphs.leakage.segment_sums import Contraction, Map, Segments, Shrinkage
 from graphs.structure.branch_weights import Branches
 from graphs.structure.incidence import Incidence
 from graphs.structure.spanning_forest import Rooted
@@ -209,6 +210,37 @@ def test_both_ways_through_deep_and_shallow_forests_agree() -> None:
         rounds = Rounds(both[:, 0], both[:, 1], diameters, np.zeros(n, dtype=np.int64))
         budgets = rng.uniform(0, 1, n)
         np.testing.assert_allclose(rounds.totals(budgets, 2 * n), sweeps.totals(budgets), rtol=1e-11)
+
+
+@pytest.mark.parametrize("passed", [Contraction, Shrinkage])
+def test_bands_of_levels_agree_with_one_vertex_after_the_other(passed: type[Map]) -> None:
+    rng = np.random.default_rng(5)
+    for n, levels, strongest in ((2, 3, 1.0), (60, 4, 1.0), (400, 9, 2.0), (1500, 40, 6.0)):
+        edges = np.array([[k, int(rng.integers(max(0, k - 3), k))] for k in range(1, n)])
+        both = np.concatenate([edges, edges[:, ::-1]])
+        diameters = rng.uniform(0, strongest, 2 * n - 2)
+        sweeps = Sweeps(both[:, 0], both[:, 1], diameters, np.zeros(n, dtype=np.int64), passed)
+        own = np.append(rng.uniform(0, 1, n), 0.0)[sweeps._tree.order]
+        bands = Bands(sweeps._tree, sweeps._grow, sweeps._upwards, sweeps._downwards, passed, levels)
+        messages, sums, above = sweeps._one_by_one(own)
+        below = bands.from_below(own)
+        found = bands.from_above(sweeps._around(own, messages), float(own.sum()) * 1.001)
+        assert below is not None
+        assert found is not None
+        for one, other in ((messages, below[0]), (sums, below[1]), (above, found)):
+            np.testing.assert_allclose(other, one, rtol=1e-11)
+            assert (other >= one * (1 - 1e-13)).all()
+
+
+def test_bands_are_left_where_nothing_is_contracted() -> None:
+    """A path of copies has group privacy; what enters a band never settles in a few sweeps."""
+    n = 60_000
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    found = propagate(pairwise(edges, np.inf, n), np.full(n, 1e-5))
+    np.testing.assert_allclose(found, 0.6, rtol=1e-9)
+    weak = propagate(pairwise(edges, 1.2, n), np.full(n, 1e-5))
+    slope = np.tanh(0.3)
+    np.testing.assert_allclose(weak[n // 2], 1e-5 * (1 + slope) / (1 - slope), rtol=1e-4)
 
 
 def test_branches_are_what_deleting_a_node_leaves() -> None:
