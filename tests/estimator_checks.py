@@ -18,4 +18,4 @@ def each_check(
     """Parametrize a test by ``estimator`` and ``check``, as `parametrize_with_checks` does; most are slow."""
     mark = parametrize_with_checks(list(estimators), expected_failed_checks=expected_failed_checks)
     cases = list(mark.args[1])
-    return pytest.mark.parametrize(mark.args[0], corners(cases, *range(0, len(cases), 6)), **mark.kwargs)
+    return pytest.mark.parametrize(mark.args[0], corners(cases, *range(0, len(cases), 10)), **mark.kwargs)

@@ -63,6 +63,7 @@ def test_parameters_are_recovered_within_their_error(wrong: bool) -> None:
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_tables_are_recovered() -> None:
     law = CategoricalEmission([[0.8, 0.15, 0.05], [0.05, 0.15, 0.8]], symbols=["low", "mid", "top"])
     truth = HiddenMarkov([[0.9, 0.1], [0.2, 0.8]], 3000, emission=law)

@@ -111,7 +111,7 @@ SEARCHES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", corners(SEARCHES, *range(0, len(SEARCHES), 3)))
+@pytest.mark.parametrize("name", corners(SEARCHES, *range(0, len(SEARCHES), 5)))
 @pytest.mark.filterwarnings("ignore:The total space of parameters")
 def test_as_many_as_fitting_asks(name: str) -> None:
     guard = make(queries=200, budget=100)

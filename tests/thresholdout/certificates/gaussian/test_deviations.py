@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import Groups, HiddenMarkov, Independent, MarkovChain, MovingWindow
+from tests.sizes import corners
 from thresholdout.certificates.gaussian.chosen_widths import one_scale, scheduled_widths
 from thresholdout.certificates.gaussian.deviations import GaussianWidths, NoiseRuns
 from thresholdout.certificates.gaussian.drift import AnytimeDrift, Drift
@@ -128,6 +129,7 @@ def test_schedule_is_decreasing_and_never_wider_than_one_scale() -> None:
         assert best.half_width(middle, middle - 1, "holdout") <= best.tolerance() * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None)
 @given(st.integers(500, 10**6), st.integers(1, 10**5), st.floats(1e-6, 0.3))
 def test_tolerance_is_monotone(n: int, answers: int, beta: float) -> None:
@@ -238,7 +240,9 @@ def test_worked_runs(redraw: float, inflation: float, longest: int) -> None:
     assert blocks.largest == longest
 
 
-@pytest.mark.parametrize(("n", "redraw", "answers"), [(100_000, 0.5, 2464), (100_000, 0.1, 44), (1_000_000, 0.1, 5750)])
+@pytest.mark.parametrize(
+    ("n", "redraw", "answers"), corners([(100_000, 0.5, 2464), (100_000, 0.1, 44), (1_000_000, 0.1, 5750)], 1)
+)
 def test_counts_of_a_chain(n: int, redraw: float, answers: int) -> None:
     chain = MarkovChain([[1 - redraw / 2, redraw / 2], [redraw / 2, 1 - redraw / 2]], n=n)
     for constant, least in ((True, answers), (False, 2 * answers)):

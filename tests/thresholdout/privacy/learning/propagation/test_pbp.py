@@ -84,6 +84,7 @@ def test_density_filtering_goes_once_through_the_records() -> None:
     assert model.score(X, y) > 0.4
 
 
+@pytest.mark.slow
 def test_diabetes_beats_the_constant_and_the_paper_step_does_not_train() -> None:
     """An independent implementation has 57 with the full step, 68 with the paper's, 70 for the mean."""
     X, y = load_diabetes(return_X_y=True)
@@ -246,6 +247,7 @@ def test_posterior_and_weak_signal() -> None:
     assert model.signal_to_noise_ < 1
 
 
+@pytest.mark.slow
 def test_the_random_start_is_no_signal() -> None:
     X, y = friedman(300)
     with pytest.warns(LowSignalWarning), pytest.warns(LowInformationWarning):
