@@ -352,7 +352,8 @@ class GaussianField(_Copula):
         GaussianField
             Of measurements X_i = g_i(Z_i) with increasing g_i. Once some are known (`given`), the others are Gaussian
             with known correlations again, and means have the variance inflation of those: for up to 2,048 records that
-            hang together (any number on a graph with rho of at least 0), where no value is told by the known ones.
+            hang together (any number in a series, and on a graph with rho of at least 0), where no value is told by the
+            known ones.
 
         Notes
         -----

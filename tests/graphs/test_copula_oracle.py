@@ -129,3 +129,51 @@ def test_five_per_cent_more_effective_records_are_refuted() -> None:
         return records * math.log1p(0.5 * math.expm1(2.0 / records))
 
     assert bound(1.05 * effective) < exact <= bound(effective)
+
+
+def test_what_is_known_of_a_function_voids_the_inflation() -> None:
+    """Z_0 = (Z_1 - Z_2)/sqrt(2) with independent Z_1, Z_2: that Z_0 is near 0 makes their signs the same."""
+    half = math.sqrt(0.5)
+    model = GaussianField([[1.0, half, -half], [half, 1.0, 0.0], [-half, 0.0, 1.0]])
+    near = 0.1
+    nodes = (np.arange(20_000) + 0.5) / 20_000 * near
+    density = np.exp(-(nodes**2) / 2)
+    # signs differ where the sum is smaller than the difference in absolute value
+    differ = float(density @ (2 * ndtr(nodes) - 1) / density.sum())
+    truth = 2 - 2 * differ
+    assert truth > 1.9
+    restricted = model._correlation.dominating()[1:].mean()
+    assert restricted < 0.95 * truth  # the diagonal above the correlations of all would be wrong
+    assert model.given([0]).variance_inflation() == 2.0
+
+
+def orthants_of_three(matrix: np.ndarray) -> np.ndarray:
+    """Probabilities of the eight sign patterns of three Gaussians, by the arcsine law."""
+    angles = np.arcsin(matrix[np.triu_indices(3, 1)]) / (4 * math.pi)
+    signs = np.array([[a, b, c] for a in (1, -1) for b in (1, -1) for c in (1, -1)])
+    pairs = np.stack([signs[:, 0] * signs[:, 1], signs[:, 0] * signs[:, 2], signs[:, 1] * signs[:, 2]], axis=1)
+    return np.asarray(0.125 + pairs @ angles)
+
+
+@sizes("repeats", 100, 1000)
+def test_signs_of_three_with_any_correlations(repeats: int) -> None:
+    rng = np.random.default_rng(11)
+    signs = np.array([[a, b, c] for a in (1, 0) for b in (1, 0) for c in (1, 0)])
+    largest = 0.0
+    for _ in range(repeats):
+        vectors = rng.standard_normal((3, int(rng.integers(1, 4))))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        matrix = np.clip(vectors @ vectors.T, -1, 1)
+        np.fill_diagonal(matrix, 1.0)
+        law = orthants_of_three(matrix)
+        model = GaussianField(matrix)
+        bound, effective = model.variance_inflation("copula"), model.effective_records()
+        for flips in range(4):  # which signs count as 1
+            means = np.abs(signs - np.array([flips & 1, flips >> 1, 0])).mean(axis=1)
+            for u in (0.1, 2.0, 8.0):
+                exact = math.log(float(law @ np.exp(u * means)))
+                found = (exact - u * 0.5) * 24 / u**2
+                largest = max(largest, found / bound)
+                assert found <= bound * (1 + 1e-9)
+                assert exact <= effective * math.log1p(0.5 * math.expm1(u / effective)) + 1e-12
+    assert largest > 0.95  # five per cent less would be refuted

@@ -15,7 +15,7 @@ from graphs.numerics.bisection import BoolArray
 from graphs.numerics.definite import largest_eigenvalue
 from graphs.numerics.rounding import UNIT, up
 from graphs.structure.correlation.base import MOST_GIVEN, ConditionalBounds, Correlation
-from graphs.structure.correlation.conditional import given_values
+from graphs.structure.correlation.conditional import given_values, given_variances
 from graphs.structure.correlation.diagonal import dominating_diagonal
 
 __all__ = ["AutoregressiveCorrelation", "ResponseOfSeries", "check_coefficients"]
@@ -26,6 +26,9 @@ LARGEST_ROOT = 0.99999
 
 #: Series of at most so many records are also treated as a dense matrix, where signs differ.
 SMALL = 512
+
+#: Most different patterns of known values in short stretches.
+MOST_PATTERNS = 64
 
 #: Relative accuracy of the smallest value of a trigonometric polynomial, and the halvings of intervals spent on it.
 ACCURACY = 1e-9
@@ -276,8 +279,57 @@ class AutoregressiveCorrelation(Correlation):
         return matrix
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
-        """Return bounds for what is left, from the Toeplitz matrix of a short series."""
-        return given_values(self.dense(), known, self.entry_error) if self.n <= MOST_GIVEN else None
+        """Return bounds for what is left: stretches between p known values in a row are independent.
+
+        Short stretches are treated with the Toeplitz matrix around them. In long ones the covariance matrix is below
+        that of the series, and so below ``diag(p)``; p counts in units of the conditional variances, which are at least
+        those given all values beyond a window.
+        """
+        order = len(self.coefficients)
+        left = np.flatnonzero(~known)
+        cuts = np.flatnonzero(np.diff(left) > order) + 1
+        found: dict[bytes, ConditionalBounds | None] = {}
+        diagonals, radius = [], 1.0
+        for stretch in np.split(left, cuts):
+            low, high = max(0, int(stretch[0]) - order), min(self.n, int(stretch[-1]) + 1 + order)
+            if high - low > MOST_GIVEN:
+                bounds = self._long_stretch(low, high, known)
+            else:
+                key = known[low:high].tobytes()
+                if key not in found:
+                    if len(found) == MOST_PATTERNS:
+                        return None
+                    near = AutoregressiveCorrelation(self.coefficients, high - low, self.response).dense()
+                    found[key] = given_values(near, known[low:high], self.entry_error)
+                bounds = found[key]
+            if bounds is None:
+                return None
+            diagonals.append(bounds.diagonal)
+            radius = max(radius, bounds.radius)
+        return ConditionalBounds(np.concatenate(diagonals), radius)
+
+    def _long_stretch(self, low: int, high: int, known: BoolArray) -> ConditionalBounds | None:
+        """Return bounds for a long stretch without known values inside."""
+        inside = np.flatnonzero(~known[low:high]) + low
+        if len(inside) != inside[-1] - inside[0] + 1:
+            return None
+        order, half = len(self.coefficients), MOST_GIVEN // 4
+        width = 2 * (half + order)
+        ends = np.ones(width, dtype=np.bool_)
+        ends[order : width - order] = False
+        near = AutoregressiveCorrelation(self.coefficients, width, self.response).dense()
+        variances = given_variances(near, ends, self.entry_error)
+        if variances is None:
+            return None
+        far = np.full(len(inside), half - 1)
+        steps = np.arange(len(inside))
+        if known[low]:
+            far = np.minimum(far, steps)
+        if known[high - 1]:
+            far = np.minimum(far, steps[::-1])
+        series = AutoregressiveCorrelation(self.coefficients, len(inside), self.response)
+        scale = 1.0 / np.minimum(variances[far], 1.0)
+        return ConditionalBounds(up(series.dominating() * scale, 4), up(series.radius() * float(scale.max()), 4))
 
     @property
     def entry_error(self) -> float:

@@ -11,7 +11,7 @@ from graphs.numerics.rounding import UNIT, up
 from graphs.structure.correlation.base import ConditionalBounds
 from graphs.structure.correlation.diagonal import dominating_diagonal
 
-__all__ = ["given_values"]
+__all__ = ["given_values", "given_variances"]
 
 #: Least conditional variance of a value that is not taken to be told by the known ones.
 LEAST_VARIANCE = 1e-6
@@ -42,6 +42,36 @@ def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> Cond
     >>> given_values(series, np.array([False, True, False])).diagonal.round(9)
     array([1., 1.])
     """
+    found = _conditional(matrix, known, off)
+    if found is None:
+        return None
+    covariance, variances, room = found
+    root = 1.0 / np.sqrt(variances)
+    scaled: FloatArray = 0.5 * (covariance + covariance.T) * np.outer(root, root)
+    lift = len(scaled) * up(room * float(root.max()) ** 2, 64)
+    return ConditionalBounds(up(dominating_diagonal(scaled) + lift, 4), up(largest_eigenvalue(scaled) + lift, 4))
+
+
+def given_variances(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> FloatArray | None:
+    """Return lower bounds on the variances of the values that are not known, given the others exactly.
+
+    Parameters
+    ----------
+    matrix, known, off
+        As in `given_values`.
+
+    Examples
+    --------
+    >>> series = 0.5 ** np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
+    >>> given_variances(series, np.array([False, True, False])).round(9)
+    array([0.75, 0.75])
+    """
+    found = _conditional(matrix, known, off)
+    return None if found is None else found[1]
+
+
+def _conditional(matrix: FloatArray, known: BoolArray, off: float) -> tuple[FloatArray, FloatArray, float] | None:
+    """Return T, lower bounds on the diagonal of S, and a bound on the error of an entry of T."""
     inner, across = matrix[np.ix_(known, known)], matrix[np.ix_(known, ~known)]
     count = len(inner)
     least = 0.5 * float(np.linalg.eigvalsh(inner)[0])
@@ -62,7 +92,4 @@ def given_values(matrix: FloatArray, known: BoolArray, off: float = 0.0) -> Cond
     variances = np.diagonal(covariance) - error - up(residual**2 / least, 64)
     if not (variances > LEAST_VARIANCE).all():
         return None
-    root = 1.0 / np.sqrt(variances)
-    scaled: FloatArray = 0.5 * (covariance + covariance.T) * np.outer(root, root)
-    room = float(len(scaled)) * up((error + 8.0 * UNIT * most) * float(root.max()) ** 2, 64)
-    return ConditionalBounds(up(dominating_diagonal(scaled) + room, 4), up(largest_eigenvalue(scaled) + room, 4))
+    return covariance, variances, error + 8.0 * UNIT * most

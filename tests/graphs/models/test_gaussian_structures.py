@@ -227,8 +227,8 @@ def test_samples_of_graphs_and_components_have_the_correlations() -> None:
         GaussianField.components({"a": units}, {"a": 0.3}, series="a", coefficients=[0.9, -0.4], noise=0.1),
     ]
     for model in models:
-        drawn = np.array([model.sample(rng) for _ in range(3000)])
-        assert np.abs(np.cov(drawn.T) - correlation_of(model).dense()).max() < 0.16  # 6.2 deviations at least
+        drawn = np.array([model.sample(rng) for _ in range(1500)])
+        assert np.abs(np.cov(drawn.T) - correlation_of(model).dense()).max() < 0.23  # 6.2 deviations at least
 
 
 @pytest.mark.parametrize("rho", [1.0, -1.0, 2.0, math.nan, "a", None])
@@ -372,6 +372,24 @@ def test_known_values_leave_the_conditional_correlations(model: GaussianField) -
         sizes = blind.independent_groups()
         found = blind.n if sizes is None else float((sizes**2).sum()) / blind.n
         assert blind.variance_inflation() == pytest.approx(found)
+
+
+@pytest.mark.parametrize("phi", [[0.9], [1.2, -0.5]])
+@pytest.mark.parametrize("known", [range(100), [*range(60), *range(180, 200)], [*range(0, 40, 3), *range(190, 200)]])
+def test_known_values_of_long_series(phi: list[float], known: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stretches that are too long for a matrix, and short ones, each with its own."""
+    monkeypatch.setattr("graphs.structure.correlation.autoregressive.MOST_GIVEN", 48)
+    model = GaussianField.ar(phi, 200)
+    matrix = conditional(correlation_of(model).dense(), np.array(known))
+    bounds = correlation_of(model).given(np.arange(200), np.isin(np.arange(200), known))
+    if known[1] == 3 and len(phi) == 2:
+        assert bounds is None  # single known values do not separate a series of second order
+        return
+    assert bounds is not None
+    assert np.linalg.eigvalsh(np.diag(bounds.diagonal) - matrix)[0] >= -1e-12
+    assert bounds.radius >= np.linalg.eigvalsh(matrix)[-1]
+    whole = model.variance_inflation()
+    assert bounds.diagonal.mean() <= 2.5 * whole
 
 
 def test_values_that_the_known_ones_tell_are_taken_for_copies() -> None:
