@@ -143,6 +143,12 @@ def numbered_labels(argument: str, labels: Iterable[Any]) -> tuple[IntArray, tup
     (array([0, 1, 0]), ('b', 'a'))
     """
     expected = "one label for each record"
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu" and labels.ndim == 1 and len(labels):
+        values, firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)
+        order = np.argsort(firsts)
+        number = np.empty(len(order), dtype=np.int64)
+        number[order] = np.arange(len(order))
+        return number[inverse], tuple(values[order].tolist())
     items = in_order(argument, labels, expected)
     if not items:
         raise ArgumentError(argument, "nothing", expected)

@@ -71,6 +71,14 @@ def test_groups_refuse(labels: Any, message: str) -> None:
         Groups(labels)
 
 
+def test_numbers_of_labels_do_not_depend_on_how_they_are_held() -> None:
+    labels = np.random.default_rng(0).integers(-5, 5, size=200)
+    for held in (labels.astype(np.int8), labels.astype(object), labels.tolist(), pd.Series(labels)):
+        model = Groups(held)
+        assert model.groups.tolist() == Groups(labels).groups.tolist()
+        assert model.names == Groups(labels).names == tuple(dict.fromkeys(labels.tolist()))
+
+
 def test_fingerprints_tell_partitions_not_names() -> None:
     assert Groups([1, 1, 2]).fingerprint() == Groups(["p", "p", "q"]).fingerprint()
     assert Groups([1, 1, 2]).fingerprint() != Groups([1, 2, 2]).fingerprint()
