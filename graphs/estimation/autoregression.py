@@ -30,6 +30,9 @@ _WEIGHTS = 64
 #: Share of the probability of failure by which a tail may be too large.
 _LOOSE = 1e-4
 
+#: Largest ratio of the distances from a unit root that weights compare.
+_STEEPEST = 3.0
+
 #: Granted to sums of squares, relative to the sum of the absolute terms.
 _ROUNDING = 1e-11
 
@@ -183,8 +186,10 @@ def _weights(angles: FloatArray, distance: float, share: float, count: int) -> t
     from scipy.special import ndtri
 
     deviations = -float(ndtri(min(share, 0.4)))
-    further = distance + deviations * math.sqrt(distance * (2.0 - distance) / count) + deviations**2 / count
-    further = min(further, 1.8)
+    for _ in range(2):  # weights of a piece at the unit root would rest on the lowest frequencies alone
+        further = distance + deviations * math.sqrt(distance * (2.0 - distance) / count) + deviations**2 / count
+        further = min(further, 1.8)
+        distance = max(distance, further / _STEEPEST)
     turned = 2.0 * (1.0 - np.cos(angles))
     logs = np.log(further**2 + (1.0 - further) * turned) - np.log(distance**2 + (1.0 - distance) * turned)
     step = max(float(logs.max() - logs.min()), 1e-9) / _WEIGHTS
@@ -232,7 +237,7 @@ class _Test:
         """Return the smallest distance of an interval that is not rejected, rounded down; None where all are."""
 
         def rejects(at: float) -> bool:
-            return ratio_tail(self.weights, self.counts, at, _LOOSE * share) <= share
+            return ratio_tail(self.weights, self.counts, at, _LOOSE * share, share) <= share
 
         likely = max(self._mean(float(x)) for x in np.linspace(low, high, 5))
         likely += 0.01 * math.sqrt(2.0 * float(self.counts @ (self.weights - likely) ** 2)) / float(self.counts.sum())

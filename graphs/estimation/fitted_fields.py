@@ -5,14 +5,26 @@ Proof: `graphs/PROOFS.md`, section on fitted families.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.estimation.autoregression import Means, autoregression_limit
+from graphs.estimation.panel_effects import panel_limits
+from graphs.estimation.spatial_range import range_limit
+from graphs.estimation.variance_ratios import crossed_limits, intraclass_limit
 from graphs.fitted_limits import FittedLimits
 from graphs.models.gaussian_field import GaussianField
+from graphs.models.panel import Panel
+from graphs.numerics.arguments import check_count
 
-__all__ = ["fit_autoregression"]
+__all__ = ["fit_autoregression", "fit_components", "fit_kernel", "fit_panel"]
+
+#: How every family begins.
+_RECORDS = "records that are functions of their values and independent noise, values that are"
 
 #: Largest limit that a model is made for.
 _LARGEST = 1.0 - 1e-9
@@ -26,7 +38,7 @@ def fit_autoregression(
     Parameters
     ----------
     values : sequence
-        One number for each record of earlier data, of which the model's records are independent: other units of a
+        One number for each record of other data, of which the model's records are independent: other units of a
         panel, another recording. In order of time (within each unit), at equal distances.
     n : int
         Number of records of the model, one series; `Panel` of it for several units.
@@ -65,12 +77,187 @@ def fit_autoregression(
     (0.01, True)
     """
     limit = autoregression_limit(values, units, fit_failure, means=means)
+    _check_root(limit, fit_failure)
+    about = "one mean" if means == "common" else "a mean of its own in each unit, which is given"
+    family = (
+        f"{_RECORDS} stationary normal autoregressions of order 1 about {about}, with a coefficient of at most "
+        f"{limit:.6g}"
+    )
+    return GaussianField.ar(limit, n).fitted(FittedLimits(family, len(values), fit_failure))
+
+
+def fit_panel(values: Any, units: Any, n_units: int, length: int, *, fit_failure: float = 0.01) -> Panel:
+    """Return the model of a panel: independent units, each with an effect of its own and an autoregressive series.
+
+    Parameters
+    ----------
+    values : sequence
+        One number for each record of other units than the model's, in order of time within each unit.
+    units : sequence of hashable
+        The unit of each value; all of one length.
+    n_units, length : int
+        Units of the model, and records in each.
+    fit_failure : float
+        Probability with which either limit may fail. Certificates take it from the probability of error.
+
+    Returns
+    -------
+    Panel
+        Of Gaussian fields: correlations ``s + (1 - s) phi^d`` at the limits of s and phi.
+
+    Raises
+    ------
+    ArgumentError
+        As `panel_limits`; for values that do not exclude a unit root, or effects without anything beside them.
+
+    Notes
+    -----
+    For normal effects of units and normal autoregressions of order 1, see `panel_limits`. Correlations grow with both
+    limits, and larger ones are never less cautious.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> firms = np.repeat(np.arange(100), 10)
+    >>> values = 0.3 * rng.standard_normal(100)[firms] + rng.standard_normal(1000)
+    >>> panel = fit_panel(values, firms, 50, 8)
+    >>> panel.n, panel.fit_failure, bool(panel.variance_inflation() < 4.0)
+    (400, 0.01, True)
+    """
+    count, size = check_count("n_units", n_units), check_count("length", length)
+    share, coefficient = panel_limits(values, units, fit_failure)
+    _check_root(coefficient, fit_failure)
+    _check_rest([share], fit_failure)
+    unit = GaussianField.components(
+        {"unit": np.zeros(size, dtype=np.int64)}, {"unit": share}, series="unit", coefficients=coefficient
+    )
+    family = (
+        f"{_RECORDS} one mean, independent normal effects of units with at most {share:.6g} of the variance, and "
+        f"stationary normal autoregressions of order 1 with a coefficient of at most {coefficient:.6g}"
+    )
+    return Panel(unit.fitted(FittedLimits(family, len(values), fit_failure)), count)
+
+
+def fit_components(
+    values: Any, labels: Mapping[str, Any], records: Mapping[str, Any], *, fit_failure: float = 0.01
+) -> GaussianField:
+    """Return the model of one random effect, or of two crossed ones, whose shares are upper confidence limits.
+
+    Parameters
+    ----------
+    values : sequence
+        One number for each record of other data, of which the model's records are independent: they share no level of
+        an effect.
+    labels : mapping from factor to labels
+        The level of each value, for one factor (hospital, rater) or two that are crossed (user and item).
+    records : mapping from factor to labels
+        The same factors, for the records of the model.
+    fit_failure : float
+        Probability with which either limit may fail. Certificates take it from the probability of error.
+
+    Returns
+    -------
+    GaussianField
+
+    Raises
+    ------
+    ArgumentError
+        As `intraclass_limit` and `crossed_limits`; for no factor or more than two, other factors for the records, and
+        limits that leave nothing beside the effects.
+
+    Notes
+    -----
+    For normal effects and normal noise. Records that share a level correlate by at most the limit of its factor, those
+    that share both by the sum at most, and larger correlations are never less cautious.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> hospitals = np.repeat(np.arange(200), 10)
+    >>> values = 0.3 * rng.standard_normal(200)[hospitals] + rng.standard_normal(2000)
+    >>> model = fit_components(values, {"hospital": hospitals}, {"hospital": np.repeat(np.arange(50), 20)})
+    >>> model.fit_failure, bool(2.5 < model.variance_inflation() < 4.5)
+    (0.01, True)
+    """
+    factors = list(labels)
+    if not 1 <= len(factors) <= 2:
+        raise ArgumentError("labels", f"{len(factors)} factors", "one, or two that are crossed")
+    if set(records) != set(factors):
+        raise ArgumentError("records", f"the factors {sorted(map(str, records))}", f"{sorted(map(str, factors))}")
+    given = [labels[factor] for factor in factors]
+    if len(factors) == 1:
+        limits = [intraclass_limit(values, given[0], fit_failure)]
+    else:
+        limits = list(crossed_limits(values, given[0], given[1], fit_failure))
+    _check_rest(limits, fit_failure)
+    shares = dict(zip(factors, limits, strict=True))
+    stated = " and ".join(f"{factor} with at most {share:.6g} of the variance" for factor, share in shares.items())
+    family = f"{_RECORDS} one mean, independent normal effects of {stated}, and independent normal noise"
+    model = GaussianField.components({factor: records[factor] for factor in factors}, shares)
+    return model.fitted(FittedLimits(family, len(values), fit_failure))
+
+
+def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: float = 0.01) -> GaussianField:
+    """Return the model of records at places with exponential correlations whose range is an upper confidence limit.
+
+    Parameters
+    ----------
+    values : sequence
+        One number for each of other places, so far from the model's, or of another region or time, that the model's
+        records are independent of them.
+    coordinates : array_like of shape (m, d)
+        Place of each value, as in `range_limit`; at most 2,000.
+    records : array_like of shape (n, d)
+        Place of each record of the model, in the same units.
+    fit_failure : float
+        Probability with which the limit may fail. Certificates take it from the probability of error.
+
+    Returns
+    -------
+    GaussianField
+
+    Raises
+    ------
+    ArgumentError
+        As `range_limit` and `GaussianField.kernel`, and for values that do not exclude any range.
+
+    Notes
+    -----
+    For jointly normal values with one mean, one variance and correlations ``exp(-d/l)``; see `range_limit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> places = rng.random((150, 2))
+    >>> values = GaussianField.kernel(places, lambda d: np.exp(-d / 0.02)).sample(rng)
+    >>> model = fit_kernel(values, places, 10.0 + rng.random((300, 2)))
+    >>> model.fit_failure, bool(1.5 < model.variance_inflation() < 8.0)
+    (0.01, True)
+    """
+    limit = range_limit(values, coordinates, fit_failure)
+    if limit == math.inf:
+        seen = f"values that exclude no range (with an error of {fit_failure:g})"
+        raise ArgumentError("values", seen, "more values, or values over a larger region")
+    family = (
+        f"{_RECORDS} jointly normal with one mean, one variance and correlations exp(-d/l) at the distance d, "
+        f"l at most {limit:.6g}"
+    )
+    model = GaussianField.kernel(records, lambda distances: np.exp(-distances / limit))
+    return model.fitted(FittedLimits(family, len(values), fit_failure))
+
+
+def _check_root(limit: float, fit_failure: float) -> None:
     if not limit <= _LARGEST:
         seen = f"values that do not exclude a unit root (with an error of {fit_failure:g})"
         raise ArgumentError("values", seen, "more values, or changes from one record to the next")
-    about = "one mean" if means == "common" else "a mean of its own in each unit, which is given"
-    family = (
-        f"records that are functions of their values and independent noise, values that are stationary normal "
-        f"autoregressions of order 1 about {about}, with a coefficient of at most {limit:.6g}"
-    )
-    return GaussianField.ar(limit, n).fitted(FittedLimits(family, len(values), fit_failure))
+
+
+def _check_rest(shares: list[float], fit_failure: float) -> None:
+    if not math.fsum(shares) <= _LARGEST:
+        seen = (
+            f"limits {', '.join(f'{share:.3g}' for share in shares)} of the shares (with an error of {fit_failure:g})"
+        )
+        raise ArgumentError("values", seen, "a sum below 1: more levels of each effect; or Groups")

@@ -142,7 +142,7 @@ class _Contrasts:
         mean = self._form(smaller) / self._form(self._covariance(high))
         weights = np.maximum(eigvalsh(self._covariance(low), smaller), 0.0)
         at = mean * (1.0 + 2.0 * _SPECTRUM)
-        return ratio_tail(weights * (1.0 - _SPECTRUM), np.ones(len(weights)), at, _LOOSE * share) <= share
+        return ratio_tail(weights * (1.0 - _SPECTRUM), np.ones(len(weights)), at, _LOOSE * share, share) <= share
 
     def _against(self, length: float, share: float) -> float:
         """Return the smaller range against which one is tested: as far off as a series of this extent can tell."""

@@ -358,7 +358,8 @@ class GaussianField(_Copula):
         Notes
         -----
         For known records that tell less (labels, rounded or censored values, values with noise of their own) this is
-        wrong: their knowledge leaves no Gaussian law.
+        wrong: their knowledge leaves no Gaussian law. In a fitted model it changes nothing: correlations given what is
+        known do not grow with those that limits are for.
 
         Examples
         --------
@@ -373,7 +374,9 @@ class GaussianField(_Copula):
         return model
 
     def _remainder(self, known: BoolArray) -> DependenceModel | None:
-        return RestOfField(self._correlation, known, self._dominating, self._observed) if known.any() else self
+        # conditional correlations at the limits of a fitted model are no limits
+        observed = self._observed and self._fitted_with() is None
+        return RestOfField(self._correlation, known, self._dominating, observed) if known.any() else self
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:
         return self._labels

@@ -14,12 +14,15 @@ from graphs.numerics.rounding import UNIT
 
 __all__ = ["ratio_tail"]
 
+#: Slopes of exponentials, in shares of the largest whose expectation is finite.
+_SLOPES = np.r_[np.geomspace(1e-6, 0.5, 40), 1.0 - np.geomspace(0.4, 1e-3, 12)]
+
 #: Points of the sum, at most, and in the first block.
 _MOST_POINTS = 1 << 17
 _BLOCK = 64
 
 
-def ratio_tail(weights: FloatArray, counts: FloatArray, at: float, error: float = 1e-13) -> float:
+def ratio_tail(weights: FloatArray, counts: FloatArray, at: float, error: float = 1e-13, enough: float = 0.0) -> float:
     """Bound the probability that a weighted mean of squares of normal variables is at most a number.
 
     Parameters
@@ -32,6 +35,8 @@ def ratio_tail(weights: FloatArray, counts: FloatArray, at: float, error: float 
         The number.
     error : float
         By how much the bound may be too large, where so many squares are there that this is possible; at least 1e-13.
+    enough : float
+        A bound of at most so much will do, however far it is from the probability: Markov's inequality is tried first.
 
     Returns
     -------
@@ -57,9 +62,15 @@ def ratio_tail(weights: FloatArray, counts: FloatArray, at: float, error: float 
     if scaled.max() <= 0.0:
         return 1.0
     scaled = scaled / np.abs(scaled).max()
+    slopes, logs = _exponentials(scaled, counts)
+    markov = math.exp(min(0.0, float(logs.min()))) * (1.0 + 2.0**-20)
+    if markov <= enough:
+        return markov
     # only what lies below makes the wave too small; what lies above makes the bound loose
     log_error = math.log(error / 4.0)
-    step = 2.0 * math.pi / max(_farthest(scaled, counts, log_error), _farthest(-scaled, counts, log_error))
+    rises, others = _exponentials(-scaled, counts)
+    farthest = max(float(((logs - log_error) / slopes).min()), float(((others - log_error) / rises).min()))
+    step = 2.0 * math.pi / (farthest * (1.0 + 2.0**-20))
     total, rounding, start, cut = 0.5, 16 * UNIT, 0, math.inf
     while cut > error / 4.0 and start < _MOST_POINTS:
         halves = np.arange(start, max(_BLOCK, start + start // 2)) + 0.5
@@ -76,9 +87,8 @@ def ratio_tail(weights: FloatArray, counts: FloatArray, at: float, error: float 
     return min(1.0, float(max(0.0, total + cut) + error / 4.0 + rounding))
 
 
-def _farthest(scaled: FloatArray, counts: FloatArray, log_error: float) -> float:
-    """Return a number below whose negative a weighted sum of squares is with at most a small probability."""
-    most = 0.5 / -float(scaled.min())
-    slopes = most * np.r_[np.geomspace(1e-6, 0.5, 40), 1.0 - np.geomspace(0.4, 1e-3, 12)]
-    needed = (-0.5 * np.log1p(2.0 * slopes[:, None] * scaled) @ counts - log_error) / slopes
-    return float(needed.min()) * (1.0 + 2.0**-20)
+def _exponentials(scaled: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return slopes s, and the logarithms of the expectations of ``exp(-s Q)`` for a weighted sum Q of squares."""
+    slopes = _SLOPES * (0.5 / -float(scaled.min()))
+    logs: FloatArray = -0.5 * np.log1p(2.0 * slopes[:, None] * scaled) @ counts
+    return slopes, logs

@@ -38,7 +38,7 @@ def plugged(values: Array) -> float:
 @pytest.mark.parametrize(
     ("phi", "n", "units"), corners([(0.99, 300, 1), (0.9, 200, 1), (0.999, 3000, 1), (-0.9, 80, 1), (0.5, 6, 40)], 0, 4)
 )
-@sizes("runs", 60, 400)
+@sizes("runs", 30, 400)
 def test_limits_fail_as_seldom_as_stated(phi: float, n: int, units: int, runs: int) -> None:
     """Error rate 1e-9 by the binomial law, at a stated failure of 0.1."""
     rng = np.random.default_rng(round(1000 * abs(phi)) + n)
