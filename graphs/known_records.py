@@ -5,14 +5,13 @@ Proofs: `graphs/PROOFS.md`, section on evidence.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from graphs.inflation.interdependence import interdependence, interdependence_inflation
+from graphs.inflation.parts import NetworkParts
 from graphs.leakage.network_messages import Propagation
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.incidence import Incidence
@@ -22,7 +21,7 @@ __all__ = ["BoolArray", "CutNetwork", "Network"]
 BoolArray = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Network:
     """A network in integers: which node is in which factor, edges with their diameters, the node of each record."""
 
@@ -30,6 +29,17 @@ class Network:
     edges: IntArray
     diameters: FloatArray
     nodes: IntArray
+
+    @cached_property
+    def inflations(self) -> NetworkParts:
+        """The independent parts of the network, and the variance inflation of each."""
+        return NetworkParts(self.incidence, self.edges, self.diameters, self.weights(1.0))
+
+    def weights(self, of_records: float | FloatArray) -> FloatArray:
+        """Return a weight for each node from those of the records, 0 for latent nodes."""
+        found = np.zeros(self.incidence.n_nodes)
+        found[self.nodes] = of_records
+        return found
 
     def repeated(self, copies: int) -> Network:
         """Return several copies of the network, without anything between them."""
@@ -83,15 +93,13 @@ class CutNetwork:
         """Component of each record; a known one is by itself."""
         return self.propagation.component[self.nodes]
 
+    @cached_property
+    def inflations(self) -> NetworkParts:
+        """The independent parts of what is left, and the variance inflation of each."""
+        return NetworkParts(self.incidence, self.edges, self.diameters, self.is_record.astype(np.float64))
+
     def leakages(self, epsilon: float | FloatArray, propagation: Propagation) -> FloatArray:
         """Return messages on what is left, shape (n,)."""
         budgets = np.zeros(len(self.is_record))
         budgets[self.nodes] = epsilon
         return propagation.leakages(budgets)[self.nodes]
-
-    def inflation(self) -> float:
-        """Return the inflation by the interdependence matrix, infinite where it says nothing."""
-        if not np.isfinite(self.diameters).all():
-            return math.inf
-        matrix = interdependence(self.edges, self.diameters, len(self.is_record))
-        return interdependence_inflation(matrix, self.is_record)

@@ -141,11 +141,11 @@ class DependenceModel(RoutedModel):
         >>> Groups([0, 0, 1]).effective_records()
         1.5
         """
-        sizes, radius = self.independent_groups(), spectral_radius(self._influences, self.n)
+        sizes, radius = self.independent_groups(), spectral_radius(self._influences, self.n, self._power_steps)
         found = [] if sizes is None else [self.n / int(sizes.max())]
         if radius is not None:
             records = max(self.n / radius * (1 - 4 * UNIT), 1.0)
-            if LOST * records >= self.n / self.variance_inflation():
+            if found or LOST * records >= self.n / self.variance_inflation():
                 found.append(records)
         return max(found, default=None)
 
@@ -261,6 +261,9 @@ class DependenceModel(RoutedModel):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.describe()}>"
 
+    #: Steps of the power method for the spectral radius of the influences, where there are few records.
+    _power_steps: ClassVar[int] = 32
+
     def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray | None:
         """Return weighted row sums of influences that hold under every field, or None where none are known.
 
@@ -298,6 +301,14 @@ class DependenceModel(RoutedModel):
 
     def _parts_given(self, known: BoolArray) -> IntArray | None:
         """Return a number for each record; records with different numbers are independent given the known ones."""
+        return None
+
+    def _by_parts_given(self, known: BoolArray, bounded_differences: bool) -> tuple[float, str] | None:
+        """Return the inflation of what is left with the best route in each part, and which that is, in words."""
+        return None
+
+    def _effective_given(self, known: BoolArray) -> float | None:
+        """Return the effective records of what is left, where the class knows better than from influences."""
         return None
 
     def _profile_given(
@@ -398,6 +409,7 @@ class Given(DependenceModel):
         self._rest = model._remainder(self._mask) if len(records) else model
         self.methods = model.methods  # type: ignore[misc]
         self.inflation_methods = model._inflations_given  # type: ignore[misc]
+        self._power_steps = model._power_steps  # type: ignore[misc]
         if self._rest is not None:
             self.methods = self._rest.methods  # type: ignore[misc]
             self.inflation_methods = self._rest.inflation_methods  # type: ignore[misc]
@@ -465,9 +477,7 @@ class Given(DependenceModel):
         if method == "influences":
             return self._model._influence_inflation(self._mask)
         found = self._model._inflation_given(method, self._mask)
-        if found is None:
-            found = self._cut.inflation() if method == "interdependence" and self._cut is not None else math.inf
-        if not math.isfinite(found):
+        if found is None or not math.isfinite(found):
             reason = (
                 "known records change the law of the others, and the numbers of the "
                 f"{type(self._model).__name__} are those of the law of all records"
@@ -481,6 +491,14 @@ class Given(DependenceModel):
         rows = self._model._influences(full, self._mask)
         return None if rows is None else rows[self._left]
 
+    def _by_parts(self, bounded_differences: bool) -> tuple[float, str]:
+        if self._rest is not None:
+            return self._rest._by_parts(bounded_differences)
+        found = self._model._by_parts_given(self._mask, bounded_differences)
+        if found is None:
+            raise RouteUnavailable("parts", f"the {type(self._model).__name__} has no parts", ("best",))
+        return found
+
     def independent_groups(self) -> IntArray | None:
         """Return the sizes of the parts that are independent given the known records, where that is so."""
         if self._rest is not None:
@@ -489,7 +507,10 @@ class Given(DependenceModel):
 
     def effective_records(self) -> float | None:
         """Return how many independent records fluctuate no less, given the known ones, where that is known."""
-        return super().effective_records() if self._rest is None else self._rest.effective_records()
+        if self._rest is not None:
+            return self._rest.effective_records()
+        found = self._model._effective_given(self._mask)
+        return super().effective_records() if found is None else found
 
     def sample(self, rng: np.random.Generator) -> npt.NDArray[Any]:
         """Draw the records that are left, given the known ones.

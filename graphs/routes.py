@@ -71,6 +71,7 @@ INFLATIONS: Mapping[str, InflationRoute] = MappingProxyType(
         "mixing": InflationRoute(True, "futures that differ little given two pasts, in blocks [Rio 2000]"),
         "spectral": InflationRoute(False, "norm of the kernel on mean-zero functions [Fan, Jiang, Sun 2021]"),
         "interdependence": InflationRoute(True, "interdependence matrix [Dobrushin; Chatterjee 2005]"),
+        "ordered": InflationRoute(True, "messages of expected changes, records revealed in an order"),
         "dobrushin": InflationRoute(True, "Dobrushin coefficient, Marton couplings [Paulin 2015]"),
         "coupling": InflationRoute(True, "Dobrushin coefficients of all powers, maximal coupling [Griffeath 1975]"),
         "evidence": InflationRoute(True, "kernels between known records, maximal couplings"),

@@ -21,9 +21,6 @@ __all__ = ["chain_influences", "passed_on", "spectral_radius"]
 #: Most records for which the spectral radius is looked for; with more, the largest row sum is as good.
 MOST = 2_000
 
-#: Steps of the power method.
-ROUNDS = 32
-
 
 def chain_influences(contractions: FloatArray, weights: FloatArray) -> FloatArray:
     """Return sums over j of J_ij w_j along a chain, J_ij the product of the contractions between i and j.
@@ -65,7 +62,7 @@ def passed_on(contractions: FloatArray, weights: FloatArray) -> FloatArray:
     return np.fromiter(found, dtype=np.float64, count=len(weights))
 
 
-def spectral_radius(influences: Callable[[FloatArray], FloatArray | None], n: int) -> float | None:
+def spectral_radius(influences: Callable[[FloatArray], FloatArray | None], n: int, steps: int = 32) -> float | None:
     """Return an upper bound on the spectral radius of a matrix J with positive diagonal and no negative entries.
 
     Parameters
@@ -74,6 +71,8 @@ def spectral_radius(influences: Callable[[FloatArray], FloatArray | None], n: in
         From a positive vector v to J v, rounded up; to None when nothing is known of J.
     n : int
         Number of rows.
+    steps : int
+        Steps of the power method.
 
     Returns
     -------
@@ -91,7 +90,7 @@ def spectral_radius(influences: Callable[[FloatArray], FloatArray | None], n: in
     True
     """
     vector, found = np.ones(n), float("inf")
-    for _ in range(ROUNDS if n <= MOST else 1):
+    for _ in range(steps if n <= MOST else 1):
         moved = influences(vector)
         if moved is None:
             return None

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
@@ -19,7 +20,7 @@ from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
 if TYPE_CHECKING:
     from scipy import sparse
 
-__all__ = ["burn_in", "dominating", "interdependence", "interdependence_inflation"]
+__all__ = ["burn_in", "dominating", "dominating_parts", "interdependence", "interdependence_squares"]
 
 #: Iterations of the linear solver.
 ITERATIONS = 500
@@ -86,69 +87,103 @@ def dominating(matrix: sparse.csr_array, weights: FloatArray) -> FloatArray | No
     (C^T)^k weights. A solution from conjugate gradients (or their nonsymmetric relative) is enlarged until the
     inequality holds with the rounding of its two sides charged.
     """
+    found = dominating_parts(matrix, weights, np.zeros(len(weights), dtype=np.int64))
+    return found if np.isfinite(found).all() else None
+
+
+def dominating_parts(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
+    """Return `dominating` for each independent part, infinite in those where no such vector was found.
+
+    Parameters
+    ----------
+    matrix, weights
+        As for `dominating`.
+    part : ndarray of shape (m,)
+        Number of the part of each node; no entry of C is between two parts.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+
+    Examples
+    --------
+    >>> pairs = interdependence(np.array([[0, 1], [2, 3]]), np.array([4 * np.arctanh(0.5), np.inf]), 4)
+    >>> dominating_parts(pairs, np.ones(4), np.array([0, 0, 1, 1])).round(6)
+    array([ 2.,  2., inf, inf])
+    """
     from scipy.sparse.linalg import LinearOperator, bicgstab, cg
 
+    found = np.full(len(weights), np.inf)
     transposed = matrix.T.tocsr()
+    symmetric = abs(matrix - transposed).sum() == 0
+    kept = np.flatnonzero(~_growing(transposed, part)[part]) if symmetric else np.arange(len(weights))
+    if not len(kept):
+        return found
+    if len(kept) < len(weights):
+        transposed = transposed[kept][:, kept].tocsr()
+        weights, part = weights[kept], part[kept]
     size = len(weights)
-    if _grows(transposed):
-        return None
     operator = LinearOperator((size, size), matvec=lambda x: x - transposed @ x, dtype=np.float64)
-    solve: Callable[..., Any] = cg if abs(matrix - transposed).sum() == 0 else bicgstab
+    solve: Callable[..., Any] = cg if symmetric else bicgstab
     with np.errstate(all="ignore"):
         guess, _ = solve(operator, weights, x0=weights.copy(), rtol=1e-14, atol=0.0, maxiter=ITERATIONS)
-    if not np.isfinite(guess).all() or (guess <= 0).any():
-        return None
-    entries = np.diff(transposed.indptr)
-    passed = up(transposed @ guess, float(entries.max(initial=0) + 2))
-    left = guess - passed - 2 * UNIT * guess
-    share = float((left / weights).min()) * (1 - 8 * UNIT)
-    if not share > 0:
-        return None
-    found: FloatArray = guess * max(1.0, (1 / share) * (1 + 8 * UNIT))
+        entries = np.diff(transposed.indptr)
+        passed = up(transposed @ guess, float(entries.max(initial=0) + 2))
+        left = guess - passed - 2 * UNIT * guess
+        shares = np.where(np.isfinite(guess) & (guess > 0), left / weights, -1.0)
+        shares[np.isnan(shares)] = -1.0
+        share = np.full(int(part.max()) + 1, np.inf)
+        np.minimum.at(share, part, shares)
+        share *= 1 - 8 * UNIT
+        factor = np.maximum(1.0, (1 / share) * (1 + 8 * UNIT))[part]
+        found[kept] = np.where(share[part] > 0, guess * factor, np.inf)
     return found
 
 
-def _grows(matrix: sparse.csr_array) -> bool:
-    """Return whether a few steps of the power method show that a spectral radius is 1 or more."""
+def _growing(matrix: sparse.csr_array, part: IntArray) -> npt.NDArray[np.bool_]:
+    """Return in which parts a few steps of the power method show that a spectral radius is 1 or more."""
+    count = int(part.max()) + 1
     vector = np.ones(matrix.shape[0])
+    growth = np.zeros(count)
     for _ in range(STEPS):
         following = matrix @ vector
-        length = float(np.linalg.norm(following))
-        if length == 0:
-            return False
-        growth = length / float(np.linalg.norm(vector))
-        vector = following / length
-    return growth > 1 and bool(np.abs(matrix - matrix.T).sum() == 0)
+        lengths = np.sqrt(np.bincount(part, weights=following**2, minlength=count))
+        before = np.sqrt(np.bincount(part, weights=vector**2, minlength=count))
+        growth = np.divide(lengths, before, out=np.zeros(count), where=before > 0)
+        vector = np.divide(following, lengths[part], out=np.zeros(len(vector)), where=lengths[part] > 0)
+    return growth >= 1
 
 
-def interdependence_inflation(matrix: sparse.csr_array, is_record: Any) -> float:
-    """Return the smaller of (1/n) sum w_i^2 and (2/n) sum w_i over the records, w = (I - C^T)^-1 1.
+def interdependence_squares(matrix: sparse.csr_array, weights: FloatArray, part: IntArray) -> FloatArray:
+    """Return, for each part, the smaller of the sums of w_i^2 and of 2 c_i w_i, w = (I - C^T)^-1 c.
 
     Parameters
     ----------
     matrix : scipy.sparse.csr_array of shape (m, m)
         C, for all nodes.
-    is_record : ndarray of bool, shape (m,)
-        Which nodes are records; the vector 1 is 0 at the others.
+    weights : ndarray of shape (m,)
+        c, by how much a statistic times n changes with each node at most: 1 for records, 0 for other nodes, which
+        do not count in the sums.
+    part : ndarray of shape (m,)
+        Number of the independent part of each node.
 
     Returns
     -------
-    float
-        Rounded up; infinite when the spectral radius of C could not be shown to be below 1.
+    ndarray of shape (number of parts,)
+        Rounded up; infinite where the spectral radius of C could not be shown to be below 1.
 
     Examples
     --------
     >>> import scipy.sparse
     >>> ring = 0.3 * (np.roll(np.eye(12), 1, axis=0) + np.roll(np.eye(12), -1, axis=0))
-    >>> round(interdependence_inflation(scipy.sparse.csr_array(ring), np.ones(12, dtype=bool)), 9)
-    5.0
+    >>> squares = interdependence_squares(scipy.sparse.csr_array(ring), np.ones(12), np.zeros(12, dtype=int))
+    >>> (squares / 12).round(9)
+    array([5.])
     """
-    bound = dominating(matrix, np.where(is_record, 1.0, FAINT))
-    if bound is None:
-        return float("inf")
-    of_records = bound[is_record]
-    n = len(of_records)
-    return up(min(float((of_records**2).sum()), 2 * float(of_records.sum())) / n, n + 4)
+    bound = dominating_parts(matrix, np.maximum(weights, FAINT * weights.max()), part)
+    used = np.where(weights > 0, bound, 0.0)
+    first, second = (np.bincount(part, weights=terms).astype(np.float64) for terms in (used**2, 2 * weights * used))
+    return up(np.minimum(first, second), len(weights) + 4)
 
 
 def burn_in(matrix: sparse.csr_array, distance: float) -> int | None:

@@ -49,6 +49,7 @@ class Sweeps:
         self._upwards, self._downwards = np.zeros(size), np.zeros(size)
         self._upwards[place[upwards]] = diameters[upwards]
         self._downwards[goal[~upwards]] = diameters[~upwards]
+        self._is_upward, self._sent, self._received = upwards, place[upwards], goal[~upwards]
         self._siblings = Segments(tree.parent[1:])
         self._grow = np.ones(size)
         self._grow[self._siblings.keys] = self._siblings.grow
@@ -81,14 +82,12 @@ class Sweeps:
         found = up(from_below + from_above, 1)
         return found[self._tree.position[:-1]]
 
-    def messages(self, budgets: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return all messages, those to parents first, with the vertices that they come from and go to."""
-        tree = self._tree
+    def messages(self, budgets: FloatArray) -> FloatArray:
+        """Return what arrives over each link, shape (2E,), rounded up."""
         sent, _, received = self._run(budgets)
-        inner = np.flatnonzero(tree.parent > 0)
-        below, above = tree.order[inner], tree.order[tree.parent[inner]]
-        ends = np.concatenate([below, above]), np.concatenate([above, below])
-        return *ends, np.concatenate([sent[inner], received[inner]])
+        found = np.empty(len(self._is_upward))
+        found[self._is_upward], found[~self._is_upward] = sent[self._sent], received[self._received]
+        return found
 
     def _run(self, budgets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return, by position, the message to the parent, the sum of those from below, and the one from above."""

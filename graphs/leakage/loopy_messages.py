@@ -51,6 +51,7 @@ class Rounds:
         half, size = len(order) // 2, len(order)
         place = np.empty(size, dtype=np.int64)
         place[order] = np.arange(size)
+        self._order = order
         self._reverse = place[np.where(order < half, order + half, order - half)]
         self._sources, self._targets = sources[order], targets[order]
         self._size = len(component)
@@ -78,9 +79,12 @@ class Rounds:
             found[self._segments.keys] = self._segments.sums(messages)
         return found
 
-    def messages(self, budgets: FloatArray, rounds: int = ROUNDS) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return all messages, with the vertices that they come from and go to; `budgets` are not all zero."""
-        return self._sources, self._targets, self._messages(budgets, rounds)
+    def messages(self, budgets: FloatArray, rounds: int = ROUNDS) -> FloatArray:
+        """Return what arrives over each link, shape (2E,), rounded up."""
+        found = np.zeros(len(self._sources))
+        if budgets.any():
+            found[self._order] = self._messages(budgets, rounds)
+        return found
 
     def _messages(self, budgets: FloatArray, rounds: int) -> FloatArray:
         amounts, unit = charges(budgets)

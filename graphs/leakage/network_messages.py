@@ -22,7 +22,7 @@ from graphs.numerics.rounding import UNIT, up
 from graphs.structure.incidence import Incidence
 from graphs.structure.spanning_forest import grouped
 
-__all__ = ["Propagation", "propagate"]
+__all__ = ["Links", "Propagation", "propagate"]
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
@@ -98,10 +98,10 @@ class Propagation:
     """
 
     def __init__(self, incidence: Incidence, passed: type[Map] = Contraction, memory: bool = False) -> None:
-        links = _Links.of(incidence)
+        links = Links.of(incidence)
         if memory:
             links = links.merged()
-        self._links, self._passed, self._memory = links, passed, memory
+        self.links, self._passed, self._memory = links, passed, memory
         self._n_nodes = incidence.n_nodes
         self._component = _components(links)
         self._sizes = np.bincount(self._component[: incidence.n_nodes])
@@ -109,7 +109,7 @@ class Propagation:
     @cached_property
     def _parts(self) -> list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]]:
         """The vertices of components without loops and of those with loops, and what passes their messages."""
-        links, memory = self._links, self._memory
+        links, memory = self.links, self._memory
         own_links = np.bincount(self._component[links.sources], minlength=len(self._sizes)) // 2
         tree = own_links < np.bincount(self._component)
         parts: list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]] = []
@@ -173,9 +173,33 @@ class Propagation:
         received = totals[: self._n_nodes]
         return np.where(received == 0, epsilon, np.minimum(caps, up(epsilon + received, 1)))
 
+    def messages(self, epsilon: FloatArray, rounds: int = ROUNDS) -> FloatArray:
+        """Return what arrives over each of `links`.
+
+        Parameters
+        ----------
+        epsilon, rounds
+            As for `leakages`.
+
+        Returns
+        -------
+        ndarray of shape (2E,)
+            Rounded up.
+        """
+        budgets = np.zeros(len(self._component))
+        budgets[: self._n_nodes] = epsilon
+        found = np.zeros(len(self.links.sources))
+        for vertices, solver in self._parts:
+            inside = np.zeros(len(budgets), dtype=np.bool_)
+            inside[vertices] = True
+            given = budgets[vertices]
+            sent = solver.messages(given) if isinstance(solver, Sweeps) else solver.messages(given, rounds)
+            found[inside[self.links.sources]] = sent
+        return found
+
 
 @dataclass(frozen=True, slots=True)
-class _Links:
+class Links:
     """Links between vertices: first all in one direction, then all in the other.
 
     Vertices are the nodes, then the factors of more than two members.
@@ -187,7 +211,7 @@ class _Links:
     size: int
 
     @classmethod
-    def of(cls, incidence: Incidence) -> _Links:
+    def of(cls, incidence: Incidence) -> Links:
         """Return the links of a network; what connects nothing is left out."""
         nodes, factors, diameters = incidence.nodes, incidence.factors, incidence.diameters
         members = np.bincount(factors, minlength=incidence.n_factors)
@@ -213,7 +237,7 @@ class _Links:
             incidence.n_nodes + len(big),
         )
 
-    def merged(self) -> _Links:
+    def merged(self) -> Links:
         """Return the links with those of the same ends made one, whose diameter is the sum."""
         half = len(self.sources) // 2
         low = np.minimum(self.sources[:half], self.targets[:half])
@@ -227,19 +251,19 @@ class _Links:
             for way in (upwards, ~upwards)
         ]
         low, high = np.divmod(keys, self.size)
-        return _Links(np.concatenate([low, high]), np.concatenate([high, low]), np.concatenate(sums), self.size)
+        return Links(np.concatenate([low, high]), np.concatenate([high, low]), np.concatenate(sums), self.size)
 
-    def restricted(self, vertices: BoolArray) -> _Links:
+    def restricted(self, vertices: BoolArray) -> Links:
         """Return the links at some `vertices`, whole components, which are numbered anew."""
         if vertices.all():
             return self
         rows = vertices[self.sources]
         number = np.cumsum(vertices) - 1
         sources, targets = number[self.sources[rows]], number[self.targets[rows]]
-        return _Links(sources, targets, self.diameters[rows], int(vertices.sum()))
+        return Links(sources, targets, self.diameters[rows], int(vertices.sum()))
 
 
-def _components(links: _Links) -> IntArray:
+def _components(links: Links) -> IntArray:
     """Return the number of the connected component of each vertex."""
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components

@@ -65,6 +65,7 @@ class SelfAvoiding:
             return
         back = np.searchsorted(self._sources * size + ends, ends * size + self._sources)[walks.last]
         self._ends, self._back = ends[walks.last], back
+        self._arriving = order[back[: len(order)]]
         self._contraction = passed(diameters[order][back])
         self._branches = Branches(self._sources, ends, component)
         count = len(walks.last)
@@ -93,13 +94,20 @@ class SelfAvoiding:
         """
         if not budgets.any():
             return np.zeros(self._size)
-        _, targets, messages = self.messages(budgets, rounds)
-        received = np.bincount(targets, weights=messages, minlength=self._size).astype(np.float64)
+        messages = self._messages(budgets, rounds)
+        received = np.bincount(self._sources, weights=messages, minlength=self._size).astype(np.float64)
         received *= _enlargement(np.bincount(self._sources, minlength=self._size))
         return received
 
-    def messages(self, budgets: FloatArray, rounds: int = ROUNDS) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return all messages, with the vertices that they come from and go to; `budgets` are not all zero."""
+    def messages(self, budgets: FloatArray, rounds: int = ROUNDS) -> FloatArray:
+        """Return what arrives over each link, shape (2E,), rounded up."""
+        found = np.zeros(len(self._sources))
+        if budgets.any():
+            found[self._arriving] = self._messages(budgets, rounds)
+        return found
+
+    def _messages(self, budgets: FloatArray, rounds: int) -> FloatArray:
+        """Return what arrives at the source of each link from its end, the links in order."""
         amounts, unit = charges(budgets)
         caps = up(self._branches.weights(amounts)[self._back].astype(np.float64) * unit, 2)
         own = budgets[self._ends]
@@ -111,7 +119,7 @@ class SelfAvoiding:
 
         links = len(self._sources)
         found = settled(updated, contracted(self._contraction, caps), rounds)
-        return self._ends[:links], self._sources, found[:links]
+        return found[:links]
 
 
 def _enlargement(terms: IntArray) -> FloatArray:

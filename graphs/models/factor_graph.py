@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable, TooWide
-from graphs.inflation.interdependence import interdependence, interdependence_inflation
 from graphs.known_records import Network
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.network_quilts import MOST_NODES, NetworkQuilts
 from graphs.leakage.profile import Profile
-from graphs.model import Adversary, DependenceModel
+from graphs.model import Adversary
 from graphs.models.factor_sampling import Sampler
+from graphs.models.network_model import NetworkModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, real_array
 from graphs.numerics.rounding import up
 from graphs.structure.elimination import LARGEST, Table, eliminate
@@ -37,7 +37,7 @@ MOST_STATES = 1_000_000
 MOST_QUILTED = 200_000
 
 
-class FactorGraph(DependenceModel):
+class FactorGraph(NetworkModel):
     """Records whose joint law is proportional to a product of tables.
 
     Parameters
@@ -91,8 +91,6 @@ class FactorGraph(DependenceModel):
         "blanket-published",
         "quilt-published",
     )
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence")
-
     #: Whether the tables multiply to a law by construction, so that their mass needs no check.
     _is_law: ClassVar[bool] = False
 
@@ -258,11 +256,6 @@ class FactorGraph(DependenceModel):
         more = f" and {hidden} latent nodes" if hidden else ""
         return f"factor graph of {self.n} records{more} with {len(self._factors)} factors"
 
-    def independent_groups(self) -> IntArray | None:
-        """Return the numbers of records in the connected components, or None when there is only one component."""
-        counts = self._component_records
-        return counts.copy() if len(counts) > 1 or self.n == 1 else None
-
     # Leakage -----------------------------------------------------------------------------------------------
 
     def quilts(self, record: Hashable) -> pd.DataFrame:
@@ -346,10 +339,9 @@ class FactorGraph(DependenceModel):
 
     def _network(self) -> Network:
         p = self._potentials
-        if not p.positive_components.all():
-            edges = p.pairs[0]
-            return Network(p.incidence, edges, np.full(len(edges), np.inf), p.records)
-        return Network(p.incidence, *p.pairs, p.records)
+        edges, diameters = p.pairs
+        possible = p.positive_components[p.component[edges[:, 0]]]
+        return Network(p.incidence, edges, np.where(possible, diameters, np.inf), p.records)
 
     def _penalties(self, quilts: NetworkQuilts, informed: bool) -> FloatArray:
         """Return what every quilt adds: the range of its log-ratios, or the influence where that is enough."""
@@ -375,23 +367,8 @@ class FactorGraph(DependenceModel):
 
     # Variance inflation ------------------------------------------------------------------------------------
 
-    def _inflation(self, method: str) -> float:
-        if method == "components":
-            counts = self._component_records
-            return int(np.sum(counts**2)) / self.n * (1 + 2**-51)
-        p = self._potentials
-        if not p.positive_components.all():
-            reason = "zeros in the factors, with which a change of one record need not be possible by itself"
-            raise RouteUnavailable(method, reason, ("best", "components"))
-        edges, diameters = p.pairs
-        found = interdependence_inflation(interdependence(edges, diameters, p.n_nodes), p.is_record)
-        if not math.isfinite(found):
-            reason = "the interdependence matrix could not be shown to have a spectral radius below 1"
-            raise RouteUnavailable(method, reason, ("best", "components"))
-        return found
-
     @cached_property
-    def _component_records(self) -> IntArray:
+    def _group_sizes(self) -> IntArray:
         counts = np.bincount(self._potentials.component[self._records]).astype(np.int64)
         return counts[counts > 0]
 

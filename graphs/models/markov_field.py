@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.inflation.interdependence import interdependence, interdependence_inflation
+from graphs.inflation.interdependence import interdependence
 from graphs.known_records import Network
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
-from graphs.model import Adversary, DependenceModel
+from graphs.model import Adversary
 from graphs.models.factor_graph import Factor, FactorGraph
+from graphs.models.network_model import NetworkModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import up
 from graphs.structure.incidence import Incidence
@@ -34,7 +35,7 @@ __all__ = ["MarkovField"]
 MOST_TABLES = 200_000
 
 
-class MarkovField(DependenceModel):
+class MarkovField(NetworkModel):
     """Records on the nodes of a graph, with a weight for every pair of neighbours.
 
     The joint law is proportional to the product of the weights of all edges and nodes. Two records are independent
@@ -88,7 +89,6 @@ class MarkovField(DependenceModel):
     """
 
     methods: ClassVar[tuple[str, ...]] = FactorGraph.methods
-    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence")
 
     def __init__(
         self,
@@ -275,11 +275,6 @@ class MarkovField(DependenceModel):
         more = f" and {hidden} latent nodes" if hidden else ""
         return f"{self._name} on {self.n} records{more} with {len(self._layout.edges)} edges"
 
-    def independent_groups(self) -> IntArray | None:
-        """Return the numbers of records in the connected components, or None when there is only one component."""
-        sizes = self._group_sizes
-        return sizes.copy() if len(sizes) > 1 or self.n == 1 else None
-
     # Leakage -----------------------------------------------------------------------------------------------
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
@@ -340,15 +335,6 @@ class MarkovField(DependenceModel):
         return Network(self._incidence, *self._links, self._layout.records)
 
     # Variance inflation ------------------------------------------------------------------------------------
-
-    def _inflation(self, method: str) -> float:
-        if method == "components":
-            return int(np.sum(self._group_sizes**2)) / self.n * (1 + 2**-51)
-        found = interdependence_inflation(self._interdependence, self._is_record)
-        if not np.isfinite(found):
-            reason = "the matrix of tanh(Delta_ij / 4) has a spectral radius that is not shown to be below 1"
-            raise RouteUnavailable(method, reason, ("best", "components"))
-        return found
 
     @cached_property
     def _interdependence(self) -> sparse.csr_array:

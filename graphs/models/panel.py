@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from graphs.errors import ArgumentError
+from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.fitted_limits import FittedLimits
 from graphs.known_records import BoolArray, CutNetwork, Network
 from graphs.leakage.profile import Profile
-from graphs.model import Adversary, DependenceModel
+from graphs.model import Adversary, DependenceModel, Given
 from graphs.models.out_of_fold import OutOfFold
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
+from graphs.numerics.rounding import up
 
 __all__ = ["Panel"]
 
@@ -60,6 +61,9 @@ class Panel(DependenceModel):
     '200 independent units, each a Markov chain of 20 records over 2 states, stationary'
     """
 
+    inflation_methods: ClassVar[tuple[str, ...]] = ("components", "parts")
+    _inflations_given: ClassVar[tuple[str, ...]] = inflation_methods
+
     def __init__(self, model: DependenceModel, units: int) -> None:
         if not isinstance(model, DependenceModel):
             raise ArgumentError("model", repr(model), "a dependence model of the records of one unit")
@@ -71,7 +75,6 @@ class Panel(DependenceModel):
         self._model: DependenceModel = model
         super().__init__(model.n * self._units)
         self.methods = model.methods  # type: ignore[misc]
-        self.inflation_methods = ("components", "parts")  # type: ignore[misc]
 
     @property
     def model(self) -> DependenceModel:
@@ -163,6 +166,25 @@ class Panel(DependenceModel):
             found[rows] = np.zeros(width) if parts is None else np.unique(parts, return_inverse=True)[1]
         return (found + width * np.arange(self._units)[:, None]).ravel()
 
+    def _by_parts_given(self, known: BoolArray, bounded_differences: bool) -> tuple[float, str]:
+        total = sum(
+            count * unit.n * unit.variance_inflation("best", bounded_differences)
+            for unit, count in self._units_given(known)
+        )
+        return up(total / int((~known).sum()), self._units + 4), "the best route in each unit"
+
+    def _effective_given(self, known: BoolArray) -> float:
+        shares = [unit.n / max(1.0, unit.effective_records() or 1.0) for unit, _ in self._units_given(known)]
+        return int((~known).sum()) / up(max(shares), 2)
+
+    def _units_given(self, known: BoolArray) -> Iterator[tuple[DependenceModel, int]]:
+        """Yield what known records leave of a unit, and in how many units they leave that."""
+        names = self._model._record_labels() or range(self._model.n)
+        for rows, mask in _patterns(known.reshape(self._units, -1)):
+            if not mask.all():
+                inside = [names[k] for k in np.flatnonzero(mask).tolist()]
+                yield Given(self._model, inside) if inside else self._model, len(rows)
+
     def _profile_given(
         self, method: str, epsilon: float | FloatArray, known: BoolArray, cut: CutNetwork | None
     ) -> Profile:
@@ -170,11 +192,17 @@ class Panel(DependenceModel):
             return self._repeated(self._model._profile_given(method, epsilon, known[: self._model.n], None))
         width = self._model.n
         network = self._model._network()
-        found = np.empty((self._units, width))
+        found = np.full((self._units, width), np.inf)
+        refused: RouteUnavailable | None = None
         for rows, both in _patterns(np.hstack([epsilon.reshape(-1, width), known.reshape(-1, width)])):
             budgets, mask = both[:width], both[width:] > 0
             inside = None if network is None else network.without(mask)
-            found[rows] = self._model._profile_given(method, budgets, mask, inside).expand()
+            try:
+                found[rows] = self._model._profile_given(method, budgets, mask, inside).expand()
+            except RouteUnavailable as error:
+                refused = error
+        if refused is not None and not np.isfinite(found).any():
+            raise refused
         return Profile.of(found.ravel())
 
     def _sample_given(

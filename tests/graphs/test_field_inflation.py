@@ -11,7 +11,12 @@ from scipy import sparse
 
 from graphs import ArgumentError, DependencyGraph, MarkovField, RouteUnavailable
 from graphs.inflation.colouring import colouring_inflation, fractional_chromatic_number, greedy_colouring
-from graphs.inflation.interdependence import burn_in, dominating, interdependence, interdependence_inflation
+from graphs.inflation.interdependence import burn_in, dominating, interdependence, interdependence_squares
+
+
+def interdependence_inflation(matrix: sparse.csr_array, is_record: Any) -> float:
+    weights = is_record.astype(float)
+    return float(interdependence_squares(matrix, weights, np.zeros(len(weights), dtype=np.int64))[0] / weights.sum())
 
 
 def of_graph(graph: "nx.Graph[Any]", strength: float) -> sparse.csr_array:

@@ -11,6 +11,8 @@ import graphs.models.factor_sampling
 from graphs import ArgumentError, FactorGraph, Groups, RouteUnavailable
 from graphs.structure.potentials import Potentials, factor_diameters
 from tests.graphs.random_networks import joint_by_brute_force, random_factor_graph
+from tests.oracles.adversarial import outcomes
+from tests.oracles.moments import worst_inflation
 
 EVEN = [[3, 1], [1, 3]]
 
@@ -136,7 +138,11 @@ def test_zeros_leave_the_contracted_route_out_where_it_is_not_proved() -> None:
         model.leakage(0.1, "quilt-contracted")
     with pytest.raises(RouteUnavailable, match="zeros"):
         model.variance_inflation("interdependence")
-    assert model.variance_inflation() == 3
+    blocks = (2 + 1 / 2) ** 2 + 1  # the two ends of the edge with a zero, then the third record
+    assert model.variance_inflation(bounded_differences=True) == pytest.approx(blocks / 3, rel=1e-12)
+    inside = 3 + 2 * (1 + 1 / 2 + 1 / 2)  # influences 1 over the edge with a zero, 1/2 over the other and over both
+    assert model.variance_inflation() == pytest.approx(inside / 3, rel=1e-12)
+    assert worst_inflation(*outcomes(model.joint()), np.random.default_rng(0)) <= inside / 3
     assert "product set" in model.explain(0.5).reason["quilt-contracted"]
 
 

@@ -1,0 +1,153 @@
+"""How far the change of one node reaches in a network: messages of expected changes.
+
+Two laws of a network that differ in the state of node i alone can be coupled so that the expected weight of the nodes
+that differ is at most w_i = c_i + sum over links of tanh(Delta/4) times a message, whatever the weights of single nodes
+and whatever else is known; `graphs/PROOFS.md`, section on messages of changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphs.leakage.network_messages import Propagation
+from graphs.leakage.segment_sums import Shrinkage
+from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.rounding import up
+from graphs.structure.incidence import Incidence
+from graphs.structure.spanning_forest import grouped
+
+__all__ = ["Arcs", "Changes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arcs:
+    """What the change of one node adds through each of the others that share a factor with it.
+
+    Parameters
+    ----------
+    payers : ndarray of shape (A,)
+        The node that changes, increasing.
+    others : ndarray of shape (A,)
+        A node in a common factor.
+    factors : ndarray of shape (A,)
+        The factor: which one is a matter of numbering, the same for all its arcs.
+    shares : ndarray of shape (A,)
+        Bound on the probability that the other changes too.
+    behind : ndarray of shape (A,)
+        Bound on the expected weight that changes with the other, without that factor.
+    """
+
+    payers: IntArray
+    others: IntArray
+    factors: IntArray
+    shares: FloatArray
+    behind: FloatArray
+
+
+class Changes:
+    """Messages of expected changes on one network.
+
+    Parameters
+    ----------
+    incidence : Incidence
+        The network.
+
+    Examples
+    --------
+    Three nodes in a row, both edges of diameter 4 artanh(1/2):
+
+    >>> path = Incidence.pairwise(np.array([[0, 1], [1, 2]]), np.full(2, 4 * np.arctanh(0.5)), 3)
+    >>> found = Changes(path)
+    >>> found.totals(np.ones(3)).round(9)
+    array([1.75, 2.  , 1.75])
+    >>> found.arcs(np.ones(3)).behind.round(9)
+    array([1.5, 1. , 1. , 1.5])
+    """
+
+    def __init__(self, incidence: Incidence) -> None:
+        self._size = incidence.n_nodes
+        self._propagation = Propagation(incidence, Shrinkage, memory=True)
+        self._links = self._propagation.links
+        self._solved: tuple[bytes, FloatArray] = (b"", np.zeros(0))
+
+    @property
+    def component(self) -> IntArray:
+        """Number of the connected component of each node."""
+        return self._propagation.component
+
+    def totals(self, weights: FloatArray) -> FloatArray:
+        """Return w, for each node the expected weight that changes with it, at most that of its component.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_nodes,)
+            What each node counts, not negative; 0 for nodes that are no records.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Rounded up.
+        """
+        links, size = self._links, self._size
+        into = links.targets < size
+        values = self._messages(weights)[into]
+        most = int(np.bincount(links.targets[into], minlength=1).max()) + 2
+        received = np.bincount(links.targets[into], weights=values, minlength=size).astype(np.float64)
+        caps = up(np.bincount(self.component, weights=weights).astype(np.float64), size)[self.component]
+        return np.where(received == 0, weights, np.minimum(caps, up(weights + received, most)))
+
+    def _messages(self, weights: FloatArray) -> FloatArray:
+        """Return the messages for the weights, which are remembered until there are others."""
+        key = weights.tobytes()
+        if self._solved[0] != key:
+            self._solved = (key, self._propagation.messages(weights))
+        return self._solved[1]
+
+    def arcs(self, weights: FloatArray) -> Arcs:
+        """Return what each node pays for each other node of its factors.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_nodes,)
+            As for `totals`.
+
+        Returns
+        -------
+        Arcs
+        """
+        links, size = self._links, self._size
+        sources, targets = links.sources, links.targets
+        values, shares = self._messages(weights), Shrinkage(links.diameters).factors
+        with np.errstate(divide="ignore", over="ignore"):
+            behind = np.minimum(up(values / shares, 2), up(float(weights.sum()), len(weights)))
+        direct = (sources < size) & (targets < size)
+        ends = targets[direct], sources[direct]
+        pairs = np.minimum(*ends) * size + np.maximum(*ends)
+        columns = [(*ends, size + pairs, shares[direct], behind[direct])]
+        if not direct.all():
+            columns.append(self._through_factors(sources, targets, shares, values))
+        payers, others, factors, shares, behind = (np.concatenate(column) for column in zip(*columns, strict=True))
+        order = grouped(payers, size)
+        return Arcs(payers[order], others[order], factors[order], shares[order], behind[order])
+
+    def _through_factors(
+        self, sources: IntArray, targets: IntArray, shares: FloatArray, values: FloatArray
+    ) -> tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]:
+        """Return the arcs between members of factors of more than two: the payer's share, the other's message."""
+        size = self._size
+        into, back = np.flatnonzero(targets >= size), np.flatnonzero(sources >= size)
+        into = into[np.lexsort((sources[into], targets[into]))]
+        back = back[np.lexsort((targets[back], sources[back]))]
+        factors, members = targets[into], sources[into]
+        counts = np.bincount(factors - size)
+        starts = np.cumsum(counts) - counts
+        repeats = counts[factors - size]
+        first = np.repeat(np.arange(len(into)), repeats)
+        offsets = np.cumsum(repeats) - repeats
+        second = np.arange(len(first)) - offsets[first] + starts[factors - size][first]
+        apart = first != second
+        first, second = first[apart], second[apart]
+        names = size - 1 - factors[first]  # negative, so that they are no pairs
+        return members[first], members[second], names, shares[back][first], values[into][second]
