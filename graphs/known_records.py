@@ -5,18 +5,22 @@ Proofs: `graphs/PROOFS.md`, section on evidence.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from graphs.errors import ArgumentError
 from graphs.inflation.parts import NetworkParts
 from graphs.leakage.network_messages import Propagation
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.structure.incidence import Incidence
+from graphs.structure.labelled_values import has_labels, places_of, refuse_unordered
 
-__all__ = ["BoolArray", "CutNetwork", "Network"]
+__all__ = ["BoolArray", "CutNetwork", "Network", "named"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -103,3 +107,52 @@ class CutNetwork:
         budgets = np.zeros(len(self.is_record))
         budgets[self.nodes] = epsilon
         return propagation.leakages(budgets)[self.nodes]
+
+
+def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[int], list[Any]]:
+    """Return the positions of known records, and their states where they are given.
+
+    Parameters
+    ----------
+    known : iterable of records, or mapping from record to state
+        By label where records have labels, by number elsewhere.
+    labels : sequence of hashable, optional
+        The labels of the records.
+    n : int
+        Number of records.
+
+    Returns
+    -------
+    places : list of int
+        In the order given.
+    states : list
+        Likewise; empty where none are given.
+
+    Raises
+    ------
+    ArgumentError
+        For records that do not exist or repeat, and for what has no order.
+
+    Examples
+    --------
+    >>> named({"bob": 1}, ["ann", "bob"], 2), named([1], None, 2)
+    (([1], [1]), ([1], []))
+    """
+    expected = "names of records" if labels else "numbers of records"
+    if isinstance(known, str | bytes):
+        raise ArgumentError("known", f"the text {known!r}", expected)
+    if hasattr(known, "columns"):
+        refuse_unordered("known", known, expected)
+    names, states = known, []
+    if isinstance(known, Mapping):
+        states = list(known.values())
+    elif has_labels(known):
+        names, states = known.index.tolist(), known.tolist()
+    try:
+        names = names.tolist() if hasattr(names, "tolist") else list(names)
+    except TypeError:
+        raise ArgumentError("known", repr(known), expected) from None
+    places = places_of("known", names, labels, n)
+    if len(set(places)) != len(places):
+        raise ArgumentError("known", "a record that is named twice", "each known record once")
+    return places, states

@@ -17,12 +17,11 @@ import numpy.typing as npt
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.fitted_limits import FittedLimits
 from graphs.inflation.influences import spectral_radius
-from graphs.known_records import BoolArray, CutNetwork, Network
+from graphs.known_records import BoolArray, CutNetwork, Network, named
 from graphs.leakage.profile import Profile
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.route_choice import Adversary, RoutedModel
-from graphs.structure.labelled_values import has_labels, places_of, refuse_unordered
 
 __all__ = ["Adversary", "DependenceModel", "Given"]
 
@@ -380,8 +379,8 @@ class Given(DependenceModel):
     def __init__(self, model: DependenceModel, known: Iterable[Hashable] | Mapping[Any, Any]) -> None:
         if not isinstance(model, DependenceModel):
             raise ArgumentError("model", repr(model), "a dependence model")
-        places = _places(known, model)
-        values = dict(zip(places, _states(known), strict=True)) if has_labels(known) else {}
+        places, states = named(known, model._record_labels(), model.n)
+        values = dict(zip(places, states, strict=bool(states)))
         records: IntArray = np.array(sorted(places), dtype=np.int64)
         if isinstance(model, Given):
             inner: Given = model
@@ -584,25 +583,3 @@ class Given(DependenceModel):
     def _content(self) -> Mapping[str, Any]:
         states = [f"{type(value).__name__} {value!r}" for _, value in sorted(self._values.items())]
         return {"model": self._model.fingerprint(), "known": self._known, "values": states}
-
-
-def _places(known: Any, model: DependenceModel) -> list[int]:
-    """Return the positions of the known records."""
-    expected = "names of records" if model._record_labels() else "numbers of records"
-    if isinstance(known, str | bytes):
-        raise ArgumentError("known", f"the text {known!r}", expected)
-    if hasattr(known, "columns"):
-        refuse_unordered("known", known, expected)
-    names = known.index.tolist() if has_labels(known) and not isinstance(known, Mapping) else known
-    try:
-        names = names.tolist() if hasattr(names, "tolist") else list(names)
-    except TypeError:
-        raise ArgumentError("known", repr(known), expected) from None
-    places = places_of("known", names, model._record_labels(), model.n)
-    if len(set(places)) != len(places):
-        raise ArgumentError("known", "a record that is named twice", "each known record once")
-    return places
-
-
-def _states(known: Any) -> list[Any]:
-    return list(known.values()) if isinstance(known, Mapping) else known.tolist()
