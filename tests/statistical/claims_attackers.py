@@ -208,11 +208,12 @@ ATTACKS = {
 
 
 def broken_sessions(attack: str, kind: str, noise: float, sessions: int, n: int = 60) -> int:
-    """Return how many of a number of sessions an attack breaks; those of two noises are independent."""
+    """Return how many of a number of sessions an attack breaks; those of two noises or two kinds are independent."""
+    place = list(SHAPES).index(kind)
     mechanism = SHAPES[kind].mechanism(n, noise)
     count = 0
     for seed in range(sessions):
-        session = Session(mechanism, n, np.random.default_rng([seed, len(attack), len(kind), round(100 * noise)]))
+        session = Session(mechanism, n, np.random.default_rng([seed, len(attack), place, round(100 * noise)]))
         ATTACKS[attack](session, kind)
         count += session.broken
     return count
