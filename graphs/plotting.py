@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from graphs.estimation.permutation import PermutationTest
 
-__all__ = ["plot_graph", "plot_leakage", "plot_tests"]
+__all__ = ["plot_diagnosis", "plot_graph", "plot_leakage"]
 
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
 
@@ -152,8 +152,10 @@ def plot_leakage(
     return ax
 
 
-def plot_tests(tests: Sequence[PermutationTest], adjusted: FloatArray, ax: Any = None) -> Any:
-    """Draw the effect that each permutation test saw beside what permuted records show.
+def plot_diagnosis(
+    tests: Sequence[PermutationTest], adjusted: FloatArray, half_widths: Any, recommended: Any, ax: Any = None
+) -> Any:
+    """Draw the effect of each permutation test, and beside them what each fitted model makes of a question.
 
     Parameters
     ----------
@@ -161,20 +163,40 @@ def plot_tests(tests: Sequence[PermutationTest], adjusted: FloatArray, ax: Any =
         The tests.
     adjusted : ndarray
         Their adjusted p-values.
-    ax : matplotlib axes, optional
+    half_widths : pandas.Series
+        Half-width of one question under each model, by the model's name.
+    recommended : pandas.Series of bool
+        Which model is recommended.
+    ax : pair of matplotlib axes, optional
         Where to draw; a new figure by default.
 
     Returns
     -------
-    matplotlib axes
+    pair of matplotlib axes
 
     Examples
     --------
     >>> from graphs.estimation import diagnose
-    >>> diagnose(np.sin(np.arange(100)), order=True).plot().get_xlabel()
-    'effect size (scale of a correlation)'
+    >>> left, right = diagnose(np.sin(np.arange(100)), order=True, permutations=19).plot()
+    >>> left.get_xlabel(), right.get_xlabel()
+    ('effect size (scale of a correlation)', 'half-width of one question')
     """
-    ax = _axes(ax, (7.0, 1.6 + 0.7 * len(tests)))
+    rows = max(len(tests), len(half_widths))
+    left, right = _figure((10.0, 1.8 + 0.45 * rows)).subplots(1, 2) if ax is None else ax
+    _draw_tests(left, tests, adjusted)
+    colours = [ORANGE if chosen else GREY for chosen in recommended]
+    right.barh(range(len(half_widths)), half_widths, color=colours, height=0.6)
+    for row, width in enumerate(half_widths):
+        right.annotate(f"±{width:.3f}", (width, row), xytext=(4, 0), textcoords="offset points", va="center")
+    right.set_yticks(range(len(half_widths)), list(half_widths.index))
+    right.set_ylim(len(half_widths) - 0.4, -0.6)
+    right.set_xlim(0, 1.25 * max(half_widths))
+    right.set_xlabel("half-width of one question")
+    right.spines[["top", "right"]].set_visible(False)
+    return left, right
+
+
+def _draw_tests(ax: Any, tests: Sequence[PermutationTest], adjusted: FloatArray) -> None:
     for row, (test, p) in enumerate(zip(tests, adjusted.tolist(), strict=True)):
         low, high = np.quantile(test.null, [0.025, 0.975])
         label = "middle 95% of permuted records" if row == 0 else None
@@ -189,16 +211,18 @@ def plot_tests(tests: Sequence[PermutationTest], adjusted: FloatArray, ax: Any =
     ax.set_xlabel("effect size (scale of a correlation)")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.legend(frameon=False, fontsize="small", loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
-    return ax
 
 
 def _axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return `ax`, or the axes of a new figure that needs no screen."""
-    if ax is not None:
-        return ax
+    """Return `ax`, or the axes of a new figure."""
+    return _figure(size).add_subplot() if ax is None else ax
+
+
+def _figure(size: tuple[float, float]) -> Any:
+    """Return a new figure that needs no screen."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         expected = "an installed matplotlib: pip install 'thresholdout[plot]'"
         raise ArgumentError("ax", "no matplotlib", expected) from None
-    return Figure(figsize=size, dpi=150, layout="constrained").add_subplot()
+    return Figure(figsize=size, dpi=150, layout="constrained")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphs.errors import ArgumentError
-from graphs.estimation.fitted_models import Candidate, of_graph, of_groups, of_order
+from graphs.estimation.candidate import Candidate
+from graphs.estimation.fitted_models import of_graph, of_groups
 from graphs.estimation.permutation import (
     PermutationTest,
     autocorrelation,
@@ -17,9 +18,10 @@ from graphs.estimation.permutation import (
     morans_i,
 )
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
+from graphs.estimation.series_models import of_order
 from graphs.model import DependenceModel
 from graphs.models.law_free import Groups, Independent
-from graphs.numerics.arguments import FloatArray, IntArray, check_target
+from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_target
 from graphs.structure.labelled_values import Listed, align, read, refuse_unordered
 from graphs.structure.sort_keys import read_order
 
@@ -31,6 +33,12 @@ __all__ = ["Diagnosis", "diagnose"]
 
 #: Numbers with at most this many different values are taken for categories.
 MOST_CATEGORIES = 8
+
+#: Largest lag of a series that is looked at when no season is given; at most a quarter of the records.
+SEASON = 24
+
+#: Half-width for which a table of costs says how many records it takes.
+WISHED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +56,13 @@ class Diagnosis:
     candidates : tuple of Candidate
         Models that were fitted, independence first.
     model : DependenceModel
-        The one recommended: of the structures whose test is significant, the model that leaves the smallest budget.
+        The one recommended: of the structures whose test is significant, the model with the widest answers.
     epsilon : float
-        Target for the leakage at which budgets are compared, nats.
+        Target for the leakage at which privacy budgets are compared, nats.
     level : float
         Significance level of all tests together.
+    confidence : float
+        Of the half-widths in which costs are told.
     """
 
     n: int
@@ -62,6 +72,7 @@ class Diagnosis:
     model: DependenceModel
     epsilon: float
     level: float
+    confidence: float
 
     @property
     def dependent(self) -> bool:
@@ -80,17 +91,33 @@ class Diagnosis:
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     def costs(self) -> pd.DataFrame:
-        """Return one row for each fitted model: budget at the target, variance inflation, BIC, recommended or not.
+        """Return one row for each fitted model: what it makes of a question, and how well it fits.
 
-        BIC is missing where a model is not fitted by likelihood to the same data; smaller is better.
+        Returns
+        -------
+        pandas.DataFrame
+            `half_width` of one question that was fixed in advance (a share of right answers, at the confidence that
+            was asked for); `records_for_0.05`, how many records of this kind give a half-width of 0.05; `inflation`,
+            the variance inflation; `budget`, the privacy budget at the target leakage; `bic`, smaller is better,
+            missing where a model is not fitted by likelihood to the same data; `p_value` of the autocorrelations under
+            the model, missing where no series were drawn from it; `recommended` or not.
         """
         import pandas as pd
 
         rows = {
-            c.name: (c.budget(self.epsilon), c.model.variance_inflation(), c.bic, c.model is self.model)
+            c.name: (
+                c.half_width(self.confidence),
+                c.records_for(WISHED, self.confidence),
+                c.model.variance_inflation(),
+                c.budget(self.epsilon),
+                c.bic,
+                c.p_value,
+                c.model is self.model,
+            )
             for c in self.candidates
         }
-        return pd.DataFrame.from_dict(rows, orient="index", columns=["budget", "inflation", "bic", "recommended"])
+        columns = ["half_width", f"records_for_{WISHED}", "inflation", "budget", "bic", "p_value", "recommended"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     @property
     def words(self) -> str:
@@ -104,35 +131,56 @@ class Diagnosis:
         else:
             lines.append("No dependence was found in these values; that does not show that there is none.")
         costs = self.costs()
-        chosen = costs[costs["recommended"]].iloc[0]
+        alone, chosen = costs.iloc[0], costs[costs["recommended"]].iloc[0]
         lines.append(
-            f"It costs: budget {chosen['budget']:.4g} instead of {self.epsilon:.4g} for a leakage of "
-            f"{self.epsilon:g} nats, variance inflation {chosen['inflation']:.4g} instead of 1."
+            f"It costs: one question fixed in advance is answered to ±{chosen['half_width']:.3f} instead of "
+            f"±{alone['half_width']:.3f} with a confidence of {self.confidence:.0%}; "
+            + _records_in_words(float(chosen[f"records_for_{WISHED}"]))
         )
+        lines.append(
+            f"Variance inflation {chosen['inflation']:.4g} instead of 1; privacy budget {chosen['budget']:.4g} instead "
+            f"of {self.epsilon:.4g} for a leakage of {self.epsilon:g} nats."
+        )
+        if chosen["p_value"] <= self.level:
+            lines.append(
+                "No model that was tried shows the autocorrelations of these values: its width may be too small."
+            )
         if sum(self.adjusted <= self.level) > 1:
             lines.append("Several structures matter at once: one model alone does not cover the others.")
-        if not isinstance(self.model, Groups | Independent):
-            lines.append("A fitted model is an estimate: see budget_interval for how far its budget may be off.")
+        if self.model.fit_failure:
+            lines.append("Its limits hold for other records of the same kind that are independent of these values.")
+        elif not isinstance(self.model, Groups | Independent):
+            lines.append(
+                "A fitted model is an estimate: see budget_interval for how far its privacy budget may be off."
+            )
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw each effect beside what permuted records show.
+        """Draw what the tests saw, and beside it what each model makes of a question.
 
         Parameters
         ----------
-        ax : matplotlib axes, optional
+        ax : pair of matplotlib axes, optional
             Where to draw; a new figure by default.
 
         Returns
         -------
-        matplotlib axes
+        pair of matplotlib axes
+            Effects beside what permuted records show; half-widths, that of the recommended model in colour.
         """
-        from graphs.plotting import plot_tests
+        from graphs.plotting import plot_diagnosis
 
-        return plot_tests(self.tests, self.adjusted, ax)
+        costs = self.costs()
+        return plot_diagnosis(self.tests, self.adjusted, costs["half_width"], costs["recommended"], ax)
 
     def __str__(self) -> str:
         return self.words
+
+
+def _records_in_words(count: float) -> str:
+    if not np.isfinite(count):
+        return f"more records of the same kind need not bring it to ±{WISHED}."
+    return f"{int(count):,} records of this kind bring it to ±{WISHED}."
 
 
 def diagnose(
@@ -141,6 +189,8 @@ def diagnose(
     groups: Any = None,
     order: Any = None,
     *,
+    season: int | None = None,
+    confidence: float = 0.95,
     epsilon: float = 0.5,
     level: float = 0.05,
     permutations: int = 999,
@@ -161,8 +211,13 @@ def diagnose(
     order : True, or n keys, optional
         True when the records stand in order; otherwise what to sort them by: numbers, dates, times with a time zone or
         without, periods. A model that follows an order has its records in that order.
+    season : int, optional
+        Largest lag along the order that is looked at: 12 for monthly data. At most half of the records; by default 24,
+        at most a quarter of the records.
+    confidence : float
+        Of the half-widths in which costs are told, between 0 and 1.
     epsilon : float
-        Target for the leakage at which costs are compared, nats.
+        Target for the leakage at which privacy budgets are compared, nats.
     level : float
         Significance level of all tests together, between 0 and 1.
     permutations : int
@@ -184,13 +239,19 @@ def diagnose(
     Notes
     -----
     Under the hypothesis tested records are exchangeable, so p-values are valid whatever the law of the values; several
-    tests are adjusted by Holm's method. Effects are autocorrelation at lag 1 (order), ICC(1) (groups), and Moran's I
-    (graph); categories count as vectors of indicators. A test looks at one kind of dependence in one quantity: not to
-    find any is no proof of independence, and what is known of how the data were collected comes first.
+    tests are adjusted by Holm's method. Effects are the largest autocorrelation at any lag up to the season (order),
+    ICC(1) (groups), and Moran's I (graph); categories count as vectors of indicators. A test looks at one kind of
+    dependence in one quantity: not to find any is no proof of independence, and what is known of how the data were
+    collected comes first.
 
     Candidates: for an order, a Markov chain of the categories, or a hidden chain of the quarters that numbers fall
-    into, and a hidden chain of two states; for groups, `Groups`; for a graph, an Ising or Potts field of the
-    categories, or of numbers above or below their median.
+    into, a hidden chain of two states, and autoregressions: the one with the smallest BIC, and order 1 with an upper
+    confidence limit for its coefficient, or one group of all records where a unit root is not excluded; for groups,
+    `Groups`; for a graph, an Ising or Potts field of the categories, or of numbers above or below their median.
+
+    Of several models of a series that draw autocorrelations like those seen (99 series are drawn from each), the one
+    with the largest variance inflation is preferred: data that cannot tell a short memory from a long one are no
+    reason to promise the narrower answer.
 
     Examples
     --------
@@ -204,8 +265,9 @@ def diagnose(
     groups: intra-class correlation    0.56       True
     """
     target = check_target(epsilon)
-    if not 0 < level < 1:
-        raise ArgumentError("level", repr(level), "a number between 0 and 1")
+    for name, share in (("level", level), ("confidence", confidence)):
+        if not 0 < share < 1:
+            raise ArgumentError(name, repr(share), "a number between 0 and 1")
     names = None
     if graph is not None:
         edges, names = graph_edges(graph), list(graph.nodes)
@@ -216,8 +278,11 @@ def diagnose(
     found: list[list[Candidate]] = []
     if order is not None:
         along = np.argsort(order, kind="stable")
-        tests.append(autocorrelation(columns[along], permutations, rng))
-        found.append(of_order(codes[along], None if numbers is None else numbers[along], target, seed))
+        lags = _lags(season, n)
+        tests.append(autocorrelation(columns[along], permutations, rng, lags))
+        found.append(of_order(codes[along], None if numbers is None else numbers[along], lags, seed))
+    elif season is not None:
+        raise ArgumentError("season", repr(season), "an order as well")
     if groups is not None:
         model = Groups(groups)
         tests.append(intraclass_correlation(columns, model._index, permutations, rng))
@@ -230,9 +295,19 @@ def diagnose(
     adjusted = holm(np.array([test.p_value for test in tests]))
     alone = Candidate("independent", Independent(n))
     chosen = [c for some, p in zip(found, adjusted, strict=True) if p <= level for c in some if c.preferred]
-    best = min(chosen, key=lambda c: c.budget(target), default=alone)
+    best = max(chosen, key=lambda c: c.half_width(confidence), default=alone)
     candidates = (alone, *(c for some in found for c in some))
-    return Diagnosis(n, tuple(tests), adjusted, candidates, best.model, target, float(level))
+    return Diagnosis(n, tuple(tests), adjusted, candidates, best.model, target, float(level), float(confidence))
+
+
+def _lags(season: int | None, n: int) -> int:
+    """Return the largest lag that is looked at."""
+    if season is None:
+        return max(min(SEASON, n // 4), 1)
+    count = check_count("season", season)
+    if count > n // 2:
+        raise ArgumentError("season", f"{count} for {n} records", f"at most {n // 2}, half of the records")
+    return count
 
 
 def _aligned(values: Any, groups: Any, order: Any, names: list[Any] | None) -> tuple[list[Any], Any, Any]:

@@ -14,7 +14,15 @@ import numpy as np
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
 
-__all__ = ["PermutationTest", "autocorrelation", "holm", "intraclass_correlation", "morans_i"]
+__all__ = [
+    "PermutationTest",
+    "autocorrelation",
+    "autocorrelations",
+    "centred",
+    "holm",
+    "intraclass_correlation",
+    "morans_i",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +53,8 @@ class PermutationTest:
         return words[int(np.searchsorted([0.1, 0.3, 0.5], abs(self.effect), side="right"))]
 
 
-def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Generator) -> PermutationTest:
-    """Test whether neighbours in a series are alike, or unlike: autocorrelation at lag 1, two-sided.
+def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Generator, lags: int = 1) -> PermutationTest:
+    """Test whether records some steps apart in a series are alike, or unlike: the largest autocorrelation, two-sided.
 
     Parameters
     ----------
@@ -56,10 +64,13 @@ def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Gener
         How many.
     rng : numpy.random.Generator
         Source of the permutations.
+    lags : int
+        Lags 1 to `lags` are looked at, below n.
 
     Returns
     -------
     PermutationTest
+        Effect: the autocorrelation of the largest absolute value; its name says at which lag.
 
     Examples
     --------
@@ -67,10 +78,32 @@ def autocorrelation(columns: FloatArray, permutations: int, rng: np.random.Gener
     >>> found = autocorrelation(wave, 199, np.random.default_rng(0))
     >>> round(found.effect, 2), found.p_value
     (0.98, 0.005)
+    >>> year = np.tile([1.0, 0, 0, 0], 25)[:, None]
+    >>> autocorrelation(year, 199, np.random.default_rng(0), lags=6).name
+    'order: autocorrelation at lag 4'
     """
-    return _tested(
-        "order: autocorrelation", _centred(columns), lambda v: float(np.vdot(v[1:], v[:-1])), permutations, rng
-    )
+    count = check_count("lags", lags)
+    if count >= len(columns):
+        raise ArgumentError("lags", f"{count} for {len(columns)} records", "fewer lags than records")
+    scaled = centred(columns)
+    lag = 1 + int(np.argmax(np.abs(autocorrelations(scaled, count))))
+
+    def largest(v: FloatArray) -> float:
+        found = autocorrelations(v, count)
+        return float(found[np.argmax(np.abs(found))])
+
+    return _tested(f"order: autocorrelation at lag {lag}", scaled, largest, permutations, rng)
+
+
+def autocorrelations(columns: FloatArray, lags: int) -> FloatArray:
+    """Return the autocorrelations at lags 1 to `lags` of centred features whose squares add up to one.
+
+    Examples
+    --------
+    >>> autocorrelations(np.array([[0.5], [-0.5], [0.5], [-0.5]]), 2)
+    array([-0.75,  0.5 ])
+    """
+    return np.array([float(np.vdot(columns[k:], columns[:-k])) for k in range(1, lags + 1)])
 
 
 def morans_i(columns: FloatArray, edges: IntArray, permutations: int, rng: np.random.Generator) -> PermutationTest:
@@ -103,7 +136,7 @@ def morans_i(columns: FloatArray, edges: IntArray, permutations: int, rng: np.ra
     left, right = edges[:, 0], edges[:, 1]
     return _tested(
         "graph: Moran's I",
-        _centred(columns),
+        centred(columns),
         lambda v: scale * float(np.einsum("ij,ij->", v[left], v[right])),
         permutations,
         rng,
@@ -151,7 +184,7 @@ def intraclass_correlation(
         between, within = between_sum / (count - 1), max(1 - between_sum, 0.0) / (n - count)
         return (between - within) / (between + (size - 1) * within)
 
-    return _tested("groups: intra-class correlation", _centred(columns), correlation, permutations, rng, one_sided=True)
+    return _tested("groups: intra-class correlation", centred(columns), correlation, permutations, rng, one_sided=True)
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -170,13 +203,13 @@ def holm(p_values: FloatArray) -> FloatArray:
     return result
 
 
-def _centred(columns: FloatArray) -> FloatArray:
+def centred(columns: FloatArray) -> FloatArray:
     """Return columns with mean zero, and a total sum of squares of one."""
-    centred = columns - columns.mean(axis=0)
-    total = float((centred**2).sum())
+    shifted = columns - columns.mean(axis=0)
+    total = float((shifted**2).sum())
     if not total > 0:
         raise ArgumentError("values", "the same value for all records", "values that differ")
-    scaled: FloatArray = centred / np.sqrt(total)
+    scaled: FloatArray = shifted / np.sqrt(total)
     return scaled
 
 

@@ -19,6 +19,15 @@ from graphs.plotting import plot_graph, plot_leakage
 TWO = [[0.9, 0.1], [0.2, 0.8]]
 
 
+def seasonal(rng: np.random.Generator, coefficient: float, n: int, lag: int) -> npt.NDArray[np.float64]:
+    """Return a stationary normal series x_t = coefficient x_(t - lag) + noise."""
+    values = rng.normal(size=n)
+    values[lag:] *= np.sqrt(1 - coefficient**2)
+    for t in range(lag, n):
+        values[t] += coefficient * values[t - lag]
+    return values
+
+
 # Tests of independence ----------------------------------------------------------------------------------------------
 
 
@@ -84,6 +93,52 @@ def test_strength_in_words() -> None:
     np.testing.assert_allclose(holm(np.array([0.5, 0.01, 0.6])), [1.0, 0.03, 1.0])
 
 
+def test_every_lag_up_to_a_season_is_tested() -> None:
+    """Autocorrelation at lag 12 only, as in monthly data: lag 1 alone shows nothing."""
+    rng = np.random.default_rng(12)
+    months = seasonal(rng, 0.9, 240, 12)
+    assert abs(autocorrelation(months[:, None], 9, rng).effect) < 0.2
+    found = autocorrelation(months[:, None], 199, rng, lags=24)
+    assert found.effect > 0.7
+    assert found.p_value == 0.005
+    assert found.name in ("order: autocorrelation at lag 12", "order: autocorrelation at lag 24")
+    shown = diagnose(months, order=True, permutations=199)
+    assert shown.dependent
+    assert shown.model.variance_inflation() >= 19.0  # (1 + 0.9) / (1 - 0.9), whatever a season does
+    assert "lag 12" in shown.words
+    with pytest.raises(ArgumentError, match="season"):
+        diagnose(months, order=True, season=121)
+    with pytest.raises(ArgumentError, match="order"):
+        diagnose(months, groups=np.arange(240) % 12, season=12)
+    with pytest.raises(ArgumentError, match="lags"):
+        autocorrelation(months[:, None], 9, rng, lags=240)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_recommended_for_a_long_memory_is_not_unsafe(seed: int) -> None:
+    """An autoregression with 0.99: signs have the inflation 1 + 2 sum (2/pi) arcsin(0.99^k), 1 - k/n weighted: 125.
+
+    The chain of quarters, which does not show these autocorrelations, has a fraction of it.
+    """
+    series = seasonal(np.random.default_rng(seed), 0.99, 1000, 1)
+    lags = np.arange(1, 1000)
+    signs = 1 + 2 * float(((1 - lags / 1000) * (2 / np.pi) * np.arcsin(0.99**lags)).sum())
+    found = diagnose(series, order=True, permutations=19, level=0.1)
+    assert found.model.variance_inflation() >= signs > 100
+    assert found.costs()["inflation"]["chain of quarters"] < signs / 2
+
+
+def test_half_widths_and_records_are_those_of_hoeffdings_inequality() -> None:
+    series = MarkovChain(TWO, 400).sample(np.random.default_rng(3))
+    found = diagnose(series, order=True, permutations=19, confidence=0.9, level=0.1)
+    row = found.costs()[found.costs()["recommended"]].iloc[0]
+    assert row["half_width"] == pytest.approx(np.sqrt(row["inflation"] * np.log(20) / 800))
+    assert row["records_for_0.05"] == np.ceil(row["inflation"] * np.log(20) / 0.005)
+    assert f"±{row['half_width']:.3f}" in found.words
+    with pytest.raises(ArgumentError, match="confidence"):
+        diagnose(series, order=True, confidence=1.0)
+
+
 # Diagnosis ------------------------------------------------------------------------------------------------------------
 
 
@@ -144,8 +199,15 @@ def test_several_structures_and_their_picture() -> None:
     values = rng.normal(size=12)[groups] + 0.3 * rng.normal(size=60)
     found = diagnose(values, groups=groups, order=True, permutations=199)
     assert "Several structures" in found.words
-    axes = found.plot()
+    axes, widths = found.plot()
     assert [label.get_text().split("\n")[0] for label in axes.get_yticklabels()] == ["order", "groups"]
+    bars = dict(zip([label.get_text() for label in widths.get_yticklabels()], widths.patches, strict=True))
+    costs = found.costs()
+    assert {name: bar.get_width() for name, bar in bars.items()} == costs["half_width"].to_dict()
+    colours = {name: bar.get_facecolor() for name, bar in bars.items()}
+    assert [name for name in colours if colours[name] != colours["independent"]] == [
+        name for name in costs.index if costs["recommended"][name]
+    ]
     assert isinstance(axes.figure, matplotlib.figure.Figure)
 
 
