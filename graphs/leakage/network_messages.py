@@ -108,13 +108,21 @@ class Propagation:
 
     @cached_property
     def _parts(self) -> list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]]:
-        """The vertices of components without loops and of those with loops, and what passes their messages."""
+        """Vertices and what passes their messages; none with memory where no loop can be remembered."""
+        return self._solvers(whole=not self._memory)
+
+    @cached_property
+    def _all_parts(self) -> list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]]:
+        """Vertices and what passes their messages, those of components without a loop to remember included."""
+        return self._solvers(whole=True)
+
+    def _solvers(self, whole: bool) -> list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]]:
         links, memory = self.links, self._memory
         own_links = np.bincount(self._component[links.sources], minlength=len(self._sizes)) // 2
         tree = own_links < np.bincount(self._component)
         parts: list[tuple[IntArray, Sweeps | Rounds | SelfAvoiding]] = []
         for loops, chosen in ((True, ~tree), (False, tree & (own_links > 0))):
-            if chosen.any() and (loops or parts or not memory):
+            if chosen.any() and (loops or parts or whole):
                 inside = chosen[self._component]
                 part = links.restricted(inside)
                 component = (np.cumsum(chosen) - 1)[self._component[inside]]
@@ -126,6 +134,8 @@ class Propagation:
                     parts.append((vertices, Rounds(*given)))
                 elif (solver := SelfAvoiding(*given, vertices >= self._n_nodes)).remembers:
                     parts.append((vertices, solver))
+                elif whole:
+                    parts.append((vertices, Rounds(*given)))
         return parts
 
     @property
@@ -188,13 +198,14 @@ class Propagation:
         """
         budgets = np.zeros(len(self._component))
         budgets[: self._n_nodes] = epsilon
-        found = np.zeros(len(self.links.sources))
-        for vertices, solver in self._parts:
+        found = np.full(len(self.links.sources), np.nan)
+        for vertices, solver in self._all_parts:
             inside = np.zeros(len(budgets), dtype=np.bool_)
             inside[vertices] = True
             given = budgets[vertices]
             sent = solver.messages(given) if isinstance(solver, Sweeps) else solver.messages(given, rounds)
             found[inside[self.links.sources]] = sent
+        assert not np.isnan(found).any(), "every link is in a component"
         return found
 
 
