@@ -19,11 +19,13 @@ from graphs.numerics.arguments import FloatArray, IntArray, as_real, check_count
 from graphs.numerics.rounding import up
 from graphs.structure.correlation.autoregressive import AutoregressiveCorrelation, check_coefficients
 from graphs.structure.correlation.base import Correlation
+from graphs.structure.correlation.blocks import BlockCorrelation
 from graphs.structure.correlation.components import read_components
 from graphs.structure.correlation.dense import DenseCorrelation, check_correlation
 from graphs.structure.correlation.kernel import Function, kernel_correlation
 from graphs.structure.correlation.precision import ConditionalAutoregression
 from graphs.structure.correlation.sparse import SparseCorrelation, check_sparse
+from graphs.structure.labelled_values import numbered_labels
 from graphs.structure.layout import GraphLike, read_graph
 
 if TYPE_CHECKING:
@@ -69,6 +71,9 @@ class GaussianField(_Copula):
     correlation : array_like of shape (n, n), pandas.DataFrame, or scipy.sparse matrix
         Correlation of every two Gaussian values, ones on the diagonal. A table names the records by its labels, the
         same for rows and columns.
+    values_of : iterable of hashable, optional
+        For records of several Gaussian values: the record of each row, in any order, of an array of correlations of
+        all values. Records are named by these labels, in the order in which they first occur.
 
     Raises
     ------
@@ -79,9 +84,9 @@ class GaussianField(_Copula):
     Notes
     -----
     The functions g_i may be any, a different one for each record, with values of any type: labels, numbers, texts. R is
-    the correlation of what is behind them; what is computed from two records is correlated less. A record may have
-    several Gaussian values, if the correlation of any two of them is the product of that of their records and that of
-    their kinds.
+    the correlation of what is behind them; what is computed from two records is correlated less. Records of several
+    Gaussian values need `values_of`, unless the correlation of any two values is the product of that of their records
+    and that of their kinds: then R is the first of them.
 
     With a diagonal P for which P - R is positive semidefinite, ``E prod F_i(X_i) <= prod (E F_i(X_i)^p_i)^(1/p_i)`` for
     positive functions [CDP15]_, so means of per-record values have the variance inflation tr(P)/n, and n over the
@@ -104,10 +109,19 @@ class GaussianField(_Copula):
     array([0.2, 0.2, 0.1])
     """
 
-    def __init__(self, correlation: Any) -> None:
+    def __init__(self, correlation: Any, *, values_of: Iterable[Hashable] | None = None) -> None:
         self._observed = False
         self._labels: tuple[Hashable, ...] | None = None
-        if not isinstance(correlation, Correlation):
+        if values_of is not None:
+            _labels_of("correlation", correlation)
+            matrix = check_correlation("correlation", correlation)
+            index, names = numbered_labels("values_of", values_of)
+            if len(index) != len(matrix):
+                seen = f"{len(index)} records for {len(matrix)} rows"
+                raise ArgumentError("values_of", seen, "the record of each row of the correlations")
+            self._labels = _unique("values_of", list(names))
+            correlation = BlockCorrelation(matrix, index)
+        elif not isinstance(correlation, Correlation):
             self._labels = _labels_of("correlation", correlation)
             correlation = _read_correlation(correlation)
         super().__init__(correlation.n)
@@ -331,7 +345,7 @@ class GaussianField(_Copula):
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,), or (n, k) with k values for each record
             Each of them standard normal; records are functions of them.
         """
         return self._correlation.sample(rng)

@@ -14,7 +14,7 @@ import numpy as np
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import UNIT, up
 
-__all__ = ["dominates", "largest_eigenvalue", "least_lift"]
+__all__ = ["dominates", "is_semidefinite", "largest_eigenvalue", "least_lift"]
 
 #: Roundings granted to an entry of a factor beside one for each term of its sum.
 SPARE = 16
@@ -38,25 +38,54 @@ def dominates(diagonal: FloatArray, matrix: FloatArray) -> bool:
     bool
         True is a proof; False says nothing.
 
-    Notes
-    -----
-    A factorisation of A that runs to its end has L L^T = A + F with ``|F_ij| <= g (A_ii A_jj)^(1/2)``, g = k/(1 - k)
-    for k = (n + 1) u/(1 - (n + 1) u), so the norm of F is at most g tr A. Here A has c taken off its diagonal, c more
-    than g tr A and the rounding of the diagonal itself.
-
     Examples
     --------
     >>> ones = np.ones((2, 2))
     >>> dominates(np.array([2.1, 2.0]), ones), dominates(np.array([1.9, 2.0]), ones)
     (True, False)
     """
-    n = len(matrix)
     rest = diagonal - np.diagonal(matrix)
-    total = float(np.abs(diagonal).sum() + np.abs(np.diagonal(matrix)).sum())
-    if not np.isfinite(total) or not (rest > 0.0).all():
-        return False
     lowered = -matrix
-    np.fill_diagonal(lowered, rest - (1.1 * (n + SPARE) * UNIT * total + n * UNDERFLOW))
+    np.fill_diagonal(lowered, rest)
+    return is_semidefinite(
+        lowered, 4.0 * UNIT * (float(np.abs(diagonal).max()) + float(np.abs(np.diagonal(matrix)).max()))
+    )
+
+
+def is_semidefinite(matrix: FloatArray, error: float = 0.0) -> bool:
+    """Return whether it is proved that a symmetric matrix is positive semidefinite.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Symmetric; only the lower triangle and the diagonal are read.
+    error : float
+        Bound on the norm of the true matrix less this one.
+
+    Returns
+    -------
+    bool
+        True is a proof; False says nothing.
+
+    Notes
+    -----
+    A factorisation of A that runs to its end has L L^T = A + F with ``|F_ij| <= g (A_ii A_jj)^(1/2)``, g = k/(1 - k)
+    for k = (n + 1) u/(1 - (n + 1) u), so the norm of F is at most g tr A. Here A has c taken off its diagonal, c more
+    than g tr A, the error and the rounding of the diagonal itself.
+
+    Examples
+    --------
+    >>> is_semidefinite(np.eye(2)), is_semidefinite(np.eye(2), error=1.5), is_semidefinite(np.ones((2, 2)) - np.eye(2))
+    (True, False, False)
+    """
+    n = len(matrix)
+    diagonal = np.diagonal(matrix)
+    if not np.isfinite(matrix).all() or not (diagonal > 0.0).all():
+        return False
+    lowered = matrix.copy()
+    np.fill_diagonal(
+        lowered, diagonal - (1.1 * (n + SPARE) * UNIT * float(diagonal.sum()) + 1.1 * error + n * UNDERFLOW)
+    )
     try:
         factor = np.linalg.cholesky(lowered)
     except np.linalg.LinAlgError:

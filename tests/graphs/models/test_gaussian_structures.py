@@ -336,6 +336,54 @@ def test_series_that_are_not_fully_said_are_refused(arguments: dict[str, Any], m
         GaussianField.components({"a": [0, 1, 0]}, {"a": 0.2}, **arguments)
 
 
+# Several values for each record --------------------------------------------------------------------------------
+
+
+def test_values_with_correlations_that_are_products_count_as_their_records() -> None:
+    series = 0.7 ** np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    kinds = np.array([[1.0, 0.5], [0.5, 1.0]])
+    order = np.random.default_rng(0).permutation(12)
+    matrix = np.kron(series, kinds)[np.ix_(order, order)]
+    model = GaussianField(matrix, values_of=[f"r{k // 2}" for k in order])
+    alone = GaussianField(series)
+    assert model.n == 6
+    assert alone.variance_inflation() <= model.variance_inflation() <= alone.variance_inflation() * (1 + 1e-7)
+    assert model.effective_records() == pytest.approx(alone.effective_records(), rel=1e-7)
+    assert model.records == tuple(dict.fromkeys(f"r{k // 2}" for k in order))
+    drawn = np.array([model.sample(np.random.default_rng(seed)) for seed in range(1500)])
+    place = model.records.index("r0")
+    first, second = (list(order).index(k) for k in (0, 1))
+    assert abs(np.mean(drawn[:, place, 0] * drawn[:, place, 1]) - matrix[first, second]) < 0.23
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_are_above_the_matrix(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    data = rng.standard_normal((9, 30))
+    matrix = np.corrcoef(data)
+    index = np.array([0, 0, 1, 1, 1, 2, 2, 3, 3])
+    model = GaussianField(matrix, values_of=index)
+    own = (index[:, None] == index) * matrix
+    for p in (correlation_of(model).dominating(), np.full(4, model.n / model.effective_records())):
+        assert np.linalg.eigvalsh(p[index][:, None] * own - matrix)[0] >= 0.0
+    # with the values of one record replaced by an invertible mixture nothing changes
+    mixed = np.eye(9)
+    mixed[2:5, 2:5] = rng.standard_normal((3, 3))
+    covariance = mixed @ matrix @ mixed.T
+    other = GaussianField(covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))), values_of=index)
+    assert other.variance_inflation() == pytest.approx(model.variance_inflation(), rel=1e-6)
+    assert model.given([0]).variance_inflation() == 3.0
+
+
+def test_values_of_records_that_do_not_match_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="2 records for 3 rows"):
+        GaussianField(np.eye(3), values_of=[0, 1])
+    with pytest.raises(ArgumentError, match="functions of each other"):
+        GaussianField(np.ones((2, 2)), values_of=[0, 0])
+    with pytest.raises(ArgumentError, match="records of 1 to 2 values"):
+        GaussianField(np.eye(3), values_of=[0, 0, 1]).sample(np.random.default_rng(0))
+
+
 # Known values --------------------------------------------------------------------------------------------------
 
 
