@@ -10,12 +10,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphs import Crossed, DependenceModel, DependencyGraph, MixingSeries, MovingWindow
+from graphs import Crossed, DependenceModel, DependencyGraph, GaussianField, MixingSeries, MovingWindow
 
+FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
@@ -151,11 +153,129 @@ def cases() -> list[Case]:
     ]
 
 
+def signs(matrix: FloatArray) -> float:
+    """Return the inflation of the share of positive values, of Gaussians with these correlations (arcsine law)."""
+    return float(np.arcsin(np.clip(matrix, -1.0, 1.0)).sum()) * 2 / math.pi / len(matrix)
+
+
+def signs_of_series(lags: FloatArray, n: int) -> float:
+    """Return the same for n values of a stationary series with these correlations at the lags 0, 1, ..., or less."""
+    return 1 + 4 / math.pi * float(np.arcsin(lags[1:]) @ (1 - np.arange(1, len(lags)) / n))
+
+
+def signs_of_components(groups: list[IntArray], shares: list[float]) -> float:
+    """Return the same for crossed factors of which no two records share more than one group."""
+    n = len(groups[0])
+    pairs = [float((np.bincount(group) * (np.bincount(group) - 1.0)).sum()) for group in groups]
+    return 1 + sum(count / n * 2 / math.pi * math.asin(share) for count, share in zip(pairs, shares, strict=True))
+
+
+def neighbours(n: int, count: int = 5, seed: int = 0) -> IntArray:
+    """Return edges from each of n places in a square to its nearest ones."""
+    from scipy.spatial import cKDTree
+
+    places = np.random.default_rng(seed).random((n, 2))
+    nearest = np.asarray(cKDTree(places).query(places, count + 1)[1])[:, 1:]
+    edges = np.stack([np.repeat(np.arange(n), count), nearest.ravel()], axis=1)
+    return np.unique(np.sort(edges, axis=1), axis=0).astype(np.int64)
+
+
+def spherical(distance: FloatArray) -> FloatArray:
+    """Return a correlation that ends at the distance 3."""
+    share = np.minimum(distance / 3.0, 1.0)
+    found: FloatArray = 1.0 - 1.5 * share + 0.5 * share**3
+    return found
+
+
+def of_series() -> list[Case]:
+    """Return the cases of Gaussian series and panels."""
+    units = np.repeat(np.arange(200), 20)
+    geometric = 0.9 ** np.arange(1000.0)
+    short = 0.5 ** np.arange(20.0)
+    # the second half of a series of order one, given the first: correlations rho^k (V_t/V_(t+k))^(1/2)
+    spread = np.sqrt(1 - 0.81 ** np.arange(1.0, 501.0))
+    steps = np.abs(np.subtract.outer(np.arange(500), np.arange(500)))
+    left = 0.9**steps * np.minimum.outer(spread, spread) / np.maximum.outer(spread, spread)
+    second = GaussianField.ar([1.2, -0.5], 1000)
+    return [
+        Case(
+            "Gaussian series, 0.9, 1,000", lambda: GaussianField.ar(0.9, 1000), 1000, signs_of_series(geometric, 1000)
+        ),
+        Case("the same, 1,000,000", lambda: GaussianField.ar(0.9, 10**6), 10**6, signs_of_series(geometric, 10**6)),
+        Case(
+            "the same, 1,000, first half known exactly",
+            lambda: GaussianField.ar(0.9, 1000).observed().given(range(500)),
+            500,
+            signs(left),
+        ),
+        Case("of second order, 1.2 and -0.5, 1,000", lambda: second, 1000, signs(second._correlation.dense())),
+        Case(
+            "200 units of 20, series 0.5",
+            lambda: GaussianField.components({"unit": units}, {}, series="unit", coefficients=0.5),
+            20,
+            signs_of_series(short, 20),
+        ),
+        Case(
+            "the same beside unit effects of 0.5",
+            lambda: GaussianField.components({"unit": units}, {"unit": 0.5}, series="unit", coefficients=0.5),
+            20,
+            signs_of_series(0.5 + 0.5 * short, 20),
+        ),
+    ]
+
+
+def of_places() -> list[Case]:
+    """Return the cases of Gaussian values at places, on graphs, and with crossed effects."""
+    grid = np.stack(np.meshgrid(np.arange(32.0), np.arange(32.0)), axis=-1).reshape(-1, 2)
+    distances = np.linalg.norm(grid[:, None] - grid[None, :], axis=2)
+    many = np.random.default_rng(0).random((100_000, 2)) * 300
+    few = neighbours(1000)
+    readers, read = np.divmod(np.arange(5000), 50)
+    found = [
+        Case(
+            f"32 x 32 grid, exp(-distance/{scale:g})",
+            lambda scale=scale: GaussianField.kernel(grid, lambda d: np.exp(-d / scale)),  # type: ignore[misc]
+            1024,
+            signs(np.exp(-distances / scale)),
+        )
+        for scale in (0.5, 1.0, 2.0)
+    ]
+    for rho in (0.5, 0.9):
+        exact = signs(GaussianField.car((few, 1000), rho)._correlation.dense())
+        model = partial(GaussianField.car, (few, 1000), rho)
+        found.append(Case(f"five nearest neighbours, {rho}, 1,000", model, 1000, exact))
+    both = {"reader": readers, "case": read}
+    return [
+        *found,
+        Case(
+            "100,000 places, correlated up to 3",
+            lambda: GaussianField.kernel(many, spherical, support=3.0),
+            100_000,
+            signs_of_places(many),
+        ),
+        Case(
+            "readers by cases, 100 x 50, shares 0.1",
+            lambda: GaussianField.components(both, {"reader": 0.1, "case": 0.1}),
+            125,
+            signs_of_components([readers, read], [0.1, 0.1]),
+        ),
+    ]
+
+
+def signs_of_places(places: FloatArray) -> float:
+    """Return the inflation of the share of positive values of places that are correlated up to a distance of 3."""
+    from scipy.spatial import cKDTree
+
+    first, second = cKDTree(places).query_pairs(3.0, output_type="ndarray").T
+    correlations = spherical(np.linalg.norm(places[first] - places[second], axis=1))
+    return 1 + 4 / math.pi * float(np.arcsin(correlations).sum()) / len(places)
+
+
 def main() -> None:
     """Print the table."""
     print("| model | before | now | truth at least | now / truth | seconds |")
     print("|---|---|---|---|---|---|")
-    for case in cases():
+    for case in [*cases(), *of_series(), *of_places()]:
         start = time.perf_counter()
         now = case.model().variance_inflation(bounded_differences=case.bounded_differences)
         seconds = time.perf_counter() - start

@@ -387,6 +387,9 @@ class GaussianField(_Copula):
         model._observed = True
         return model
 
+    def _parts_given(self, known: BoolArray) -> IntArray:
+        return self._component
+
     def _remainder(self, known: BoolArray) -> DependenceModel | None:
         # conditional correlations at the limits of a fitted model are no limits
         observed = self._observed and self._fitted_with() is None

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graphs import ArgumentError, GaussianField, RouteUnavailable
+from graphs import ArgumentError, GaussianField, Panel, RouteUnavailable
 from graphs.numerics.definite import dominates
 from thresholdout import Thresholdout, plan
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -173,3 +173,12 @@ def test_guards_plans_and_certificates_take_it() -> None:
     low, high = answer.interval
     assert low <= 0.5 <= high
     assert high - low < 0.3
+
+
+def test_panels_of_fields() -> None:
+    unit = np.eye(3)
+    unit[0, 1] = unit[1, 0] = 0.5
+    panel = Panel(GaussianField(unit), 10)
+    assert panel.variance_inflation() == pytest.approx(4 / 3)
+    assert panel.effective_records() == pytest.approx(20.0)
+    assert panel.given([0]).leakage(0.1).round(12).tolist()[:2] == [0.1, 0.1]
