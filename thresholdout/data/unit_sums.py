@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from graphs.numerics.slices import SLICE, sum_in_slices
-from thresholdout.data.values import ONE, ExactMean, check_range, checked_values, record_bits
+from thresholdout.data.values import ExactMean, checked_values, floats_inside, record_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,15 +93,10 @@ class UnitSums:
 
     def _lifted(self, start: int, stop: int, buffer: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return some values in units of the range, rounded to the grid, plus `_zero`, in a buffer."""
-        part = np.ascontiguousarray(self._array[start:stop], dtype=np.float64)
+        part = floats_inside(self._array, start, stop, self._bounds, self._argument)
         lifted = buffer[: part.size]
         lower, upper = self._bounds
-        unit = self._bounds == (0.0, 1.0)
-        if not (unit and np.maximum.reduce(part.view(np.uint64)) <= ONE) and not (
-            np.minimum.reduce(part) >= lower and np.maximum.reduce(part) <= upper
-        ):
-            check_range(np.asarray(self._array, dtype=np.float64), self._bounds, self._argument)
-        if unit:
+        if self._bounds == (0.0, 1.0):
             np.add(part, self._zero, out=lifted)
             return lifted
         np.subtract(part, lower, out=lifted)

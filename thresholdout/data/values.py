@@ -13,7 +13,7 @@ value to a dyadic grid first; see `UnitRecords`, and `thresholdout.data.unit_sum
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK",
-    "ONE",
     "WHOLE",
     "ExactMean",
     "UnitRecords",
     "check_bounds",
-    "check_range",
     "checked_values",
     "clipped",
+    "floats_inside",
     "record_bits",
     "record_rounding",
     "unit_mean",
@@ -48,7 +47,7 @@ BLOCK = 1 << 17
 
 _COARSEST = 2.0**-20  # of a range: the largest distance between floats in it
 
-ONE = np.uint64(np.array(1.0).view(np.uint64))
+_ONE = np.uint64(np.array(1.0).view(np.uint64))
 """Bit pattern of 1.0: those of floats in [0, 1] are the integers up to it, those of negative numbers and NaN larger."""
 
 
@@ -113,12 +112,10 @@ def unit_mean(values: object, n: int | None, bounds: tuple[float, float], argume
     size = array.size
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return int(np.count_nonzero(array)) / size
-    if array.dtype == np.float64 and bounds == (0.0, 1.0) and array.flags.c_contiguous:
-        if np.maximum.reduce(array.view(np.uint64)) <= ONE:  # one pass; -0.0 is let through by the slow check
-            return min(1.0, _sum(array) / size)
-        check_range(array, bounds, argument)
-        return min(1.0, max(0.0, _sum(array) / size))
-    return min(1.0, max(0.0, _sum(_unit(array, bounds, argument)) / size))
+    block = size if size <= WHOLE else BLOCK
+    # einsum adds in vector registers and, unlike a dot product, in one thread
+    sums = [float(np.einsum("i->", _unit(array, k, k + block, bounds, argument))) for k in range(0, size, block)]
+    return min(1.0, max(0.0, math.fsum(sums) / size))
 
 
 class ExactMean:
@@ -265,7 +262,7 @@ def unit_records(values: object, n: int | None, bounds: tuple[float, float], arg
     if array.dtype.kind == "b" and bounds == (0.0, 1.0):
         return UnitRecords(array.copy(), bits)
     zero = 2.0 ** (52 - bits)  # see `thresholdout.data.unit_sums`
-    rounded = _unit(array, bounds, argument) + zero
+    rounded = _unit(array, 0, array.size, bounds, argument) + zero
     rounded -= zero
     return UnitRecords(rounded, bits)
 
@@ -332,16 +329,29 @@ def checked_values(values: object, n: int | None, argument: str) -> NDArray[Any]
     return array
 
 
-def _unit(array: NDArray[Any], bounds: tuple[float, float], argument: str) -> NDArray[np.float64]:
-    """Check the range and return the values in units of it."""
-    floats = np.ascontiguousarray(array, dtype=np.float64)
-    lower, upper = bounds
+def _unit(
+    array: NDArray[Any], start: int, stop: int, bounds: tuple[float, float], argument: str
+) -> NDArray[np.float64]:
+    """Check the range of some values and return them in units of it."""
+    floats = floats_inside(array, start, stop, bounds, argument)
     if bounds == (0.0, 1.0):
-        if floats.view(np.uint64).max() > ONE:
-            check_range(floats, bounds, argument)
         return floats
-    check_range(floats, bounds, argument)
-    return (floats - lower) / (upper - lower)
+    unit = floats - bounds[0]
+    unit /= bounds[1] - bounds[0]
+    return unit
+
+
+def floats_inside(
+    array: NDArray[Any], start: int, stop: int, bounds: tuple[float, float], argument: str
+) -> NDArray[np.float64]:
+    """Return some values of an array as floats, not always copied; an InputError names the first one out of range."""
+    floats = np.ascontiguousarray(array[start:stop], dtype=np.float64)
+    lower, upper = bounds
+    if bounds == (0.0, 1.0) and np.maximum.reduce(floats.view(np.uint64)) <= _ONE:
+        return floats  # and no value is -0.0, which is in the range
+    if not (np.minimum.reduce(floats) >= lower and np.maximum.reduce(floats) <= upper):
+        _refuse_range(np.asarray(array, dtype=np.float64), bounds, argument)
+    return floats
 
 
 def _as_array(values: object, argument: str) -> NDArray[Any]:
@@ -362,24 +372,15 @@ def _as_array(values: object, argument: str) -> NDArray[Any]:
     return array
 
 
-def _sum(array: NDArray[np.float64]) -> float:
-    """Sum a contiguous array; `numpy.einsum` does it in vector registers and, unlike a dot product, in one thread."""
-    size = array.size
-    if size <= WHOLE:
-        return float(np.einsum("i->", array))
-    return math.fsum(float(np.einsum("i->", array[k : k + BLOCK])) for k in range(0, size, BLOCK))
-
-
-def check_range(array: NDArray[Any], bounds: tuple[float, float], argument: str) -> None:
-    """Name the first value that is not in the range, if there is one."""
+def _refuse_range(array: NDArray[np.float64], bounds: tuple[float, float], argument: str) -> NoReturn:
+    """Name the first value that is not in the range."""
     lower, upper = bounds
     wrong = ~((array >= lower) & (array <= upper))
-    if wrong.any():
-        where = int(np.argmax(wrong))
-        count = int(np.count_nonzero(wrong))
-        more = f" (and {count - 1} more)" if count > 1 else ""
-        raise InputError(
-            argument,
-            f"{array[where]:g} at position {where}{more}",
-            f"values in [{lower:g}, {upper:g}]; name another range with bounds=(lower, upper)",
-        )
+    where = int(np.argmax(wrong))
+    count = int(np.count_nonzero(wrong))
+    more = f" (and {count - 1} more)" if count > 1 else ""
+    raise InputError(
+        argument,
+        f"{array[where]:g} at position {where}{more}",
+        f"values in [{lower:g}, {upper:g}]; name another range with bounds=(lower, upper)",
+    )
