@@ -310,6 +310,13 @@ class DependenceModel(RoutedModel):
         """Return the effective records of what is left, where the class knows better than from influences."""
         return None
 
+    def _stretches(self, known: BoolArray) -> Callable[[str, float], Profile | None] | None:
+        """Return a function from a route and one budget for all unknown records to their profile, where that is short.
+
+        It returns None for routes that it does not know.
+        """
+        return None
+
     def _profile_given(
         self, method: str, epsilon: float | FloatArray, known: BoolArray, cut: CutNetwork | None
     ) -> Profile:
@@ -418,6 +425,10 @@ class Given(DependenceModel):
         network = self._model._network()
         return None if network is None else network.without(self._mask)
 
+    @cached_property
+    def _of_stretches(self) -> Callable[[str, float], Profile | None] | None:
+        return self._model._stretches(self._mask)
+
     @property
     def model(self) -> DependenceModel:
         """The model of all records."""
@@ -447,13 +458,16 @@ class Given(DependenceModel):
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         if self._rest is not None:
             return self._rest._profile(method, epsilon, adversary)
+        if isinstance(epsilon, float) and epsilon > 0 and self._of_stretches is not None:
+            short = self._of_stretches(method, epsilon)
+            if short is not None:
+                return short
         full = np.zeros(self._model.n)
         full[self._left] = epsilon
         if not full.any():
             return Profile.constant(0.0, self.n)
-        same = isinstance(epsilon, float) and not len(self._known)
         try:
-            found = self._model._profile_given(method, epsilon if same else full, self._mask, self._cut)
+            found = self._model._profile_given(method, full, self._mask, self._cut)
         except RouteUnavailable as error:
             reason = error.reason
             if adversary == "uninformed":

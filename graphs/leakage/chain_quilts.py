@@ -10,7 +10,7 @@ from graphs.leakage.chain_supports import LEAST, Supports
 from graphs.leakage.influence import BoolArray, Kernels
 from graphs.leakage.nearest_quilts import Penalty, QuiltTable
 from graphs.leakage.profile import Profile
-from graphs.numerics.arguments import FloatArray
+from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up
 
 __all__ = ["ChainQuilts"]
@@ -109,6 +109,25 @@ class ChainQuilts:
         if self._n == 1:
             return Profile.constant(epsilon, 1)
         return self._table("diameter", self._enough(epsilon)).leakages(self._n, epsilon, penalty)
+
+    def stretch_leakages(
+        self, lengths: IntArray, epsilon: float, penalty: Penalty, contracted: bool
+    ) -> list[FloatArray]:
+        """Return the smallest leakage over all quilts inside stretches between known records.
+
+        Parameters
+        ----------
+        lengths : ndarray of shape (J,)
+            Numbers of records of the stretches.
+        epsilon : float
+            Budget of each of their records.
+        penalty : callable
+            From influence, or from diameter, to leakage.
+        contracted : bool
+            Whether it is one of diameters.
+        """
+        kind = "diameter" if contracted else "influence" if self.is_stationary else "range"
+        return self._table(kind, self._enough(epsilon)).stretch_leakages(lengths, epsilon, penalty)
 
     def blankets(self) -> Profile:
         """Return the influence of each record on its Markov blanket, its two neighbours."""

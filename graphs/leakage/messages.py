@@ -15,7 +15,7 @@ from graphs.leakage.profile import Profile
 from graphs.numerics.arguments import FloatArray, IntArray, real_array
 from graphs.numerics.rounding import UNIT, charges, down, up
 
-__all__ = ["FAINTEST", "Edges", "along_chain", "fixed_point", "phi", "projective_diameter"]
+__all__ = ["FAINTEST", "Edges", "along_chain", "along_stretches", "fixed_point", "phi", "projective_diameter"]
 
 #: Results below this may have underflowed and are enlarged to it.
 TINY = 1e-290
@@ -162,6 +162,10 @@ class Edges:
         """Return the edges of the chosen lengths (positions in `steps`)."""
         return Edges(self.steps[chosen], self.diameters[chosen], self.head[:, chosen])
 
+    def after(self, record: int) -> Edges:
+        """Return the edges of the part of the chain that begins at a record."""
+        return Edges(self.steps, self.diameters, self.head[record:])
+
     def of(self, position: int, count: int) -> FloatArray:
         """Return the diameters of the edges of one length that start at records 0 to `count` - 1."""
         start = self.head[:count, position]
@@ -290,6 +294,33 @@ def along_chain(
     head[:starts] = early
     tail = up(epsilon + from_right[::-1] + far_left, 2)
     return Profile.ends(up(epsilon + head + from_left, 2), up(epsilon + far_right + far_left, 2), tail, n)
+
+
+def along_stretches(lengths: IntArray, epsilon: float, edges: Edges) -> list[FloatArray]:
+    """Return the leakages along chains of several lengths, all records of which have the same budget.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (J,)
+        Numbers of records.
+    epsilon : float
+        Privacy budget of each record.
+    edges : Edges
+        As in `along_chain`, with no head.
+
+    Examples
+    --------
+    >>> edge = Edges(np.array([1]), np.array([3.58351893845611]), np.zeros((0, 1)))
+    >>> [values.round(6) for values in along_stretches(np.array([1, 2]), 0.1, edge)]
+    [array([0.1]), array([0.171421, 0.171421])]
+    """
+    longest = int(lengths.max(initial=1))
+    if longest == 1 or not FAINTEST < epsilon < 500 or not np.isfinite(edges.diameters).any():
+        return [np.full(n, epsilon if n == 1 else up(n * epsilon, 1)) for n in lengths.tolist()]
+    maps = _Steps(epsilon, edges.keep(np.flatnonzero(edges.steps * epsilon < 1000)))
+    values = _capped(_extended(*_side(longest, maps, *maps.limit(), 0), longest), 0, epsilon)
+    sums = (values[n - 1 :: -1] + values[:n] if n > 1 else np.zeros(1) for n in lengths.tolist())
+    return [np.where(both == 0, epsilon, up(epsilon + both, 2)) for both in sums]
 
 
 def _side(length: int, maps: _Steps, limit: float, best: int, starts: int) -> tuple[FloatArray, float]:

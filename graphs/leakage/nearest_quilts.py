@@ -71,7 +71,14 @@ class QuiltTable:
         >>> table.leakages(4, 1.5, lambda influence, both: 2 * influence).expand().round(6)
         array([3.5, 5. , 5. , 3.5])
         """
-        both, left, right = self._costs(epsilon, penalty)
+        return self._of_length(n, epsilon, *self._costs(epsilon, penalty))
+
+    def stretch_leakages(self, lengths: IntArray, epsilon: float, penalty: Penalty) -> list[FloatArray]:
+        """Return the same for chains of several lengths, one number for each record."""
+        costs = self._costs(epsilon, penalty)
+        return [self._of_length(n, epsilon, *costs).expand() for n in lengths.tolist()]
+
+    def _of_length(self, n: int, epsilon: float, both: FloatArray, left: FloatArray, right: FloatArray) -> Profile:
         best = min(float(both[-1, -1]), up(n * epsilon, 1))
         enough = int(self.lengths[np.flatnonzero(np.diagonal(both) == both[-1, -1])[0]])
         crossing = max(best - min(float(left[-1]), float(right[-1])), 0.0) / epsilon

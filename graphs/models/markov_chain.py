@@ -25,9 +25,11 @@ from graphs.leakage.chain_supports import LEAST, Supports, distances_from, suppo
 from graphs.leakage.influence import Kernels
 from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.messages import FAINTEST, Edges, along_chain, fixed_point, phi
+from graphs.leakage.nearest_quilts import Penalty
 from graphs.leakage.profile import Profile, smallest
 from graphs.leakage.spectral import is_reversible, period, published_budget, spectral_gap, stationary_law
 from graphs.model import Adversary, DependenceModel
+from graphs.models.chain_stretches import ChainStretches
 from graphs.models.transition_counts import transition_counts
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_probabilities
 from graphs.numerics.rounding import UNIT, up, upward_sum
@@ -331,7 +333,7 @@ class MarkovChain(DependenceModel):
         """Return the leakages by quilts of which each end leaks at most `ends`, to every adversary."""
         if not self._charged(epsilon):
             return self._group(epsilon)
-        return self._quilts.contracted(epsilon, lambda diameter, both: phi(diameter, up(2 * ends, 1) if both else ends))
+        return self._quilts.contracted(epsilon, _penalty_of_ends(ends))
 
     def _published_blanket(self, epsilon: float | FloatArray) -> Profile:
         influence = self._quilts.blankets()
@@ -473,6 +475,28 @@ class MarkovChain(DependenceModel):
             return along_chain(self.n, epsilon, edges, known)
         return self._profile(method, epsilon, "informed")
 
+    def _stretches(self, known: BoolArray) -> Callable[[str, float], Profile | None]:
+        found = ChainStretches(known, len(self._edges(1).head))
+
+        def profile(method: str, epsilon: float) -> Profile | None:
+            if method == "group":
+                return found.profile(found.group(epsilon))
+            if method in ("messages", "long-edges"):
+                edges = self._edges(1) if method == "messages" else self._reach(epsilon)
+                return found.profile(found.messages(epsilon, edges)).minimum(found.profile(found.group(epsilon)))
+            if method == "quilt":
+                return found.profile(
+                    self._quilts.stretch_leakages(found.lengths, epsilon, lambda influence, both: 2 * influence, False)
+                )
+            if method == "quilt-contracted":
+                routes = [profile(name, epsilon) for name in _FOR_EVERY_ADVERSARY]
+                ends = smallest(route for route in routes if route is not None).largest()
+                penalty = _penalty_of_ends(ends)
+                return found.profile(self._quilts.stretch_leakages(found.lengths, epsilon, penalty, True))
+            return None
+
+        return profile
+
     def _sample_given(self, known: Callable[[], Mapping[int, int]], rng: np.random.Generator) -> npt.NDArray[Any]:
         weights = np.ones((self.n, len(self._initial)))
         for record, code in known().items():
@@ -517,6 +541,11 @@ class MarkovChain(DependenceModel):
         start = np.zeros(0) if self._starts_stationary else self._initial
         names = [f"{type(name).__name__} {name!r}" for name in self._states]
         return {"n": self.n, "transition": self._transition, "initial": start, "states": names}
+
+
+def _penalty_of_ends(ends: float) -> Penalty:
+    """Return the penalty of quilts of which each end leaks at most `ends`."""
+    return lambda diameter, both: phi(diameter, up(2 * ends, 1) if both else ends)
 
 
 def _settled_law(transition: FloatArray) -> tuple[FloatArray, float] | None:
