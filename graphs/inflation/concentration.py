@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphs.inflation.series_blocks import block_inflation
 from graphs.leakage.spectral import symmetrised
 from graphs.numerics.arguments import FloatArray
 from graphs.numerics.rounding import UNIT, up
@@ -31,16 +32,16 @@ def dobrushin_coefficient(kernel: FloatArray, relative_error: float = 0.0) -> fl
 
 
 def dobrushin_inflation(coefficient: float, n: int) -> float:
-    """Return (1/n) sum_i (sum_{j >= i} theta^{j-i})^2, at most (1 - theta)^-2, rounded up.
+    """Return the inflation of a chain revealed in blocks, at most (1 - theta)^-2 and about 4 theta / (1 - theta).
 
     Examples
     --------
-    >>> round(dobrushin_inflation(0.5, 2), 9)
-    1.625
+    >>> round(dobrushin_inflation(0.5, 2), 9), round(dobrushin_inflation(0.9, 10**6), 3)
+    (1.625, 36.0)
     """
     powers = coefficient ** np.arange(min(n, STEPS), dtype=np.float64)
-    tail = up(powers[-1] * coefficient, 8 * STEPS) / (1 - coefficient) if coefficient < 1 else float("inf")
-    return _from_steps(up(powers, 16), tail, n)
+    tail = up(float(powers[-1]) * coefficient, 8 * STEPS) / (1 - coefficient) if coefficient < 1 else float("inf")
+    return block_inflation(up(powers[1:], 16), up(tail, 4), n)
 
 
 def coupling_inflation(transition: FloatArray, n: int) -> float:
@@ -68,15 +69,7 @@ def coupling_inflation(transition: FloatArray, n: int) -> float:
             break
     last = coefficients[-1]
     tail = up((len(coefficients) - 1) * last / (1 - last), 4) if last < 1 else float("inf")
-    return _from_steps(np.array(coefficients), tail, n)
-
-
-def _from_steps(coefficients: FloatArray, tail: float, n: int) -> float:
-    """Return (1/n) sum_{L=1..n} (sum of the first L coefficients)^2, given a bound on the sum of those left out."""
-    sums = np.cumsum(coefficients[:n])
-    left = n - len(sums)
-    total = float((sums**2).sum()) + (left * (float(sums[-1]) + tail) ** 2 if left else 0.0)
-    return up(total / n, 4 * len(sums))
+    return block_inflation(np.array(coefficients[1:]), tail, n)
 
 
 def spectral_inflation(transition: FloatArray, law: FloatArray, law_error: float) -> float:
