@@ -1,4 +1,4 @@
-"""Searching for the largest budget within a target."""
+"""The largest privacy budget within a target."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.elimination import Table, eliminate
 from graphs.structure.potentials import Potentials
-from graphs.structure.separators import Search, boundary, candidates, nearby
+from graphs.structure.separators import Effort, boundary, candidates, nearby
 
 __all__ = ["NetworkQuilts"]
 
@@ -84,7 +84,7 @@ class NetworkQuilts:
     ----------
     potentials : Potentials
         The network.
-    search : Search, optional
+    effort : Effort, optional
         How hard to look for quilts; by default less hard the larger the network.
 
     Examples
@@ -99,9 +99,9 @@ class NetworkQuilts:
     array([2.197225, 2.197225])
     """
 
-    def __init__(self, potentials: Potentials, search: Search | None = None) -> None:
+    def __init__(self, potentials: Potentials, effort: Effort | None = None) -> None:
         self._potentials = potentials
-        self._search = search or Search.of_size(potentials.n_nodes)
+        self._effort = effort or Effort.of_size(potentials.n_nodes)
 
     def __len__(self) -> int:
         return len(self._patterns[0])
@@ -119,7 +119,7 @@ class NetworkQuilts:
         for record, node in enumerate(potentials.records.tolist()):
             if potentials.sizes[node] == 1:
                 continue
-            for inside in candidates(potentials.neighbours, node, int(counts[node]), self._search):
+            for inside in candidates(potentials.neighbours, node, int(counts[node]), self._effort):
                 made = self._quilt(node, inside)
                 if made is not None:
                     quilt, pattern = made
@@ -130,18 +130,18 @@ class NetworkQuilts:
 
     def _quilt(self, node: int, inside: frozenset[int]) -> tuple[_Quilt, Pattern] | None:
         """Return a quilt in local numbers; None when its tables would be too large."""
-        p, search = self._potentials, self._search
-        if len(inside) - 1 > 4 * search.most_near:
+        p, effort = self._potentials, self._effort
+        if len(inside) - 1 > 4 * effort.most_near:
             return None
         edge = boundary(p.neighbours, inside)
         near = [v for v in inside if v != node]
         seen = [v for v in near if p.is_record[v]]
-        if len(seen) > search.most_near or len(seen) + len(edge) >= search.most_entries.bit_length():
+        if len(seen) > effort.most_near or len(seen) + len(edge) >= effort.most_entries.bit_length():
             return None
         entries = 1
         for v in (node, *seen, *edge):
             entries *= p.sizes[v]
-        if entries > search.most_entries:
+        if entries > effort.most_entries:
             return None
         touching = sorted({f for v in inside for f in p.factors_of[v]})
         degree = {v: len(p.factors_of[v]) for v in near}

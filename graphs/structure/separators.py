@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-__all__ = ["Search", "balls", "boundary", "candidates", "connected_sets", "nearby"]
+__all__ = ["Effort", "balls", "boundary", "candidates", "connected_sets", "nearby"]
 
 Neighbours = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Effort:
     """How hard to look for quilts.
 
     Parameters
@@ -43,8 +43,8 @@ class Search:
     most_entries: int
 
     @classmethod
-    def of_size(cls, nodes: int) -> Search:
-        """Return the search for a network of so many nodes: the larger, the fewer quilts per node."""
+    def of_size(cls, nodes: int) -> Effort:
+        """Return the effort for a network of so many nodes: the larger, the fewer quilts per node."""
         if nodes <= 60:
             return cls(8, 40, 4, True, 7, 1 << 14)
         if nodes <= 600:
@@ -133,7 +133,7 @@ def cuts(neighbours: Neighbours, node: int, radius: int, most: int, degree: int)
         yield nearby(neighbours, node, quilt) | {node}
 
 
-def candidates(neighbours: Neighbours, node: int, component: int, search: Search) -> list[frozenset[int]]:
+def candidates(neighbours: Neighbours, node: int, component: int, effort: Effort) -> list[frozenset[int]]:
     """Return connected sets around a node, each standing for the quilt that is its boundary.
 
     Parameters
@@ -144,7 +144,7 @@ def candidates(neighbours: Neighbours, node: int, component: int, search: Search
         The node.
     component : int
         Number of nodes of its component.
-    search : Search
+    effort : Effort
         How hard to look.
 
     Returns
@@ -155,18 +155,18 @@ def candidates(neighbours: Neighbours, node: int, component: int, search: Search
     Examples
     --------
     >>> path = [[1], [0, 2], [1, 3], [2]]
-    >>> [sorted(s) for s in candidates(path, 1, 4, Search.of_size(4))]
+    >>> [sorted(s) for s in candidates(path, 1, 4, Effort.of_size(4))]
     [[1], [0, 1], [1, 2], [0, 1, 2], [1, 2, 3]]
     """
     if component == 1:
         return []
-    if component <= search.exact:
+    if component <= effort.exact:
         found = list(connected_sets(neighbours, node, component - 1))
     else:
-        largest = 4 * search.most_near
-        degree = largest + search.most_entries.bit_length()
-        found = list(islice(connected_sets(neighbours, node, search.most_near + 1, degree), search.sets))
-        found += balls(neighbours, node, search.radius, largest, degree)
-        if search.cuts:
-            found += cuts(neighbours, node, search.radius, largest, degree)
+        largest = 4 * effort.most_near
+        degree = largest + effort.most_entries.bit_length()
+        found = list(islice(connected_sets(neighbours, node, effort.most_near + 1, degree), effort.sets))
+        found += balls(neighbours, node, effort.radius, largest, degree)
+        if effort.cuts:
+            found += cuts(neighbours, node, effort.radius, largest, degree)
     return [inside for inside in dict.fromkeys(found) if len(inside) < component]

@@ -1,4 +1,4 @@
-"""Search for the parameters at which a bound is smallest. Every parameter is valid, so a miss costs sharpness only."""
+"""The parameters at which a bound is smallest: every parameter is valid, so a miss costs sharpness only."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 
 from graphs import FactorGraph
 from graphs.leakage.network_quilts import NetworkQuilts
-from graphs.structure.separators import Search, boundary, candidates, connected_sets, nearby
+from graphs.structure.separators import Effort, boundary, candidates, connected_sets, nearby
 from tests.graphs.random_networks import joint_by_brute_force, random_bayesian_network, random_factor_graph
 from tests.sizes import corners
 
@@ -34,7 +34,7 @@ def test_every_separator_of_a_small_graph_is_covered(seed: int) -> None:
         component = nx.node_connected_component(graph, node)
         found = {
             inside - {node}: boundary(neighbours, inside)
-            for inside in candidates(neighbours, node, len(component), Search.of_size(7))
+            for inside in candidates(neighbours, node, len(component), Effort.of_size(7))
         }
         for near, quilt in found.items():
             left = graph.subgraph(set(graph) - quilt)
@@ -59,8 +59,8 @@ def test_smallest_cuts_are_among_the_candidates() -> None:
     """Two cliques joined through one node: that node is the quilt to find."""
     graph = nx.disjoint_union(nx.complete_graph(6), nx.complete_graph(6))
     graph.add_edges_from([(0, 12), (12, 6)])
-    search = Search.of_size(13)
-    quilts = {boundary(neighbours_of(graph), s) for s in candidates(neighbours_of(graph), 3, 13, search)}
+    effort = Effort.of_size(13)
+    quilts = {boundary(neighbours_of(graph), s) for s in candidates(neighbours_of(graph), 3, 13, effort)}
     assert {0} in quilts
     assert {12} in quilts
 
@@ -202,5 +202,5 @@ def test_latent_nodes_are_near_without_a_budget() -> None:
 
 def test_search_can_be_chosen() -> None:
     model = FactorGraph([2] * 3, [((0, 1), [[3, 2], [2, 3]]), ((1, 2), [[3, 2], [2, 3]])])
-    few = NetworkQuilts(model._potentials, Search(1, 1, 0, False, 3, 4))
+    few = NetworkQuilts(model._potentials, Effort(1, 1, 0, False, 3, 4))
     assert [quilt.nodes for quilt in few._patterns[0]] == [(0, 1), (2, 1)]
