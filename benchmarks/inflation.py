@@ -203,8 +203,8 @@ def of_series() -> list[Case]:
         ),
         Case("the same, 1,000,000", lambda: GaussianField.ar(0.9, 10**6), 10**6, signs_of_series(geometric, 10**6)),
         Case(
-            "the same, 1,000, first half known exactly",
-            lambda: GaussianField.ar(0.9, 1000).observed().given(range(500)),
+            "the same, 1,000, given the first half",
+            lambda: GaussianField.ar(0.9, 1000).conditional_on_values().given(range(500)),
             500,
             signs(left),
         ),

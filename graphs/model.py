@@ -68,6 +68,8 @@ class DependenceModel(RoutedModel):
     """
 
     _limits: FittedLimits | None = None
+    #: What truths are conditional on beyond what is known, once records are known, in words.
+    condition_beyond: str = ""
     _assumed: bool = False
 
     @abstractmethod
@@ -413,7 +415,7 @@ class Given(DependenceModel):
             parts = self._cut.parts
         self._parts = None if parts is None else np.unique(parts[self._left], return_inverse=True)[1]
         self._rest = model._remainder(self._mask) if len(records) else model
-        self.methods = model.methods  # type: ignore[misc]
+        self.methods, self.condition_beyond = model.methods, model.condition_beyond  # type: ignore[misc]
         self.inflation_methods = model._inflations_given  # type: ignore[misc]
         self._power_steps = model._power_steps  # type: ignore[misc]
         if self._rest is not None:
@@ -451,9 +453,8 @@ class Given(DependenceModel):
         first = self._known[:5].tolist()
         count, shown = len(self._known), ", ".join(str(k if labels is None else labels[k]) for k in first)
         which = f"{shown}{', ...' if count > 5 else ''}" if count else "none"
-        noun = "record" if count == 1 else "records"
-        seen = f"conditional on {count} known {noun} of {self._model.n} ({which})"
-        return f"{seen}: about E[q(X) | known], not about E q(X)"
+        seen = f"conditional on {count} known record{'s' if count != 1 else ''} of {self._model.n} ({which})"
+        return f"{seen}: about E[q(X) | {self.condition_beyond or 'known'}], not about E q(X)"
 
     def _profile(self, method: str, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
         if self._rest is not None:

@@ -91,7 +91,8 @@ class GaussianField(_Copula):
     With a diagonal P for which P - R is positive semidefinite, ``E prod F_i(X_i) <= prod (E F_i(X_i)^p_i)^(1/p_i)`` for
     positive functions [CDP15]_, so means of per-record values have the variance inflation tr(P)/n, and n over the
     largest eigenvalue of R effective records. For means only, and void once records are known (`given`): what is known
-    of a function of Z changes the law of all that depends on it. See `graphs/PROOFS.md`, section on Gaussian copulas.
+    of a function of Z changes the law of all that depends on it (but see `conditional_on_values`). Proofs are in
+    `graphs/PROOFS.md`, section on Gaussian copulas.
 
     One record may tell all about another that it depends on, so leakage is that of group privacy.
 
@@ -110,7 +111,6 @@ class GaussianField(_Copula):
     """
 
     def __init__(self, correlation: Any, *, values_of: Iterable[Hashable] | None = None) -> None:
-        self._observed = False
         self._labels: tuple[Hashable, ...] | None = None
         if values_of is not None:
             _labels_of("correlation", correlation)
@@ -356,35 +356,42 @@ class GaussianField(_Copula):
         return f"{self.n} {noun}, functions of Gaussian values with {self._correlation.describe()}"
 
     def _content(self) -> Mapping[str, Any]:
-        return {**self._correlation.content(), **({"observed": True} if self._observed else {})}
+        return {
+            **self._correlation.content(),
+            **({"conditional on": self.condition_beyond} if self.condition_beyond else {}),
+        }
 
-    def observed(self) -> GaussianField:
-        """Return the same model for records that tell their Gaussian values.
+    def conditional_on_values(self) -> GaussianField:
+        """Return the same model, whose truths are conditional on the Gaussian values of records that become known.
 
         Returns
         -------
         GaussianField
-            Of measurements X_i = g_i(Z_i) with increasing g_i. Once some are known (`given`), the others are Gaussian
-            with known correlations again, and means have the variance inflation of those: for up to 2,048 records that
-            hang together (any number in a series, and on a graph with rho of at least 0), where no value is told by the
-            known ones.
+            Once records are known (`given`), guarantees are about E[q(X) | their Gaussian values]: what is expected of
+            the others from where the known ones are, which includes all that the analyst knows of them. Given those
+            values the others are functions of Gaussian values again: for up to 2,048 records that hang together (any
+            number in a series, and on a graph with rho of at least 0), where no value is told by the known ones.
 
         Notes
         -----
-        For known records that tell less (labels, rounded or censored values, values with noise of their own) this is
-        wrong: their knowledge leaves no Gaussian law. In a fitted model it changes nothing: correlations given what is
-        known do not grow with those that limits are for.
+        Where known records tell their Gaussian values (measurements without noise of their own), this is E[q(X) |
+        known]. Elsewhere it is a finer truth: given only what known labels say, the law of the others is not Gaussian,
+        and nothing is known about their mean beyond group bounds. In a fitted model it changes nothing: correlations
+        given what is known do not grow with those that limits are for.
 
         Examples
         --------
         >>> series = GaussianField.ar(0.9, n=100)
         >>> round(series.given(range(50)).variance_inflation(), 3)
         50.0
-        >>> round(series.observed().given(range(50)).variance_inflation(), 3)
+        >>> later = series.conditional_on_values().given(range(50))
+        >>> round(later.variance_inflation(), 3)
         14.728
+        >>> later.condition.split(": ")[1]
+        'about E[q(X) | the Gaussian values of known records], not about E q(X)'
         """
         model = copy.copy(self)
-        model._observed = True
+        model.condition_beyond = "the Gaussian values of known records"
         return model
 
     def _parts_given(self, known: BoolArray) -> IntArray:
@@ -392,8 +399,8 @@ class GaussianField(_Copula):
 
     def _remainder(self, known: BoolArray) -> DependenceModel | None:
         # conditional correlations at the limits of a fitted model are no limits
-        observed = self._observed and self._fitted_with() is None
-        return RestOfField(self._correlation, known, self._dominating, observed) if known.any() else self
+        on_values = bool(self.condition_beyond) and self._fitted_with() is None
+        return RestOfField(self._correlation, known, self._dominating, on_values) if known.any() else self
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:
         return self._labels
@@ -410,22 +417,22 @@ class RestOfField(_Copula):
         Which records are known, at least one.
     dominating : ndarray of shape (n,)
         Diagonal above the correlations.
-    observed : bool
-        Whether known records tell their Gaussian values.
+    on_values : bool
+        Whether the law is that given the Gaussian values of the known records.
 
     Notes
     -----
     Groups without a known record stay as they are. In the others nothing is known about the law that is left, so a
-    group of s records counts as s copies, unless Gaussian values are known.
+    group of s records counts as s copies, unless it is the law given Gaussian values.
 
     Examples
     --------
     >>> series = GaussianField.ar(0.5, n=4)
-    >>> series.observed().given([1]).explain_inflation()["inflation"].round(3).to_dict()
+    >>> series.conditional_on_values().given([1]).explain_inflation()["inflation"].round(3).to_dict()
     {'components': 3.0, 'copula': 1.298}
     """
 
-    def __init__(self, correlation: Correlation, known: BoolArray, dominating: FloatArray, observed: bool) -> None:
+    def __init__(self, correlation: Correlation, known: BoolArray, dominating: FloatArray, on_values: bool) -> None:
         super().__init__(int((~known).sum()))
         whole = correlation.component()
         touched = np.bincount(whole, weights=known) > 0
@@ -436,7 +443,7 @@ class RestOfField(_Copula):
             left = inside[~known[inside]]
             if not len(left):
                 continue
-            bounds = correlation.given(inside, known[inside]) if observed else None
+            bounds = correlation.given(inside, known[inside]) if on_values else None
             found[left] = len(left) if bounds is None else bounds.diagonal
             self._radius = max(self._radius, len(left) if bounds is None else bounds.radius)
         self._known, self._dominating = known, found[~known]

@@ -28,7 +28,8 @@ class Truth:
     sentence: str
 
 
-_EXPECTED = "of what a question's values are expected to be, given what was known before the first question"
+_KNOWN = "given what was known before the first question"
+_EXPECTED = f"of what a question's values are expected to be, {_KNOWN}"
 _ALL = Truth(
     "the average over all records",
     f"the average over all records of the holdout {_EXPECTED}; the mean of the population, if all records have one law",
@@ -64,11 +65,14 @@ def truth_of(model: DependenceModel, parameters: Parameters) -> Truth:
     >>> truth_of(Independent(100), LadderParameters()).short
     'the best truth so far, the average over all records'
     """
+    from graphs import Given
     from graphs.models.out_of_fold import OutOfFold
 
+    plain = _SPLIT if parameters.from_parts else _FOLDS if isinstance(model, OutOfFold) else _ALL
+    if isinstance(model, Given) and model.condition_beyond:
+        plain = Truth(plain.short, plain.sentence.replace(_KNOWN, f"{_KNOWN} and {model.condition_beyond}"))
     if parameters.from_parts:
-        return _SPLIT
-    plain = _FOLDS if isinstance(model, OutOfFold) else _ALL
+        return plain
     direction = parameters.best_direction
     if direction is None:
         return plain

@@ -97,8 +97,8 @@ def test_known_values_count_for_nothing_more_in_a_fitted_field() -> None:
     series = GaussianField.ar(0.9, 40)
     limits = FittedLimits("series", 100, 0.01)
     known = list(range(20))
-    sharper = series.observed().given(known).variance_inflation()
-    for model in (series.fitted(limits).observed(), series.observed().fitted(limits)):
+    sharper = series.conditional_on_values().given(known).variance_inflation()
+    for model in (series.fitted(limits).conditional_on_values(), series.conditional_on_values().fitted(limits)):
         assert model.given(known).variance_inflation() == 20.0 > sharper
         assert model.within_limits().given(known).variance_inflation() == 20.0
 

@@ -12,7 +12,7 @@ from graphs import ArgumentError, GaussianField, Panel, RouteUnavailable
 from graphs.numerics.definite import dominates
 from thresholdout import Thresholdout, plan
 from thresholdout.certificates.certify_parameters import certify_parameters
-from thresholdout.mechanisms import ClaimsParameters
+from thresholdout.mechanisms import ClaimsParameters, SplittingParameters
 
 
 def ar_matrix(rho: float, n: int) -> np.ndarray:
@@ -182,3 +182,13 @@ def test_panels_of_fields() -> None:
     assert panel.variance_inflation() == pytest.approx(4 / 3)
     assert panel.effective_records() == pytest.approx(20.0)
     assert panel.given([0]).leakage(0.1).round(12).tolist()[:2] == [0.1, 0.1]
+
+
+def test_certificates_say_that_truths_are_conditional_on_gaussian_values() -> None:
+    rest = GaussianField.ar(0.6, 4000).conditional_on_values().given(range(2000))
+    about = "what was known before the first question and the Gaussian values of known records"
+    assert about in certify_parameters(rest, ClaimsParameters().for_records(rest, 0.95)).about
+    assert about in certify_parameters(rest, SplittingParameters(2)).about
+    plain = GaussianField.ar(0.6, 40).given([0])
+    assert "E[q(X) | known]" in plain.condition
+    assert "Gaussian values" not in certify_parameters(plain, SplittingParameters(2)).about

@@ -410,7 +410,7 @@ def conditional(matrix: Matrix, known: NDArray[np.int64]) -> Matrix:
 def test_known_values_leave_the_conditional_correlations(model: GaussianField) -> None:
     for known in ([0, 1, 2, 3], [5], [1, 4, 7, 11]):
         matrix = conditional(correlation_of(model).dense(), np.array(known))
-        rest = model.observed().given(known)
+        rest = model.conditional_on_values().given(known)
         rows = np.abs(matrix).sum() / len(matrix)
         assert rest.variance_inflation("copula") <= rows * (1 + 1e-8)
         p = np.asarray(rest._rest._dominating)  # type: ignore[union-attr]
@@ -441,7 +441,7 @@ def test_known_values_of_long_series(phi: list[float], known: list[int], monkeyp
 
 
 def test_values_that_the_known_ones_tell_are_taken_for_copies() -> None:
-    model = GaussianField(np.ones((4, 4))).observed()
+    model = GaussianField(np.ones((4, 4))).conditional_on_values()
     assert model.given([0]).variance_inflation() == 3.0
     assert model.given([0]).effective_records() == 1.0
     assert model.fingerprint() != GaussianField(np.ones((4, 4))).fingerprint()
