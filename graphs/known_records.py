@@ -5,7 +5,7 @@ Proofs: `graphs/PROOFS.md`, section on evidence.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,11 @@ import numpy.typing as npt
 from graphs.errors import ArgumentError
 from graphs.inflation.parts import NetworkParts
 from graphs.leakage.network_messages import Propagation
-from graphs.numerics.arguments import FloatArray, IntArray
+from graphs.numerics.arguments import FloatArray, IntArray, check_count
 from graphs.structure.incidence import Incidence
 from graphs.structure.labelled_values import has_labels, places_of, refuse_unordered
 
-__all__ = ["BoolArray", "CutNetwork", "Network", "named"]
+__all__ = ["BoolArray", "CutNetwork", "Network", "coded", "named"]
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -156,3 +156,25 @@ def named(known: Any, labels: Sequence[Hashable] | None, n: int) -> tuple[list[i
     if len(set(places)) != len(places):
         raise ArgumentError("known", "a record that is named twice", "each known record once")
     return places, states
+
+
+def coded(values: Mapping[int, Any], names: Iterable[Any] | None) -> dict[int, int]:
+    """Return numbers of states for the known records, from their names; they are numbers where there are no names.
+
+    Raises
+    ------
+    ArgumentError
+        For a state that is no name, or no number.
+
+    Examples
+    --------
+    >>> coded({3: "up"}, ("down", "up"))
+    {3: 1}
+    """
+    if names is None:
+        return {record: check_count("known", value, 0) for record, value in values.items()}
+    number = {name: k for k, name in enumerate(names)}
+    for record, value in values.items():
+        if value not in number:
+            raise ArgumentError("known", f"record {record} in state {value!r}", f"a state among {tuple(number)}")
+    return {record: number[value] for record, value in values.items()}

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.fitted_limits import FittedLimits
 from graphs.inflation.influences import spectral_radius
-from graphs.known_records import BoolArray, CutNetwork, Network, named
+from graphs.known_records import BoolArray, CutNetwork, Network, coded, named
 from graphs.leakage.profile import Profile
-from graphs.numerics.arguments import FloatArray, IntArray, check_count
+from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, up, upward_sum
 from graphs.route_choice import Adversary, RoutedModel
 
@@ -142,7 +142,10 @@ class DependenceModel(RoutedModel):
         >>> Groups([0, 0, 1]).effective_records()
         1.5
         """
-        sizes, radius = self.independent_groups(), spectral_radius(self._influences, self.n, self._power_steps)
+        sizes, radius = (
+            self.independent_groups(),
+            spectral_radius(self._influences, self.n, self._power_steps, self._foremost()),
+        )
         found = [] if sizes is None else [self.n / int(sizes.max())]
         if radius is not None:
             records = max(self.n / radius * (1 - 4 * UNIT), 1.0)
@@ -274,6 +277,10 @@ class DependenceModel(RoutedModel):
         """
         return None
 
+    def _foremost(self) -> FloatArray | None:
+        """Return a positive vector close to the first eigenvector of the influences, where it is cheap."""
+        return None
+
     def _influence_inflation(self, known: BoolArray | None = None) -> float:
         """Return the inflation that follows from the influences, among the records that are not known."""
         left: FloatArray = np.ones(self.n) if known is None else (~known).astype(np.float64)
@@ -304,9 +311,9 @@ class DependenceModel(RoutedModel):
         """Return a number for each record; records with different numbers are independent given the known ones."""
         return None
 
-    def _by_parts_given(self, known: BoolArray, bounded_differences: bool) -> tuple[float, str] | None:
+    def _by_parts_given(self, known: BoolArray, bounded_differences: bool) -> tuple[float, str]:
         """Return the inflation of what is left with the best route in each part, and which that is, in words."""
-        return None
+        raise RouteUnavailable("parts", f"the {type(self).__name__} has no parts", ("best",))
 
     def _effective_given(self, known: BoolArray) -> float | None:
         """Return the effective records of what is left, where the class knows better than from influences."""
@@ -505,13 +512,14 @@ class Given(DependenceModel):
         rows = self._model._influences(full, self._mask)
         return None if rows is None else rows[self._left]
 
+    def _foremost(self) -> FloatArray | None:
+        found = self._model._foremost()
+        return None if found is None else found[self._left]
+
     def _by_parts(self, bounded_differences: bool) -> tuple[float, str]:
         if self._rest is not None:
             return self._rest._by_parts(bounded_differences)
-        found = self._model._by_parts_given(self._mask, bounded_differences)
-        if found is None:
-            raise RouteUnavailable("parts", f"the {type(self._model).__name__} has no parts", ("best",))
-        return found
+        return self._model._by_parts_given(self._mask, bounded_differences)
 
     def independent_groups(self) -> IntArray | None:
         """Return the sizes of the parts that are independent given the known records, where that is so."""
@@ -586,14 +594,7 @@ class Given(DependenceModel):
         if len(self._known) and not self._values:
             raise ArgumentError("known", "records without their states", "a mapping from records to states")
         names: Any = getattr(self._model, "states", None)
-        names = getattr(getattr(self._model, "emission", None), "symbols", names)
-        if names is None:
-            return {record: check_count("known", value, 0) for record, value in self._values.items()}
-        number = {name: k for k, name in enumerate(names)}
-        for record, value in self._values.items():
-            if value not in number:
-                raise ArgumentError("known", f"record {record} in state {value!r}", f"a state among {tuple(names)}")
-        return {record: number[value] for record, value in self._values.items()}
+        return coded(self._values, getattr(getattr(self._model, "emission", None), "symbols", names))
 
     def _content(self) -> Mapping[str, Any]:
         states = [f"{type(value).__name__} {value!r}" for _, value in sorted(self._values.items())]

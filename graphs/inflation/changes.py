@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphs.inflation.linear_rounds import LinearRounds
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.segment_sums import Shrinkage
 from graphs.numerics.arguments import FloatArray, IntArray
@@ -68,7 +69,7 @@ class Changes:
 
     def __init__(self, incidence: Incidence) -> None:
         self._size = incidence.n_nodes
-        self._propagation = Propagation(incidence, Shrinkage, memory=True)
+        self._propagation = Propagation(incidence, Shrinkage, memory=True, large=LinearRounds)
         self._links = self._propagation.links
         self._solved: tuple[bytes, FloatArray] = (b"", np.zeros(0))
 
@@ -97,6 +98,25 @@ class Changes:
         received = np.bincount(links.targets[into], weights=values, minlength=size).astype(np.float64)
         caps = up(np.bincount(self.component, weights=weights).astype(np.float64), size)[self.component]
         return np.where(received == 0, weights, np.minimum(caps, up(weights + received, most)))
+
+    def foremost(self, steps: int = 100) -> FloatArray:
+        """Return a positive vector close to the first eigenvector of the influences of each component.
+
+        That of the matrix of the links' shares: influences are sums of its powers, up to walks that turn back.
+        """
+        from scipy import sparse
+
+        links = self._links
+        shares = Shrinkage(links.diameters).factors
+        table = sparse.csr_array((shares, (links.targets, links.sources)), shape=(links.size, links.size))
+        part = self._propagation.vertex_component
+        vector = np.ones(links.size)
+        for _ in range(steps):
+            vector = 0.5 * vector + table @ vector
+            largest = np.zeros(int(part.max()) + 1)
+            np.maximum.at(largest, part, vector)
+            vector /= largest[part]
+        return np.maximum(vector[: self._size], 1e-6)
 
     def _messages(self, weights: FloatArray) -> FloatArray:
         """Return the messages for the weights, which are remembered until there are others."""

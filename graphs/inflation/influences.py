@@ -62,7 +62,9 @@ def passed_on(contractions: FloatArray, weights: FloatArray) -> FloatArray:
     return np.fromiter(found, dtype=np.float64, count=len(weights))
 
 
-def spectral_radius(influences: Callable[[FloatArray], FloatArray | None], n: int, steps: int = 32) -> float | None:
+def spectral_radius(
+    influences: Callable[[FloatArray], FloatArray | None], n: int, steps: int = 32, start: FloatArray | None = None
+) -> float | None:
     """Return an upper bound on the spectral radius of a matrix J with positive diagonal and no negative entries.
 
     Parameters
@@ -73,6 +75,8 @@ def spectral_radius(influences: Callable[[FloatArray], FloatArray | None], n: in
         Number of rows.
     steps : int
         Steps of the power method.
+    start : ndarray of shape (n,), optional
+        A positive vector close to the eigenvector; all ones when left out.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def spectral_radius(influences: Callable[[FloatArray], FloatArray | None], n: in
     >>> spectral_radius(lambda v: np.array([[1, 0.5], [0.5, 1]]) @ v, 2) - 1.5 < 1e-9
     True
     """
-    vector, found = np.ones(n), float("inf")
+    vector, found = np.ones(n) if start is None else start, float("inf")
     for _ in range(steps if n <= MOST else 1):
         moved = influences(vector)
         if moved is None:

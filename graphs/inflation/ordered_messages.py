@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ordered_squares"]
 
-#: Most rounds in which blocks are joined.
+#: Most rounds in which blocks are joined, and the arcs that they look at together, about.
 JOINS = 12
+MOST_JOINED = 4_000_000
 
 #: Most rounds in which nodes of few neighbours are taken away.
-PEELS = 60
+PEELS = 24
 
 #: Most links of a walk, and most walks of one length, that are followed behind an arc.
 DEPTH = 6
@@ -70,7 +71,7 @@ def ordered_squares(arcs: Arcs, weights: FloatArray, part: IntArray) -> FloatArr
             best, rank = _better(best, rank, _squares(tried, weights, part, arcs, costs), tried, part)
     costs = _reached(rank, weights, arcs)
     best = np.minimum(best, _squares(rank, weights, part, arcs, costs))
-    for turn in range(JOINS):
+    for turn in range(min(JOINS, 1 + MOST_JOINED // (len(costs) + 1))):
         before = best
         for joined in _joined(rank, arcs, costs, weights, turn):
             again = _reached(joined, weights, arcs)

@@ -85,6 +85,10 @@ class NetworkParts:
         """Return for each node the weight that is expected to change with it, at most; rounded up."""
         return self._changes.totals(weights)
 
+    def foremost(self) -> FloatArray:
+        """Return for each node a weight close to the first eigenvector of the influences of its part."""
+        return self._changes.foremost()
+
     def _best(self, bounded_differences: bool) -> FloatArray:
         return np.stack([self.sums(route) for route in self._applicable(bounded_differences)])
 

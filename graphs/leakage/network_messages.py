@@ -80,6 +80,8 @@ class Propagation:
         that change.
     memory : bool
         Whether messages around loops remember where they come from (`graphs.leakage.self_avoiding`).
+    large : type of Rounds, optional
+        What passes messages around loops in place of `Rounds` where there are more than `MOST_WALKS` links.
 
     Notes
     -----
@@ -97,11 +99,17 @@ class Propagation:
     array([0.16096, 0.16096, 0.16096])
     """
 
-    def __init__(self, incidence: Incidence, passed: type[Map] = Contraction, memory: bool = False) -> None:
+    def __init__(
+        self,
+        incidence: Incidence,
+        passed: type[Map] = Contraction,
+        memory: bool = False,
+        large: type[Rounds] | None = None,
+    ) -> None:
         links = Links.of(incidence)
         if memory:
             links = links.merged()
-        self.links, self._passed, self._memory = links, passed, memory
+        self.links, self._passed, self._memory, self._large = links, passed, memory, large
         self._n_nodes = incidence.n_nodes
         self._component = _components(links)
         self._sizes = np.bincount(self._component[: incidence.n_nodes])
@@ -128,7 +136,9 @@ class Propagation:
                 component = (np.cumsum(chosen) - 1)[self._component[inside]]
                 vertices = np.flatnonzero(inside)
                 given = part.sources, part.targets, part.diameters, component, self._passed
-                if not loops:
+                if loops and self._large is not None and len(part.sources) > MOST_WALKS:
+                    parts.append((vertices, self._large(*given)))
+                elif not loops:
                     parts.append((vertices, Sweeps(*given)))
                 elif not memory:
                     parts.append((vertices, Rounds(*given)))
@@ -142,6 +152,11 @@ class Propagation:
     def component(self) -> IntArray:
         """Number of the connected component of each node, shape (n_nodes,)."""
         return self._component[: self._n_nodes]
+
+    @property
+    def vertex_component(self) -> IntArray:
+        """Number of the connected component of each vertex: of the nodes, then of factors of more than two members."""
+        return self._component
 
     @property
     def _remembers(self) -> bool:
@@ -253,9 +268,11 @@ class Links:
         half = len(self.sources) // 2
         low = np.minimum(self.sources[:half], self.targets[:half])
         high = np.maximum(self.sources[:half], self.targets[:half])
-        keys, place, counts = np.unique(low * self.size + high, return_inverse=True, return_counts=True)
-        if len(keys) == half:
+        keys = low * self.size + high
+        ordered = np.sort(keys)
+        if (ordered[1:] != ordered[:-1]).all():
             return self
+        keys, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
         upwards = self.sources < self.targets
         sums = [
             up(np.bincount(np.tile(place, 2)[way], weights=self.diameters[way]).astype(np.float64), float(counts.max()))

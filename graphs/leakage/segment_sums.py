@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from graphs.leakage.chain_budgets import gain
+from graphs.leakage.messages import gain
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
 

@@ -325,8 +325,7 @@ class MarkovChain(DependenceModel):
         return along_chain(self.n, epsilon, edges).minimum(self._group(epsilon))
 
     def _best(self, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
-        routes = _FOR_EVERY_ADVERSARY if isinstance(epsilon, float) else ("group", "long-edges")
-        found = [self._profile(name, epsilon, adversary) for name in routes]
+        found = [self._profile(name, epsilon, adversary) for name in _FOR_EVERY_ADVERSARY]
         ends = smallest(found).largest()
         return smallest([*found, self._profile("quilt", epsilon, adversary), self._contracted(epsilon, ends)])
 

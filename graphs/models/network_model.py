@@ -35,7 +35,7 @@ class NetworkModel(DependenceModel):
 
     inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence", "ordered", "influences", "parts")
     _inflations_given: ClassVar[tuple[str, ...]] = inflation_methods
-    _power_steps: ClassVar[int] = 4
+    _power_steps: ClassVar[int] = 6
 
     @abstractmethod
     def _network(self) -> Network:
@@ -85,6 +85,9 @@ class NetworkModel(DependenceModel):
         inflations = self._inflations if known is None else self._left(known).inflations
         nodes = self._whole.nodes
         return inflations.reach(self._whole.weights(weights))[nodes]
+
+    def _foremost(self) -> FloatArray:
+        return self._inflations.foremost()[self._whole.nodes]
 
     # Known records -----------------------------------------------------------------------------------------
 

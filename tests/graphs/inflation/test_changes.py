@@ -12,8 +12,10 @@ import pytest
 
 from graphs import BayesianNetwork, DependenceModel, FactorGraph, MarkovChain, MarkovField, Panel, pedigree
 from graphs.inflation.changes import Changes
+from graphs.inflation.linear_rounds import LinearRounds
 from graphs.inflation.ordered_messages import ordered_squares
 from graphs.inflation.parts import NetworkParts
+from graphs.leakage.segment_sums import Shrinkage
 from graphs.structure.incidence import Incidence
 from tests.graphs.random_networks import random_bayesian_network, random_factor_graph
 from tests.oracles.adversarial import outcomes, worst_coins
@@ -160,6 +162,37 @@ def test_no_order_that_exists_is_undercut(seeds: int) -> None:
         for node in graph:
             assert totals[node] >= changes(graph, node, shares, weights.tolist()) * (1 - 1e-12)
     assert met >= seeds / 3  # and a good one is often found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_messages_of_large_networks_are_above_the_solution_and_close_to_it(seed: int) -> None:
+    """The solution of m = T m + b by a dense inverse; a component without one has the weight of all its nodes."""
+    rng = np.random.default_rng(seed)
+    graph = nx.disjoint_union(nx.gnm_random_graph(12, 24, seed=seed), nx.complete_graph(4))
+    edges = np.array(list(graph.edges))
+    shares = np.where(edges[:, 0] < 12, rng.uniform(0.05, 0.25, len(edges)), 0.9)
+    sources, targets = np.concatenate([edges, edges[:, ::-1]]).T
+    component = np.array([0] * 12 + [1] * 4)
+    weights = rng.uniform(0, 1, 16) * (rng.random(16) < 0.8)
+    both = np.tile(shares, 2)
+    found = LinearRounds(sources, targets, 4 * np.arctanh(both), component, Shrinkage).messages(weights)
+    follows = (targets[:, None] == sources) & (sources[:, None] != targets)  # row: what went before
+    small = sources < 12
+    matrix = (both[:, None] * follows.T)[np.ix_(small, small)]
+    exact = np.linalg.solve(np.eye(len(matrix)) - matrix, (both * weights[sources])[small])
+    assert (found[small] >= exact * (1 - 1e-12)).all()
+    assert (found[small] <= exact * 1.01 + 1e-6).all()
+    np.testing.assert_allclose(found[~small], weights[12:].sum(), rtol=1e-9)
+
+
+def test_large_networks_have_the_same_inflation(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = nx.random_regular_graph(3, 60, seed=0)
+    incidence = Incidence.pairwise(np.array(list(graph.edges)), np.full(90, 0.8), 60)
+    parts = [Changes(incidence).totals(np.ones(60))]
+    monkeypatch.setattr("graphs.leakage.network_messages.MOST_WALKS", 10)
+    parts.append(Changes(incidence).totals(np.ones(60)))
+    assert (parts[1] >= parts[0] * (1 - 1e-12)).all()
+    assert (parts[1] <= parts[0] * 1.05).all()
 
 
 def test_a_latent_node_that_is_revealed_counts() -> None:
