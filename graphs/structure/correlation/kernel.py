@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ BLOCK = 4_000_000
 
 
 class KernelInBlocks(Correlation):
-    """Correlations of many places, computed block by block whenever they are needed.
+    """Correlations of many places, computed block by block, of which only sums are kept.
 
     Parameters
     ----------
@@ -41,9 +40,12 @@ class KernelInBlocks(Correlation):
 
     def __init__(self, coordinates: FloatArray, function: Function) -> None:
         super().__init__(len(coordinates))
-        self._coordinates, self._function = coordinates, function
         chosen = np.random.default_rng(0).choice(self.n, 1024, replace=False)
         refuse_indefinite("function", correlations(coordinates[chosen], coordinates[chosen], function))
+        self._coordinates = coordinates
+        self._row_sums = self._sums(function, np.ones(self.n))
+        moved = self._sums(function, self._row_sums)
+        self._radius = min(float(up(moved / self._row_sums, 4).max()), float(self._row_sums.max()))
 
     def dominating(self) -> FloatArray:
         """Return the row sums of absolute correlations."""
@@ -51,18 +53,15 @@ class KernelInBlocks(Correlation):
 
     def radius(self) -> float:
         """Return what the row sums, as a vector, prove [Collatz, Wielandt]."""
-        vector = self._row_sums
-        moved = np.concatenate([np.abs(block) @ vector for block in self._blocks()])
-        return min(float(up(moved / vector, self.n + 8).max()), float(vector.max()))
+        return self._radius
 
     def component(self) -> IntArray:
         """Return one component: all are taken to depend on each other."""
         return np.zeros(self.n, dtype=np.int64)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Refuse: the factorisation of so large a matrix is not kept."""
-        seen = f"a kernel over {self.n} places"
-        raise ArgumentError("model", seen, f"at most {MOST_KEPT} places for samples, or a kernel with a support")
+        """Refuse: no factorisation of so large a matrix is kept."""
+        return self.dense()
 
     def content(self) -> Mapping[str, Any]:
         """Return the places, and the row sums, which say what the function is there."""
@@ -73,20 +72,20 @@ class KernelInBlocks(Correlation):
         return f"correlations by distance in {self._coordinates.shape[1]} dimensions"
 
     def dense(self) -> FloatArray:
-        """Return the matrix."""
-        return np.concatenate(list(self._blocks()))
+        """Refuse."""
+        seen = f"a kernel over {self.n} places"
+        raise ArgumentError("model", seen, f"at most {MOST_KEPT} places for samples, or a kernel with a support")
 
-    @cached_property
-    def _row_sums(self) -> FloatArray:
-        return up(np.concatenate([np.abs(block).sum(axis=1) for block in self._blocks()]), self.n)
-
-    def _blocks(self) -> Iterator[FloatArray]:
+    def _sums(self, function: Function, vector: FloatArray) -> FloatArray:
+        """Return absolute correlations times a positive vector, rounded up."""
         rows = max(1, BLOCK // self.n)
+        found = np.empty(self.n)
         for start in range(0, self.n, rows):
-            block = correlations(self._coordinates[start : start + rows], self._coordinates, self._function)
+            block = np.abs(correlations(self._coordinates[start : start + rows], self._coordinates, function))
             at = np.arange(len(block))
             block[at, start + at] = 1.0
-            yield block
+            found[start : start + rows] = block @ vector
+        return up(found, self.n)
 
 
 def kernel_correlation(coordinates: FloatArray, function: Function, support: float | None) -> Correlation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -131,6 +132,7 @@ def test_kernels_in_blocks_and_with_a_support_are_those_of_the_whole_matrix(monk
         assert model.effective_records() <= whole.effective_records() * (1 + 1e-9)
     assert ended.effective_records() == pytest.approx(whole.effective_records(), rel=0.02)
     assert len({model.fingerprint() for model in (whole, ended, blocks)}) == 3
+    assert pickle.loads(pickle.dumps(blocks)).fingerprint() == blocks.fingerprint()
     with pytest.raises(ArgumentError, match="samples"):
         blocks.sample(rng)
 
