@@ -29,11 +29,14 @@ class DenseCorrelation(Correlation):
     ----------
     matrix : ndarray of shape (n, n)
         Symmetric, with ones on its diagonal, positive semidefinite; see `check_correlation`.
+    origin : mapping, optional
+        What the matrix was computed from, where that says more exactly what it is than its rounded entries.
     """
 
-    def __init__(self, matrix: FloatArray) -> None:
+    def __init__(self, matrix: FloatArray, origin: Mapping[str, Any] | None = None) -> None:
         super().__init__(len(matrix))
         self._matrix = matrix
+        self._origin = {"correlation": matrix} if origin is None else origin
 
     def dominating(self) -> FloatArray:
         """Return a diagonal for each block of dependent values, by `dominating_diagonal`."""
@@ -58,8 +61,8 @@ class DenseCorrelation(Correlation):
         return drawn
 
     def content(self) -> Mapping[str, Any]:
-        """Return the matrix."""
-        return {"correlation": self._matrix}
+        """Return the matrix, or what it was computed from."""
+        return self._origin
 
     def describe(self) -> str:
         """Return a few words."""

@@ -23,6 +23,9 @@ Function = Callable[[FloatArray], FloatArray]
 MOST_KEPT = 4096
 MOST_PLACES = 50_000
 
+#: Distances at which a function is looked at to tell it from others.
+PROBES = 101
+
 #: Distances that are computed at a time.
 BLOCK = 4_000_000
 
@@ -42,7 +45,7 @@ class KernelInBlocks(Correlation):
         super().__init__(len(coordinates))
         chosen = np.random.default_rng(0).choice(self.n, 1024, replace=False)
         refuse_indefinite("function", correlations(coordinates[chosen], coordinates[chosen], function))
-        self._coordinates = coordinates
+        self._coordinates, self._origin = coordinates, origin_of(coordinates, function)
         self._row_sums = self._sums(function, np.ones(self.n))
         moved = self._sums(function, self._row_sums)
         self._radius = min(float(up(moved / self._row_sums, 4).max()), float(self._row_sums.max()))
@@ -64,8 +67,8 @@ class KernelInBlocks(Correlation):
         return self.dense()
 
     def content(self) -> Mapping[str, Any]:
-        """Return the places, and the row sums, which say what the function is there."""
-        return {"coordinates": self._coordinates, "row sums": self._row_sums}
+        """Return places and function."""
+        return self._origin
 
     def describe(self) -> str:
         """Return a few words."""
@@ -102,7 +105,8 @@ def kernel_correlation(coordinates: FloatArray, function: Function, support: flo
     """
     n = len(coordinates)
     if support is not None:
-        return SparseCorrelation(check_sparse("function", _within(coordinates, function, support)))
+        ended = check_sparse("function", _within(coordinates, function, support))
+        return SparseCorrelation(ended, {**origin_of(coordinates, function), "support": support})
     if n > MOST_PLACES:
         raise ArgumentError("coordinates", f"{n} places", f"at most {MOST_PLACES}, or a function that ends (support=)")
     if n > MOST_KEPT:
@@ -111,7 +115,17 @@ def kernel_correlation(coordinates: FloatArray, function: Function, support: flo
     matrix = 0.5 * (matrix + matrix.T)
     np.fill_diagonal(matrix, 1.0)
     refuse_indefinite("function", matrix)
-    return DenseCorrelation(matrix)
+    return DenseCorrelation(matrix, origin_of(coordinates, function))
+
+
+def origin_of(coordinates: FloatArray, function: Function) -> dict[str, Any]:
+    """Return what a kernel's matrix is computed from: places, and the function at some distances.
+
+    Values of the function are rounded to 9 digits, since platforms differ in the last ones.
+    """
+    extent = float(np.linalg.norm(coordinates.max(axis=0) - coordinates.min(axis=0)))
+    found = checked(function, np.linspace(0.0, extent, PROBES))
+    return {"coordinates": coordinates, "correlations": np.round(found, 9) + 0.0}
 
 
 def correlations(first: FloatArray, second: FloatArray, function: Function) -> FloatArray:

@@ -45,10 +45,13 @@ class SparseCorrelation(Correlation):
     ----------
     matrix : scipy.sparse.csr_array of shape (n, n)
         As `check_sparse` returns it.
+    origin : mapping, optional
+        What the matrix was computed from, where that says more exactly what it is than its rounded entries.
     """
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: Any, origin: Mapping[str, Any] | None = None) -> None:
         super().__init__(matrix.shape[0])
+        self._origin = origin
         self._matrix = matrix
         self._mixed = bool((matrix.data < 0.0).any())
         self._terms = float(np.diff(matrix.indptr).max()) + 4.0
@@ -106,9 +109,11 @@ class SparseCorrelation(Correlation):
         return drawn
 
     def content(self) -> Mapping[str, Any]:
-        """Return the entries that are not zero, and where they are."""
-        lower = self._matrix.tocoo()
-        return {"n": self.n, "rows": lower.row, "columns": lower.col, "values": lower.data}
+        """Return the entries that are not zero, and where they are, or what they were computed from."""
+        if self._origin is not None:
+            return self._origin
+        entries = self._matrix.tocoo()
+        return {"n": self.n, "rows": entries.row, "columns": entries.col, "values": entries.data}
 
     def describe(self) -> str:
         """Return a few words."""
