@@ -14,7 +14,7 @@ import numpy as np
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
 
-__all__ = ["block_inflation", "uneven_block_inflation"]
+__all__ = ["block_inflation", "even_block_inflation", "uneven_block_inflation"]
 
 
 def block_inflation(steps: FloatArray, beyond: float, n: int) -> float:
@@ -60,6 +60,23 @@ def _with_blocks(length: int, sums: FloatArray, whole: float, n: int) -> float:
     if full > near:
         total += (full - near) * (length + whole) ** 2
     return up(total / n, near + 8)
+
+
+def even_block_inflation(n: int, m: int) -> float:
+    """Return the same for records that reach m places far, 0 < m, in blocks of m or m + 1, without arrays.
+
+    Examples
+    --------
+    >>> round(even_block_inflation(10**9, 9), 6)
+    36.0
+    """
+    totals = [n**2]
+    for length in (m, m + 1):
+        full = (n - 1) // length
+        last = n - full * length
+        before = (length + min(m, last)) ** 2 + (full - 1) * (length + m) ** 2 if full else 0
+        totals.append(before + last**2)
+    return min(up(min(totals) / n, 1), float(n))
 
 
 def uneven_block_inflation(last: IntArray) -> float:

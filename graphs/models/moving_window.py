@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphs.errors import RouteUnavailable
-from graphs.inflation.series_blocks import block_inflation, uneven_block_inflation
+from graphs.inflation.series_blocks import even_block_inflation, uneven_block_inflation
 from graphs.known_records import BoolArray
 from graphs.leakage.profile import Profile
 from graphs.model import Adversary, DependenceModel
@@ -145,7 +145,7 @@ class MovingWindow(DependenceModel):
 
     def _inflation(self, method: str) -> float:
         if method == "mixing":
-            found = block_inflation(np.ones(min(self._m, self.n - 1)), 0.0, self.n)
+            found = even_block_inflation(self.n, self._m) if self._m else 1.0
             return found if self._reach is None else min(found, uneven_block_inflation(self._reach.last))
         if self._reach is not None:
             if method == "colouring":

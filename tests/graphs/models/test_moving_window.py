@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from graphs import ArgumentError, DependencyGraph, MixingSeries, MovingWindow, RouteUnavailable
-from graphs.inflation.series_blocks import block_inflation, uneven_block_inflation
+from graphs.inflation.series_blocks import block_inflation, even_block_inflation, uneven_block_inflation
 from graphs.structure.reach import Reach
 from tests.oracles.moments import worst_inflation, worst_of_bounded_differences
 from tests.sizes import sizes
@@ -179,6 +179,10 @@ def test_blocks_against_their_sum() -> None:
             assert found <= every[0] * (1 + 1e-9)
             assert found <= 1.2 * min(every)
             assert found <= max(1, 4 * (max(sums) + 1))
+        for m in range(1, n):
+            assert even_block_inflation(n, m) == pytest.approx(block_inflation(np.ones(m), 0.0, n), rel=1e-9)
+    assert even_block_inflation(7, 9) == pytest.approx(7.0)
+    assert even_block_inflation(6, 2) == pytest.approx(((3 + 2) ** 2 + 3**2) / 6)
     assert uneven_block_inflation(np.array([2, 2, 2])) == pytest.approx(3.0)
 
 
@@ -356,6 +360,7 @@ def test_long_series_take_no_memory() -> None:
     import tracemalloc
 
     tracemalloc.start()
+    assert MovingWindow(10**9, 10**8).variance_inflation(bounded_differences=True) == pytest.approx(4e8, rel=0.1)
     model = MovingWindow(10**9, 20)
     assert model.budget(0.5) == pytest.approx(0.5e-9, rel=1e-9)
     assert model.budget(0.5, adversary="uninformed") == pytest.approx(0.5 / 41, rel=1e-9)
