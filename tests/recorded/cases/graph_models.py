@@ -27,7 +27,6 @@ from graphs import (
     exact_leakage,
     pedigree,
 )
-from graphs.estimation import diagnose
 from graphs.estimation.pseudo_likelihood import fit_ising, fit_potts
 from graphs.model import Adversary
 from graphs.models.baum_welch import baum_welch
@@ -203,10 +202,3 @@ def fitted_hidden_chain() -> Any:
     records = HiddenMarkov(TWO, 150, emission=[[0.9, 0.1], [0.2, 0.8]]).sample(np.random.default_rng(0))
     fit = baum_welch(records, states=2, emission="categorical", restarts=2)
     return [fit.transition.round(6), fit.converged]
-
-
-@CASES.case("graphs: diagnosis")
-def diagnosis() -> Any:
-    values = MarkovChain(TWO, 200).sample(np.random.default_rng(0))
-    found = diagnose(values, order=range(200), permutations=99)
-    return [[test.name, test.effect, test.p_value] for test in found.tests] + [found.dependent]
