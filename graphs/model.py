@@ -144,7 +144,7 @@ class DependenceModel(RoutedModel):
         """
         sizes, radius = (
             self.independent_groups(),
-            spectral_radius(self._influences, self.n, self._power_steps, self._foremost()),
+            spectral_radius(self._influences, self.n, self._foremost()),
         )
         found = [] if sizes is None else [self.n / int(sizes.max())]
         if radius is not None:
@@ -264,9 +264,6 @@ class DependenceModel(RoutedModel):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.describe()}>"
-
-    #: Steps of the power method for the spectral radius of the influences, where there are few records.
-    _power_steps: ClassVar[int] = 32
 
     def _influences(self, weights: FloatArray, known: BoolArray | None = None) -> FloatArray | None:
         """Return weighted row sums of influences that hold under every field, or None where none are known.
@@ -424,7 +421,6 @@ class Given(DependenceModel):
         self._rest = model._remainder(self._mask) if len(records) else model
         self.methods, self.condition_beyond = model.methods, model.condition_beyond  # type: ignore[misc]
         self.inflation_methods = model._inflations_given  # type: ignore[misc]
-        self._power_steps = model._power_steps  # type: ignore[misc]
         if self._rest is not None:
             self.methods = self._rest.methods  # type: ignore[misc]
             self.inflation_methods = self._rest.inflation_methods  # type: ignore[misc]

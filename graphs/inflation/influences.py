@@ -18,6 +18,9 @@ from graphs.numerics.rounding import UNIT, up
 
 __all__ = ["chain_influences", "passed_on", "spectral_radius"]
 
+#: Steps of the power method, from all ones and from a vector that is close.
+STEPS, FEW = 32, 6
+
 #: Most records for which the spectral radius is looked for; with more, the largest row sum is as good.
 MOST = 2_000
 
@@ -63,7 +66,7 @@ def passed_on(contractions: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def spectral_radius(
-    influences: Callable[[FloatArray], FloatArray | None], n: int, steps: int = 32, start: FloatArray | None = None
+    influences: Callable[[FloatArray], FloatArray | None], n: int, start: FloatArray | None = None
 ) -> float | None:
     """Return an upper bound on the spectral radius of a matrix J with positive diagonal and no negative entries.
 
@@ -73,8 +76,6 @@ def spectral_radius(
         From a positive vector v to J v, rounded up; to None when nothing is known of J.
     n : int
         Number of rows.
-    steps : int
-        Steps of the power method.
     start : ndarray of shape (n,), optional
         A positive vector close to the eigenvector; all ones when left out.
 
@@ -94,7 +95,7 @@ def spectral_radius(
     True
     """
     vector, found = np.ones(n) if start is None else start, float("inf")
-    for _ in range(steps if n <= MOST else 1):
+    for _ in range((STEPS if start is None else FEW) if n <= MOST else 1):
         moved = influences(vector)
         if moved is None:
             return None

@@ -15,6 +15,7 @@ from graphs.models.emission import CategoricalEmission, as_emission
 from graphs.models.latent_states import LatentModel
 from graphs.models.law_free import Groups, Independent
 from graphs.models.markov_chain import MOST_STATES
+from graphs.models.network_model import NetworkModel
 from graphs.numerics.arguments import FloatArray, IntArray, check_probabilities
 from graphs.numerics.rounding import up
 from graphs.structure.labelled_values import in_order
@@ -197,6 +198,8 @@ class Communities(LatentModel):
             return 1.0
         if alone:
             return up(1 + spread**2 * int(np.sum(self._sizes**2)) / self.n, 6)
+        if isinstance(self._of_states, NetworkModel):
+            return self._moved(self._of_states, self._sizes)
         largest, count = int(self._sizes.max()), self._of_states.n
         try:
             of_states = self._of_states.variance_inflation(bounded_differences=True)
@@ -205,11 +208,18 @@ class Communities(LatentModel):
         return up(1 + spread**2 * count * largest**2 * of_states / self.n, 8)
 
     def _inflation_given(self, method: str, known: BoolArray) -> float | None:
-        if not isinstance(self._of_states, Independent):
+        if method != "emission" or not isinstance(self._of_states, Independent | NetworkModel):
             return None
         assert self._assignment is not None
-        sizes, spread = np.bincount(self._assignment[~known]), self._emission.spread
+        sizes, spread = np.bincount(self._assignment[~known], minlength=self._of_states.n), self._emission.spread
+        if spread and isinstance(self._of_states, NetworkModel):
+            return self._moved(self._of_states, sizes)
         return up(1 + spread**2 * int(np.sum(sizes**2)) / int(sizes.sum()), 6) if spread else 1.0
+
+    def _moved(self, states: NetworkModel, sizes: IntArray) -> float:
+        """Return 1 + s^2 times the squares of what the states move, each by the records that hang off it."""
+        squares = states.squares(sizes.astype(np.float64))
+        return up(1 + self._emission.spread**2 * squares / int(sizes.sum()), 8)
 
     def _parts_given(self, known: BoolArray) -> IntArray | None:
         return self._assignment if isinstance(self._of_states, Independent) else None

@@ -35,7 +35,6 @@ class NetworkModel(DependenceModel):
 
     inflation_methods: ClassVar[tuple[str, ...]] = ("components", "interdependence", "ordered", "influences", "parts")
     _inflations_given: ClassVar[tuple[str, ...]] = inflation_methods
-    _power_steps: ClassVar[int] = 6
 
     @abstractmethod
     def _network(self) -> Network:
@@ -85,6 +84,29 @@ class NetworkModel(DependenceModel):
         inflations = self._inflations if known is None else self._left(known).inflations
         nodes = self._whole.nodes
         return inflations.reach(self._whole.weights(weights))[nodes]
+
+    def squares(self, weights: FloatArray) -> float:
+        """Return a bound on the sum of squares for statistics that change by ``weights[i] / n`` with record i.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            Not negative, not all zero.
+
+        Returns
+        -------
+        float
+            S with ``ln E exp(u (f - E f)) <= u^2 S / (8 n^2)`` for every u, given any weights of single records too.
+
+        Examples
+        --------
+        >>> from graphs import MarkovField
+        >>> round(MarkovField(([[0, 1]], 2), [[3, 1], [1, 3]]).squares(np.array([2.0, 1.0])), 9)
+        7.25
+        """
+        whole = self._whole
+        parts = NetworkParts(whole.incidence, whole.edges, whole.diameters, whole.weights(weights))
+        return parts.total("parts", bounded_differences=True)
 
     def _foremost(self) -> FloatArray:
         return self._inflations.foremost()[self._whole.nodes]
