@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from graphs.errors import ArgumentError
+
 __all__ = ["FittedLimits"]
 
 
@@ -20,6 +22,11 @@ class FittedLimits:
     failure : float
         Probability with which they may not hold, over the draw of those values.
 
+    Raises
+    ------
+    ArgumentError
+        For what is no probability.
+
     Examples
     --------
     >>> FittedLimits("series of one kind", 500, 0.01).words[:44]
@@ -29,6 +36,10 @@ class FittedLimits:
     family: str
     count: int
     failure: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.failure, float) or not 0.0 <= self.failure <= 1.0:
+            raise ArgumentError("failure", repr(self.failure), "a probability, from 0 to 1")
 
     @property
     def words(self) -> str:

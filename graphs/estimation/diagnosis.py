@@ -338,7 +338,8 @@ def _features(items: list[Any]) -> tuple[FloatArray, IntArray, FloatArray | None
     """Return columns to correlate, numbers of categories (quarters of numbers), and the numbers if they are such."""
     if any(isinstance(item, list | dict | set) for item in items):
         raise ArgumentError("values", "a table", "one value for each record")
-    array = np.asarray(items) if not any(isinstance(item, str | bytes) or item is None for item in items) else None
+    listed = any(isinstance(item, str | bytes | tuple | frozenset) or item is None for item in items)
+    array = None if listed else np.asarray(items)
     if array is None or array.dtype.kind not in "iuf":
         codes, names = numbered(items)
         return _indicators(codes, len(names)), codes, None
@@ -350,6 +351,8 @@ def _features(items: list[Any]) -> tuple[FloatArray, IntArray, FloatArray | None
     if len(different) <= MOST_CATEGORIES:
         return numbers[:, None], codes.astype(np.int64), None
     quarters = np.searchsorted(np.quantile(numbers, [0.25, 0.5, 0.75]), numbers, side="left")
+    if not np.ptp(quarters):  # three quarters or more have the largest value
+        quarters = (numbers == numbers.max()).astype(np.int64)
     return numbers[:, None], np.unique(quarters, return_inverse=True)[1].astype(np.int64), numbers
 
 

@@ -29,6 +29,9 @@ _RECORDS = "records that are functions of their values and independent noise, va
 #: Largest limit that a model is made for.
 _LARGEST = 1.0 - 1e-9
 
+#: Smallest normal number, above every correlation that is not represented.
+_SMALLEST = float(np.finfo(np.float64).tiny)
+
 
 def fit_autoregression(
     values: Any, n: int, *, units: Any = None, fit_failure: float = 0.01, means: Means = "common"
@@ -245,7 +248,8 @@ def fit_kernel(values: Any, coordinates: Any, records: Any, *, fit_failure: floa
         f"{_RECORDS} jointly normal with one mean, one variance and correlations exp(-d/l) at the distance d, "
         f"l at most {limit:.6g}"
     )
-    model = GaussianField.kernel(records, lambda distances: np.exp(-distances / limit))
+    # a correlation that underflows is not 0: records that are far apart hang together all the same
+    model = GaussianField.kernel(records, lambda distances: np.maximum(np.exp(-distances / limit), _SMALLEST))
     return model.fitted(FittedLimits(family, len(values), fit_failure))
 
 

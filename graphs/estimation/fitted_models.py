@@ -32,7 +32,9 @@ def of_graph(graph: nx.Graph[Any], codes: IntArray, numbers: FloatArray | None) 
     'Ising field'
     """
     if numbers is not None:
-        return [Candidate("Ising field of halves", fit_ising(graph, (numbers > np.median(numbers)).astype(np.int64)))]
+        middle = np.median(numbers)
+        upper = numbers > middle if (numbers > middle).any() else numbers >= middle
+        return [Candidate("Ising field of halves", fit_ising(graph, upper.astype(np.int64)))]
     if codes.max() == 1:
         return [Candidate("Ising field", fit_ising(graph, codes))]
     return [Candidate("Potts field", fit_potts(graph, codes))]

@@ -118,6 +118,8 @@ class _Contrasts:
         others = distances[~np.eye(count, dtype=np.bool_)]
         if not others.min() > 0.0:
             raise ArgumentError("coordinates", "two records at one place", "places that differ")
+        if not others.max() < math.sqrt(np.finfo(np.float64).max):
+            raise ArgumentError("coordinates", f"a distance of {others.max():.3g}", "places in other units, nearer")
         steps = np.arange(1.0, count)
         basis = np.triu(np.ones((count, count - 1))) - np.eye(count, count - 1, -1) * steps  # Helmert's contrasts
         basis /= np.sqrt(steps * (steps + 1.0))

@@ -98,13 +98,15 @@ def make_folds(
 def fold_model(
     n: int, folds: tuple[Fold, ...], groups: Any = None, dependence: DependenceModel | None = None
 ) -> OutOfFold:
-    """Return the dependence model of the values of these folds."""
+    """Return the dependence model of the values of these folds, with the limits of a fitted model."""
     from graphs.models.out_of_fold import OutOfFold
 
     home = np.empty(n, dtype=np.int64)
     for number, fold in enumerate(folds):
         home[fold.test] = number
-    return OutOfFold(home, _members(n, groups, dependence))
+    model = OutOfFold(home, _members(n, groups, dependence))
+    limits = None if dependence is None else dependence.fitted_limits
+    return model if limits is None else model.fitted(limits)
 
 
 def _members(n: int, groups: Any, dependence: Any) -> NDArray[np.int64]:

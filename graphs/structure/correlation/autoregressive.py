@@ -275,8 +275,12 @@ class AutoregressiveCorrelation(Correlation):
         """Return the Toeplitz matrix."""
         from scipy.linalg import toeplitz
 
-        matrix: FloatArray = toeplitz(self._correlations(self.n))
+        matrix: FloatArray = toeplitz(self.first_row())
         return matrix
+
+    def first_row(self) -> FloatArray:
+        """Return the correlations of the first value with all."""
+        return self._correlations(self.n)
 
     def given(self, members: IntArray, known: BoolArray) -> ConditionalBounds | None:
         """Return bounds for what is left: stretches between p known values in a row are independent.
@@ -314,6 +318,8 @@ class AutoregressiveCorrelation(Correlation):
         if len(inside) != inside[-1] - inside[0] + 1:
             return None
         order, half = len(self.coefficients), MOST_GIVEN // 4
+        if len(inside) < 2 * half:  # long for what stands around it: the other end is nearer than that of the window
+            return None
         width = 2 * (half + order)
         ends = np.ones(width, dtype=np.bool_)
         ends[order : width - order] = False

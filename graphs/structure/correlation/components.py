@@ -168,11 +168,11 @@ class VarianceComponents(Correlation):
         for group, share in zip(self._groups, self._shares.tolist(), strict=True):
             matrix += share * (group[members][:, None] == group[members])
         if self._units is not None:
-            whole = self._series(int(self._lengths.max())).dense()
+            along = self._series(int(self._lengths.max())).first_row()
             place = np.empty(self.n, dtype=np.int64)
             place[self._order] = self._places
             unit, place = self._units[members], place[members]
-            matrix += self._series_share * (unit[:, None] == unit) * whole[place[:, None], place]
+            matrix += self._series_share * (unit[:, None] == unit) * along[np.abs(place[:, None] - place)]
         np.fill_diagonal(matrix, 1.0)
         return matrix
 

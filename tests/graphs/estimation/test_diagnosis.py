@@ -372,3 +372,18 @@ def test_pictures_show_what_was_computed() -> None:
         plot_graph(nx.empty_graph(6000), np.ones(6000))
     with pytest.raises(ArgumentError, match="positive"):
         plot_leakage(model, [0.0])
+
+
+def test_numbers_most_of_which_are_at_an_end_are_looked_at() -> None:
+    """Scores that are capped: all quarters begin at the largest value, and no number is above the median."""
+    values = np.r_[np.arange(12.0), np.full(48, 12.0)]
+    assert diagnose(values, order=True, permutations=99).dependent
+    assert diagnose(values, nx.path_graph(60), permutations=99).dependent
+
+
+@pytest.mark.parametrize("values", [[(1, 2), (1, 2), (3, 4), (1, 2)] * 5, [(1,), (1, 2), (1,), ()] * 5])
+def test_tuples_are_categories(values: Any) -> None:
+    """As any hashable type."""
+    letters = ["abc"[sorted(set(values)).index(value)] for value in values]
+    found, expected = (diagnose(given, order=True, permutations=99) for given in (values, letters))
+    assert found.table()["p_value"].tolist() == expected.table()["p_value"].tolist()

@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from graphs import ArgumentError, GaussianField, Panel
 from graphs.estimation import fit_autoregression, fit_components, fit_kernel, fit_panel
+from graphs.fitted_limits import FittedLimits
 from tests.sizes import sizes
 
 
@@ -122,3 +123,18 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         fit_components(few, {"user": users}, {"item": items})
     with pytest.raises(ArgumentError, match="factors"):
         fit_components(few, {}, {})
+
+
+def test_places_far_apart_hang_together_though_their_correlation_underflows() -> None:
+    """For every range below the limit the correlation is positive, so all records are one group."""
+    rng = np.random.default_rng(0)
+    model = fit_kernel(rng.standard_normal(80), rng.random((80, 2)), [[0.0, 0.0], [1e6, 0.0], [1e6, 1.0]])
+    assert model.leakage(0.1) == pytest.approx([0.3, 0.3, 0.3])
+    assert model.independent_groups() is None
+
+
+@pytest.mark.parametrize("failure", [-0.5, 1.5, float("nan"), "0.01"])
+def test_a_failure_that_is_no_probability_is_refused(failure: Any) -> None:
+    """A negative one would be added to the confidence."""
+    with pytest.raises(ArgumentError, match="a probability"):
+        FittedLimits("laws of one kind", 500, failure)

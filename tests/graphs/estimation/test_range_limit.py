@@ -71,3 +71,9 @@ def test_what_cannot_be_used_is_refused() -> None:
     for places in ([0.0, 1.0, 1.0, 2.0], [0.0, 1.0, 2.0], [0.0, 1.0, 2.0, math.nan], [[[0.0]]] * 4):
         with pytest.raises(ArgumentError, match="coordinates"):
             range_limit(values, places)
+
+
+def test_distances_whose_squares_overflow_are_refused() -> None:
+    """Not divided by."""
+    with pytest.raises(ArgumentError, match="coordinates: a distance of"):
+        range_limit([0.1, 0.5, 0.2, 0.9], [0.0, 1e200, 2e200, 5e200])

@@ -461,3 +461,28 @@ def test_known_records_leave_other_units_as_they_are() -> None:
     assert rest.leakage(0.1).round(9).tolist() == [1.9] * 19 + [2.0] * 180
     with pytest.raises(ArgumentError, match="not sampled"):
         model.given([0])._rest.sample(np.random.default_rng(0))  # type: ignore[union-attr]
+
+
+def test_a_long_unit_beside_a_small_one_needs_no_matrix_of_its_own() -> None:
+    """The conditional law of the small unit is its own, however long the others are."""
+    units = np.r_[np.zeros(200_000, dtype=np.int64), 1, 1, 1]
+    model = GaussianField.components({"unit": units}, {"unit": 0.2}, series="unit", coefficients=0.5).observed()
+    small = GaussianField.components({"unit": np.zeros(3)}, {"unit": 0.2}, series="unit", coefficients=0.5).observed()
+    known = np.zeros(200_003, dtype=np.bool_)
+    known[200_001] = True
+    found = correlation_of(model).given(np.arange(200_000, 200_003), known[200_000:])
+    expected = correlation_of(small).given(np.arange(3), np.array([False, True, False]))
+    assert found is not None
+    assert expected is not None
+    assert found.diagonal == pytest.approx(expected.diagonal, rel=1e-9)
+
+
+def test_short_stretches_between_many_known_values_are_not_treated_as_long_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Variances given what stands at one end are too large where the other end is nearer than they suppose."""
+    monkeypatch.setattr("graphs.structure.correlation.autoregressive.MOST_GIVEN", 16)
+    series = correlation_of(GaussianField.ar([0.0] * 6 + [0.9], 20))
+    known = np.ones(20, dtype=np.bool_)
+    known[7:13] = False
+    assert series.given(np.arange(20), known) is None

@@ -14,7 +14,7 @@ from graphs.errors import ArgumentError
 from graphs.estimation import fit_autoregression
 from graphs.fitted_limits import FittedLimits
 from tests.sizes import corners, sizes
-from thresholdout import SeededNoise, Thresholdout, plan
+from thresholdout import KFoldGuard, SeededNoise, Thresholdout, plan
 from thresholdout.certificates import certify, certify_gaussian
 from thresholdout.certificates.capacity import questions_within, tolerances_for
 from thresholdout.certificates.certify_parameters import certify_parameters
@@ -250,3 +250,21 @@ def test_fitted_certificates_cover_near_a_unit_root(phi: float, runs: int) -> No
     assert broken <= most
     if phi == 0.999:
         assert naive > most
+
+
+def test_cross_validation_charges_the_limits_of_its_records() -> None:
+    """Folds of fitted groups are not declared to be independent: the failure of their limits is."""
+    groups = Groups(np.repeat(np.arange(50), 2))
+    rng = np.random.default_rng(0)
+    features, labels = rng.random((100, 2)), rng.integers(0, 2, 100)
+    guards = [
+        KFoldGuard(features, labels, dependence=model, confidence=confidence, cv=5, queries=10, noise=SeededNoise(1))
+        for model, confidence in ((groups.fitted(LIMITS), STATED), (groups, NEEDED))
+    ]
+    assert guards[0].dependence.fit_failure == 0.02
+    assert guards[0].certificate.limits == LIMITS
+    assert guards[0].certificate.confidence == STATED
+    assert guards[0].risk_left == pytest.approx(guards[1].risk_left, rel=1e-9)
+    assert guards[0].risk_left == pytest.approx(0.03, rel=1e-9)
+    with pytest.raises(InputError, match="confidence"):
+        KFoldGuard(features, labels, dependence=groups.fitted(LIMITS), confidence=0.99, cv=5, queries=10)
