@@ -466,8 +466,8 @@ def test_known_records_leave_other_units_as_they_are() -> None:
 def test_a_long_unit_beside_a_small_one_needs_no_matrix_of_its_own() -> None:
     """The conditional law of the small unit is its own, however long the others are."""
     units = np.r_[np.zeros(200_000, dtype=np.int64), 1, 1, 1]
-    model = GaussianField.components({"unit": units}, {"unit": 0.2}, series="unit", coefficients=0.5).observed()
-    small = GaussianField.components({"unit": np.zeros(3)}, {"unit": 0.2}, series="unit", coefficients=0.5).observed()
+    model = GaussianField.components({"unit": units}, {"unit": 0.2}, series="unit", coefficients=0.5)
+    small = GaussianField.components({"unit": np.zeros(3)}, {"unit": 0.2}, series="unit", coefficients=0.5)
     known = np.zeros(200_003, dtype=np.bool_)
     known[200_001] = True
     found = correlation_of(model).given(np.arange(200_000, 200_003), known[200_000:])
