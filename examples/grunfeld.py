@@ -1,49 +1,65 @@
-"""Grunfeld's investment data: 11 firms over 20 years, with the years of a firm as a group.
+"""Grunfeld's investment data: the investment of a firm, forecast by what other firms do.
 
 Run: python examples/grunfeld.py [--picture grunfeld.png]
 The data come with statsmodels (pip install statsmodels).
+
+Years of one firm depend on each other (a series), and all firms on what a year brings. A forecast is the mean growth of
+six firms in the same year; it is judged on five others. What is promised is given the years' shocks, for which firms
+are independent: so a panel, with a series in each firm. That assumes growth of one mean and one variance in all firms.
 """
 
 from __future__ import annotations
 
 import argparse
+import textwrap
 
 import numpy as np
+from scipy.linalg import helmert
 from statsmodels.datasets import grunfeld
 
-from graphs import Communities, Groups
-from graphs.estimation import diagnose
-
-EPSILON = 0.5
+from graphs import Groups, Panel
+from graphs.estimation import diagnose, fit_autoregression
+from graphs.estimation.candidate import Candidate
+from thresholdout import Thresholdout
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, models, budgets and inflations; draw the tests."""
+    """Print diagnosis, model, what a question is worth, and answers; draw the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)
 
-    panel = grunfeld.load_pandas().data
-    explained = np.column_stack([np.ones(len(panel)), np.log(panel[["value", "capital"]])])
-    invested = np.log(panel["invest"].to_numpy())
-    residuals = invested - explained @ np.linalg.lstsq(explained, invested, rcond=None)[0]
-    print("Residuals of log investment on log value and log capital:")
-    found = diagnose(residuals, groups=panel["firm"], epsilon=EPSILON)
+    table = np.log(grunfeld.load_pandas().data.pivot(index="firm", columns="year", values="invest"))
+    growth = table.diff(axis=1).iloc[:, 1:].to_numpy()  # 11 firms, 19 years
+    others, judged = growth[:6], growth[6:]
+    firms, years = judged.shape
+
+    print("Growth of investment of six firms, with the year as a group:")
+    found = diagnose(others.ravel(), groups=np.tile(np.arange(years), len(others)))
     print(found)
 
-    print("\nModels for 220 firm-years:")
-    firms = Groups(panel["firm"])
-    mild = Communities(panel["firm"], emission=[[0.6, 0.4], [0.4, 0.6]])
-    for name, model in (("firms as groups", firms), ("a mild state of each firm", mild)):
-        budget, inflation = model.budget(EPSILON), model.variance_inflation()
-        print(f"  {name:26} budget {budget:.4f}  variance inflation {inflation:.3g}")
-    known = firms.given(np.flatnonzero(panel["year"] < 1945))
-    print(f"  {'later years, given earlier':26} budget {known.budget(EPSILON):.4f}  ", end="")
-    print(f"variance inflation {known.variance_inflation():.3g}")
-    print("  (about E[q(X) | the years before 1945], not about E q(X))")
+    # Contrasts of firms: no shock that a year brings to all firms reaches them, and they are independent again.
+    contrasts = helmert(len(others)) @ others
+    series = fit_autoregression(contrasts.ravel(), years, units=np.repeat(np.arange(len(contrasts)), years))
+    panel = Panel(series, firms)
+    print(f"\nGiven the years, {firms} independent firms of {years} years each, with an upper limit for their memory;")
+    print(textwrap.fill(f"what is promised is {series.fitted_limits.words}", 110) if series.fitted_limits else "")
+    for name, model in (("firms as groups", Groups(np.repeat(np.arange(firms), years))), ("firms as series", panel)):
+        kind = Candidate(name, model)
+        print(
+            f"  {name}: {model.n} firm-years answer a question to ±{kind.half_width(0.95):.2f}; "
+            f"±0.05 takes {kind.records_for(0.05, 0.95) / years:,.0f} firms"
+        )
+
+    print("\nIs the growth of a firm within 0.3 of the mean of other firms, and is it above?")
+    guard = Thresholdout(judged.reshape(-1, 1), dependence=panel, queries=2)
+    apart = others - (others.sum(axis=0) - others) / (len(others) - 1)
+    away = judged - others.mean(axis=0)
+    print(guard.ask(np.mean(np.abs(apart) < 0.3), np.abs(away).ravel() < 0.3, name="within 0.3", binary=True))
+    print(guard.ask(np.mean(apart > 0), away.ravel() > 0, name="above", binary=True))
 
     if options.picture:
-        found.plot().figure.savefig(options.picture)
+        found.plot()[0].figure.savefig(options.picture)
         print(f"Picture: {options.picture}")
 
 

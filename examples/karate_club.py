@@ -1,51 +1,79 @@
-"""The karate club: the side that each member took as an Ising field on who meets whom.
+"""The karate club: which side a member takes, forecast from who meets whom.
 
 Run: python examples/karate_club.py [--picture karate.png]
+
+The sides depend so strongly on each other that 34 members are one record. The errors of a forecast need not: the
+coupling that they support is bounded by where they are, whatever their number. What is asked for is how many such clubs
+it takes.
 """
 
 from __future__ import annotations
 
 import argparse
+from itertools import combinations
 
 import networkx as nx
+import numpy as np
+import numpy.typing as npt
 
-from graphs import MarkovField
-from graphs.estimation import budget_interval, diagnose, fit_ising
+from graphs import Groups, MarkovField, Panel
+from graphs.estimation import diagnose, fit_ising
+from graphs.estimation.candidate import Candidate
 from graphs.plotting import plot_graph
-
-EPSILON = 0.5
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, model, budget and inflation; draw the club coloured by leakage."""
+    """Print diagnosis, models and what a question is worth; draw the club coloured by leakage."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)
 
     club = nx.karate_club_graph()
-    sides = [club.nodes[member]["club"] for member in club]
+    sides = np.array([club.nodes[member]["club"] == "Mr. Hi" for member in club])
+    print("The side that a member takes:")
+    print(diagnose(sides.astype(int), graph=club))
 
-    print("Does the side that a member takes depend on the members he meets?")
-    print(diagnose(sides, graph=club, epsilon=EPSILON))
+    split = nx.fiedler_vector(club, seed=0, method="tracemin_lu") > 0
+    wrong = (split == split[0]) != sides  # the first member is Mr. Hi
+    print(f"\nForecast by the sparsest cut of the graph, which knows no side: {wrong.sum()} of {len(wrong)} wrong.")
+    fitted = fit_ising(club, wrong.astype(int))
+    likely = float(fitted.diameters.max()) / 4
+    limit = largest_coupling(club, wrong)
+    print(f"Coupling of the errors: {likely:.3f} fitted, at most {limit:.2f} with a confidence of 95%.")
 
-    fitted = fit_ising(club, sides)
-    print(f"\nFitted: {fitted.describe()}; largest diameter of an edge {fitted.diameters.max():.3g}.")
-    print(budget_interval(fitted, lambda drawn: fit_ising(club, drawn), EPSILON, draws=20))
-
-    if fitted.budget(EPSILON) < 1.01 * EPSILON / fitted.n:
-        print(f"So strong a field leaves what one group of all {fitted.n} members leaves, {EPSILON} / {fitted.n}.")
-
-    print("\nWhat a weaker field would leave, for a leakage of 0.5 nats:")
-    for coupling in (0.02, 0.05, 0.1):
-        field = MarkovField.ising(club, coupling=coupling)
-        budget, inflation = field.budget(EPSILON), field.variance_inflation()
-        print(f"  coupling {coupling:<5} budget {budget:.4f}  variance inflation {inflation:5.2f}")
+    print("\nA share of right forecasts in a panel of such clubs:")
+    members = len(club)
+    print(f"  {'':26}inflation    one club   clubs for ±0.05")
+    for name, model in (
+        ("independent errors", MarkovField.ising(club, coupling=0.0)),
+        ("errors as fitted", MarkovField.ising(club, coupling=likely)),
+        ("errors at the limit", MarkovField.ising(club, coupling=limit)),
+        ("clubs as groups", Groups(np.zeros(members, dtype=int))),
+    ):
+        clubs = Candidate(name, Panel(model, 1000))
+        alone, takes = Candidate(name, model).half_width(0.95), clubs.records_for(0.05, 0.95) / members
+        print(f"  {name:26}{model.variance_inflation():9.3g}{'±':>8}{alone:.2f}{np.ceil(takes):18,.0f}")
 
     if options.picture:
-        ax = plot_graph(club, field.leakage(budget))
-        ax.set_title(f"coupling {coupling}: leakage about each member at budget {budget:.3g}")
+        ax = plot_graph(club, MarkovField.ising(club, coupling=likely).leakage(0.25))
+        ax.set_title(f"coupling {likely:.3f}: leakage about each member at budget 0.25")
         ax.figure.savefig(options.picture)
         print(f"Picture: {options.picture}")
+
+
+def largest_coupling(club: nx.Graph[int], wrong: npt.NDArray[np.bool_], level: float = 0.05) -> float:
+    """Return the largest coupling of an Ising field of which errors so far apart are no rare event.
+
+    Given how many members are wrong, an Ising field prefers sets of them with few edges to the others, as
+    exp(-2 coupling edges): a law without any other parameter, summed here over all sets of that size.
+    """
+    sets = combinations(club, int(wrong.sum()))
+    edges = np.array([nx.cut_size(club, chosen) for chosen in sets])
+    seen = nx.cut_size(club, np.flatnonzero(wrong).tolist())
+    tried = np.arange(0.0, 2.0, 0.01)
+    weights = np.exp(-2.0 * np.outer(tried, edges - edges.min()))
+    rare = weights[:, edges >= seen].sum(axis=1) <= level * weights.sum(axis=1)
+    return float(tried[np.argmax(rare)] if rare.any() else np.inf)
 
 
 if __name__ == "__main__":

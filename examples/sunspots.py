@@ -1,7 +1,10 @@
-"""Yearly sunspot numbers, 1700 to 2008, as a chain of quarters and as a hidden chain.
+"""Yearly sunspot numbers, 1700 to 2008: what forecasts for one year ahead are worth.
 
 Run: python examples/sunspots.py [--picture sunspots.png]
 The data come with statsmodels (pip install statsmodels).
+
+Years before 1900 train, later ones are held out, so all that is promised is given the earlier years. The numbers
+themselves remember for decades. The errors of a good forecast do not: questions about them are worth much more.
 """
 
 from __future__ import annotations
@@ -9,57 +12,59 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
-import numpy.typing as npt
 from statsmodels.datasets import sunspots
 
-from graphs import HiddenMarkov, MarkovChain
-from graphs.estimation import baum_welch, budget_interval, diagnose
+from graphs import GaussianField
+from graphs.estimation import autoregression_limit, diagnose
+from graphs.estimation.candidate import Candidate
+from thresholdout import Thresholdout
 
-EPSILON = 0.5
+LAGS = 9
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print diagnosis, models, budgets and inflations; draw the series with its hidden states."""
+    """Print diagnosis, models, what a question is worth, and answers; draw the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", help="where to save the picture")
     options = parser.parse_args(arguments)
 
     data = sunspots.load_pandas().data
-    years, spots = data["YEAR"].to_numpy(), data["SUNACTIVITY"].to_numpy()
-    print(diagnose(spots, order=years, epsilon=EPSILON))
+    years, spots = data["YEAR"].to_numpy(), np.sqrt(data["SUNACTIVITY"].to_numpy())
+    n, train = len(spots), int((years < 1900).sum())
+    past = np.column_stack([np.ones(n - LAGS), *(spots[LAGS - k : n - k] for k in range(1, LAGS + 1))])
+    earlier = train - LAGS
+    coefficients = np.linalg.lstsq(past[:earlier], spots[LAGS:train], rcond=None)[0]
+    errors = spots[LAGS:] - past @ coefficients
 
-    high = (spots > np.median(spots)).astype(int)
-    chain = MarkovChain.fit(high)
-    print(f"\nAbove or below the median: {chain.describe()}")
-    print(f"  transition {chain.transition.round(3).tolist()}")
-    print(budget_interval(chain, MarkovChain.fit, EPSILON, draws=100))
+    print(f"Errors of forecasts from {LAGS} years, 1709 to 1899 (square roots of sunspot numbers):")
+    found = diagnose(errors[:earlier], order=True)
+    print(found)
 
-    print("\nHidden chains with normal emissions:")
-    for states in (2, 3):
-        fit = baum_welch(spots, states=states)
-        hidden = HiddenMarkov(fit.transition, len(spots), emission=fit.emission)
-        budget, inflation = hidden.budget(EPSILON), hidden.variance_inflation()
-        print(f"  {states} states: BIC {fit.bic:.1f}, budget {budget:.4g}, variance inflation {inflation:.3g}")
+    levels = GaussianField.ar(coefficients[1:], n).observed()
+    limit = autoregression_limit(errors[:earlier], None, 0.01)
+    remembering = GaussianField.ar(limit, n - LAGS).observed()
+    print(f"\nQuestions about the {n - train} years from 1900 on, given all years before:")
+    kinds = {
+        "numbers, whatever the earlier years tell": GaussianField.ar(coefficients[1:], n).given(range(train)),
+        "numbers, as a Gaussian series of the numbers known": levels.given(range(train)),
+        f"errors, with a coefficient of {limit:.2f}": remembering.given(range(earlier)),
+    }
+    for name, model in kinds.items():
+        kind = Candidate(name, model)
+        takes = kind.records_for(0.05, 0.95)
+        years_more = f"±0.05 takes {takes:,} years" if np.isfinite(takes) else "more years need not help"
+        print(f"  {name}: inflation {model.variance_inflation():.3g}, ±{kind.half_width(0.95):.2f}; {years_more}")
+    print("  (the coefficients are estimates from the years before 1900: no certificate is for them)")
 
-    hidden = HiddenMarkov.fit(spots)
+    print("\nHow often is a forecast within 1.5 of the truth, and how often too low?")
+    guard = Thresholdout(errors[earlier:].reshape(-1, 1), dependence=kinds[name], queries=2)
+    seen, held = errors[:earlier], errors[earlier:]
+    print(guard.ask(np.mean(np.abs(seen) < 1.5), np.abs(held) < 1.5, name="within 1.5", binary=True))
+    print(guard.ask(np.mean(seen > 0), held > 0, name="too low", binary=True))
+
     if options.picture:
-        draw(hidden, years, spots, options.picture)
+        found.plot()[0].figure.savefig(options.picture)
         print(f"Picture: {options.picture}")
-
-
-def draw(hidden: HiddenMarkov, years: npt.NDArray[np.float64], spots: npt.NDArray[np.float64], path: str) -> None:
-    """Draw the series, coloured by the probability that the sun is in its active state."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 3.6), dpi=150, layout="constrained")
-    ax = figure.add_subplot()
-    active = hidden.posterior(spots)[:, -1]
-    ax.plot(years, spots, color="#8a8a8a", linewidth=0.8, zorder=1)
-    shown = ax.scatter(years, spots, c=active, cmap="viridis", s=16, zorder=2)
-    ax.set(xlabel="year", ylabel="sunspot number (yearly mean)")
-    ax.spines[["top", "right"]].set_visible(False)
-    figure.colorbar(shown, ax=ax, label="P(active state | all years)")
-    figure.savefig(path)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ class Diagnosis:
         alone, chosen = costs.iloc[0], costs[costs["recommended"]].iloc[0]
         lines.append(
             f"It costs: one question fixed in advance is answered to ±{chosen['half_width']:.3f} instead of "
-            f"±{alone['half_width']:.3f} with a confidence of {self.confidence:.0%}; "
+            f"±{alone['half_width']:.3f} with a confidence of {self.confidence:.0%};\n"
             + _records_in_words(float(chosen[f"records_for_{WISHED}"]))
         )
         lines.append(

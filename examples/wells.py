@@ -1,0 +1,57 @@
+"""Wells in two regions: errors of a map, correlated over distances that one region tells and the other is judged by.
+
+Run: python examples/wells.py
+
+The data are generated: log concentrations at 200 wells of a region where the map was made, and at 500 of another,
+larger one. Errors of neighbouring wells agree, the more the nearer they are. How far that reaches is an upper limit
+from the first region; a guard answers questions about the second.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import numpy.typing as npt
+
+from graphs import GaussianField
+from graphs.estimation import fit_kernel, range_limit
+from graphs.estimation.candidate import Candidate
+from thresholdout import Thresholdout
+
+RANGE = 0.3  # km, which nobody knows
+
+
+def main() -> None:
+    """Print the model, what a question is worth, and answers."""
+    rng = np.random.default_rng(1)
+    made, judged = 8.0 * rng.random((200, 2)), [100.0, 0.0] + 16.0 * rng.random((500, 2))
+    first, second = field(made, RANGE).sample(rng), field(judged, RANGE).sample(rng)
+
+    model = fit_kernel(first, made, judged)
+    kind, at_truth = Candidate("limit", model), field(judged, RANGE).variance_inflation()
+    print(f"Variance inflation {model.variance_inflation():.3g}, at the true range {at_truth:.3g};")
+    print(f"one question about {model.n} wells is answered to ±{kind.half_width(0.95):.3f},")
+    if model.fitted_limits:
+        print(textwrap.fill(model.fitted_limits.words, 110))
+
+    print("\nMore wells in the same region, or as dense in a larger one?")
+    limit = range_limit(first, made, model.fit_failure)
+    for wells, side in ((1000, 16), (2000, 16), (2000, 32)):
+        more = Candidate("more", field(side * rng.random((wells, 2)), limit))
+        print(f"  {wells} wells in {side} x {side} km: ±{more.half_width(0.95):.3f}")
+    print(f"±0.05 takes {kind.records_for(0.05, 0.95):,} wells as dense as these.")
+
+    print("\nHow often is the map within two standard deviations, and how often too low?")
+    guard = Thresholdout(judged, dependence=model, queries=2)
+    print(guard.ask(np.mean(np.abs(first) < 2), np.abs(second) < 2, name="within 2", binary=True))
+    print(guard.ask(np.mean(first > 0), second > 0, name="too low", binary=True))
+
+
+def field(places: npt.NDArray[np.float64], reach: float) -> GaussianField:
+    """Return errors at places that correlate as exp(-distance / reach)."""
+    return GaussianField.kernel(places, lambda distances: np.exp(-distances / reach))
+
+
+if __name__ == "__main__":
+    main()
