@@ -40,13 +40,13 @@ def main(arguments: list[str] | None = None) -> None:
     found = diagnose(errors[:earlier], order=True)
     print(found)
 
-    levels = GaussianField.ar(coefficients[1:], n).observed()
+    levels = GaussianField.ar(coefficients[1:], n).conditional_on_values()
     limit = autoregression_limit(errors[:earlier], None, 0.01)
-    remembering = GaussianField.ar(limit, n - LAGS).observed()
+    remembering = GaussianField.ar(limit, n - LAGS).conditional_on_values()
     print(f"\nQuestions about the {n - train} years from 1900 on, given all years before:")
     kinds = {
-        "numbers, whatever the earlier years tell": GaussianField.ar(coefficients[1:], n).given(range(train)),
-        "numbers, as a Gaussian series of the numbers known": levels.given(range(train)),
+        "numbers, given what earlier ones tell of them": GaussianField.ar(coefficients[1:], n).given(range(train)),
+        "numbers, given the Gaussian values of earlier ones": levels.given(range(train)),
         f"errors, with a coefficient of {limit:.2f}": remembering.given(range(earlier)),
     }
     for name, model in kinds.items():
