@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from graphs.errors import ArgumentError, RouteUnavailable
 from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.profile import Profile, smallest
+from graphs.leakage.warm_starts import searching
 from graphs.numerics.arguments import FloatArray, check_count, check_epsilon, check_target, check_word
 from graphs.routes import INFLATIONS, ROUTES
 from graphs.structure.labelled_values import by_label, has_labels, refuse_unordered
@@ -145,7 +146,8 @@ class RoutedModel(ABC):
             profile = self._leakages(candidate, method, adversary)
             return profile.largest() if reduce == "max" else profile.mean()
 
-        found = largest_below(leaked, target, target, most=target)
+        with searching() as search:
+            found = largest_below(lambda x: search.near(lambda: leaked(x), target), target, target, most=target)
         if found is None:
             worst = self._leakages(target * 2**-60, method, adversary)
             reason = (

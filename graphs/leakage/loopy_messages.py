@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from graphs.leakage.segment_sums import Contraction, Map, Segments
+from graphs.leakage.segment_sums import BLOCK, Contraction, Map, Segments
+from graphs.leakage.warm_starts import keep, kept, settled_at
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import charges, up
 from graphs.structure.branch_weights import Branches
@@ -16,12 +17,6 @@ __all__ = ["ROUNDS", "Rounds", "contracted", "settled"]
 
 #: Rounds of updates, unless the messages settle before.
 ROUNDS = 200
-
-#: Relative change of every message at which they count as settled.
-SETTLED = 1e-12
-
-#: Messages handled at a time, so that intermediate results stay in the processor's cache.
-BLOCK = 1 << 14
 
 
 class Rounds:
@@ -52,12 +47,13 @@ class Rounds:
         place = np.empty(size, dtype=np.int64)
         place[order] = np.arange(size)
         self._order = order
-        self._reverse = place[np.where(order < half, order + half, order - half)]
+        self._answers = np.where(order < half, order + half, order - half)
+        self._reverse = place[self._answers]
         self._sources, self._targets = sources[order], targets[order]
         self._size = len(component)
-        self._contraction = passed(diameters[order])
+        self._contraction = passed(diameters[self._answers])
         self._segments = Segments(self._targets)
-        self._branches = Branches(self._sources, self._targets, component)
+        self._branches = Branches(sources, targets, component)
 
     def totals(self, budgets: FloatArray, rounds: int = ROUNDS) -> FloatArray:
         """Return the sum of all messages that each vertex receives, rounded up.
@@ -88,28 +84,40 @@ class Rounds:
 
     def _messages(self, budgets: FloatArray, rounds: int) -> FloatArray:
         amounts, unit = charges(budgets)
-        caps = up(self._branches.weights(amounts).astype(np.float64) * unit, 2)
+        caps = up(self._branches.weights(amounts)[self._answers].astype(np.float64) * unit, 2)
         own = budgets[self._targets]
-        return settled(lambda messages: self._updated(messages, own, caps), self._contracted(caps), rounds)
+        start = kept(self, budgets)
+        if start is None:
+            start = contracted(self._contraction, caps)[self._reverse]
+        found = settled(lambda messages: self._updated(messages, own, caps), start, rounds)
+        keep(self, budgets, found)
+        return found
 
     def _updated(self, messages: FloatArray, own: FloatArray, caps: FloatArray) -> FloatArray:
-        """Return what all messages become, rounded up."""
-        leakages = self._segments.others(messages)
-        leakages += own
-        return self._contracted(np.minimum(up(leakages, 1)[self._reverse], caps))
+        """Return what all messages become, rounded up: block by block, each with what the blocks before have sent.
 
-    def _contracted(self, behind: FloatArray) -> FloatArray:
-        """Return what the links leave of the leakages behind them."""
-        return contracted(self._contraction, behind)
+        `own` and `caps` are those of the messages that answer the given ones.
+        """
+        found = messages.copy()
+        for rows, leakages in self._segments.others_by_block(found):
+            leakages += own[rows]
+            behind = np.minimum(up(leakages, 1), caps[rows])
+            found[self._reverse[rows]] = self._contraction.apply(behind, rows)
+        return found
 
 
 def contracted(contraction: Map, leakages: FloatArray) -> FloatArray:
     """Return what all links of a contraction leave of leakages, in blocks."""
     found = np.empty(len(leakages))
-    for start in range(0, len(found), BLOCK):
-        rows = slice(start, start + BLOCK)
+    for rows in blocks(len(found)):
         found[rows] = contraction.apply(leakages[rows], rows)
     return found
+
+
+def blocks(size: int) -> Iterator[slice]:
+    """Yield the places of an array, a few at a time."""
+    for start in range(0, size, BLOCK):
+        yield slice(start, min(start + BLOCK, size))
 
 
 def settled(update: Callable[[FloatArray], FloatArray], messages: FloatArray, rounds: int) -> FloatArray:
@@ -130,13 +138,14 @@ def settled(update: Callable[[FloatArray], FloatArray], messages: FloatArray, ro
         Valid messages, none larger than at the start.
     """
     leaps = _Leaps()
-    done = 0
+    done, enough = 0, settled_at(len(messages))
     while done < rounds:
-        updated = np.minimum(update(messages), messages)
+        updated = update(messages)
+        np.minimum(updated, messages, out=updated)
         done += 1
-        change = messages - updated
+        change = np.subtract(messages, updated, out=messages)
         messages = updated
-        if not (change > SETTLED * messages).any():
+        if not any((change[rows] > enough * messages[rows]).any() for rows in blocks(len(messages))):
             break
         guess = leaps.guess(messages, change) if done < rounds else None
         if guess is not None:

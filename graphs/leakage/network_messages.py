@@ -183,7 +183,7 @@ class Propagation:
             When messages should remember the way around loops, and no loop can be remembered.
         """
         if self._memory and not self._remembers:
-            reason = f"no loops, or none short enough to be remembered (at most {MOST_WALKS:,} walks and arcs)"
+            reason = "no loops, or none that are short enough to be remembered"
             raise RouteUnavailable("self-avoiding", reason, ("best", "messages", "group"))
         budgets = np.zeros(len(self._component))
         budgets[: self._n_nodes] = epsilon

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from graphs.leakage.messages import gain
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
 
-__all__ = ["Contraction", "Map", "Segments", "Shrinkage"]
+__all__ = ["BLOCK", "Contraction", "Map", "Segments", "Shrinkage"]
 
 #: Added to every contracted message: larger than what underflow can take away.
 TINY = 2.0**-1000
@@ -22,6 +25,10 @@ ONE_PRODUCT = 1 + 6 * UNIT
 
 #: phi is 2 log1p(t V / (1 + r V)), V = expm1(alpha / 2). No map in it enlarges relative errors; 22 units in all.
 ENLARGE = 1 + 2 * 26 * UNIT
+
+
+#: Entries handled at a time, so that intermediate results stay in the processor's cache.
+BLOCK = 1 << 14
 
 
 class Segments:
@@ -43,8 +50,17 @@ class Segments:
         self.keys: IntArray = keys[self.starts]
         self.lengths: IntArray = np.diff(np.r_[self.starts, len(keys)])
         self.grow: FloatArray = 1 + 2 * (self.lengths.astype(np.float64) + 4) * UNIT
-        self._segment: IntArray = np.repeat(np.arange(len(self.starts)), self.lengths)
-        self._alone = (self.lengths == 1)[self._segment]
+        self._alone = np.repeat(self.lengths == 1, self.lengths)
+        self._blocks = list(self._cut(len(keys)))
+
+    def _cut(self, size: int) -> Iterator[_Block]:
+        """Yield blocks of whole segments, of about `BLOCK` entries each."""
+        marks = np.append(self.starts, size)
+        edges = np.unique(np.searchsorted(marks, np.arange(0, size + BLOCK, BLOCK)).clip(max=len(self.starts)))
+        for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            rows, parts = slice(int(marks[first]), int(marks[last])), slice(first, last)
+            segment = np.repeat(np.arange(last - first), self.lengths[parts])
+            yield _Block(rows, self.starts[parts] - rows.start, self.grow[parts], segment, self._alone[rows])
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Return the sum of each segment, rounded up; `values` are not negative."""
@@ -70,14 +86,37 @@ class Segments:
         Subtracting an entry from the sum of all loses digits when it is most of the sum. At most one entry of a
         segment is more than half of the (enlarged) sum; the others of that segment are added up without it.
         """
-        totals = self.sums(values)[self._segment]
-        most = values > 0.5 * totals
-        rest = self.sums(np.where(most, 0.0, values))
-        totals -= values
-        totals *= 1 + 2 * UNIT
-        np.copyto(totals, rest[self._segment], where=most)
-        totals[self._alone] = 0.0
-        return totals
+        found = np.empty(len(values))
+        for rows, others in self.others_by_block(values):
+            found[rows] = others
+        return found
+
+    def others_by_block(self, values: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield the same for some whole segments at a time; what has not been yielded may be changed."""
+        for block in self._blocks:
+            yield block.rows, block.others(values[block.rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Whole segments that are handled together, few enough for the processor's cache."""
+
+    rows: slice
+    starts: IntArray
+    grow: FloatArray
+    segment: IntArray
+    alone: npt.NDArray[np.bool_]
+
+    def others(self, values: FloatArray) -> FloatArray:
+        """Return the sums of the other entries of each segment."""
+        out = (np.add.reduceat(values, self.starts) * self.grow)[self.segment]
+        most = values > 0.5 * out
+        rest = np.add.reduceat(np.where(most, 0.0, values), self.starts) * self.grow
+        out -= values
+        out *= 1 + 2 * UNIT
+        np.copyto(out, rest[self.segment], where=most)
+        out[self.alone] = 0.0
+        return out
 
 
 class Map(Protocol):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from graphs.leakage.loopy_messages import ROUNDS, contracted, settled
 from graphs.leakage.segment_sums import Map
+from graphs.leakage.warm_starts import keep, kept
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import UNIT, charges, up
 from graphs.structure.branch_weights import Branches
@@ -17,8 +18,11 @@ from graphs.structure.walks import Walks
 
 __all__ = ["MOST_WALKS", "SelfAvoiding"]
 
-#: Walks and arcs between them, about: a third of a second for each privacy budget, and 200 megabytes.
+#: Walks and arcs between them, about: half a second for each privacy budget, and 200 megabytes.
 MOST_WALKS = 1_000_000
+
+#: No more walks and arcs than so many for each link, but so many at least: small networks take no longer than others.
+FOR_EACH_LINK, AT_LEAST = 150, 50_000
 
 
 class SelfAvoiding:
@@ -27,7 +31,7 @@ class SelfAvoiding:
     Parameters
     ----------
     sources, targets : ndarray of shape (2E,)
-        Both directions of every link, no two with the same ends, in any order.
+        All links in one direction, then all in the other, in the same order; no two with the same ends.
     diameters : ndarray of shape (2E,)
         Diameter that a message from source to target passes, possibly infinite.
     component : ndarray of shape (n,)
@@ -36,8 +40,8 @@ class SelfAvoiding:
         What links make of messages.
     is_factor : ndarray of shape (n,)
         Vertices that stand for a factor: behind it all its members but one are known.
-    most : int
-        Most walks and arcs between them.
+    most : int, optional
+        Most walks and arcs between them; by default more the more links there are.
 
     Attributes
     ----------
@@ -53,21 +57,26 @@ class SelfAvoiding:
         component: IntArray,
         passed: type[Map],
         is_factor: npt.NDArray[np.bool_],
-        most: int = MOST_WALKS,
+        most: int | None = None,
     ) -> None:
         from scipy import sparse
 
         self._size = size = len(component)
+        self.walks: Walks | None = None
+        if most is None:
+            most = min(MOST_WALKS, max(AT_LEAST, FOR_EACH_LINK * len(sources)))
+        if len(sources) > most:
+            return
         order = np.lexsort((targets, sources))
         self._sources, ends = sources[order], targets[order]
         self.walks = walks = Walks.within(self._sources, ends, is_factor, int(np.bincount(component).max()), most)
         if walks is None:
             return
         back = np.searchsorted(self._sources * size + ends, ends * size + self._sources)[walks.last]
-        self._ends, self._back = ends[walks.last], back
-        self._arriving = order[back[: len(order)]]
-        self._contraction = passed(diameters[order][back])
-        self._branches = Branches(self._sources, ends, component)
+        self._ends, self._back = ends[walks.last], order[back]
+        self._arriving = self._back[: len(order)]
+        self._contraction = passed(diameters[self._back])
+        self._branches = Branches(sources, targets, component)
         count = len(walks.last)
         entries = np.ones(len(walks.rows)), (walks.rows, walks.followers)
         self._follow = sparse.csr_array(entries, shape=(count, count))
@@ -118,7 +127,9 @@ class SelfAvoiding:
             return contracted(self._contraction, np.minimum(up(leakages, 1), caps))
 
         links = len(self._sources)
-        found = settled(updated, contracted(self._contraction, caps), rounds)
+        start = kept(self, budgets)
+        found = settled(updated, contracted(self._contraction, caps) if start is None else start, rounds)
+        keep(self, budgets, found)
         return found[:links]
 
 

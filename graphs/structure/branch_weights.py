@@ -24,7 +24,7 @@ class Branches:
     Parameters
     ----------
     sources, targets : ndarray of shape (2E,)
-        Both directions of every link, in any order.
+        All links in one direction, then all in the other, in the same order.
     component : ndarray of shape (n,)
         Number of the connected component of each vertex.
 
@@ -53,17 +53,19 @@ class Branches:
         parent = tree.order[tree.parent]
         over = np.empty(size, dtype=np.int64)
         over[tree.order] = parent
-        related = (over[sources] == targets) | (over[targets] == sources)
-        cross = np.flatnonzero(~related)
+        half = len(sources) // 2
+        first, second = sources[:half], targets[:half]
+        cross = np.flatnonzero((over[first] != second) & (over[second] != first))
         low, high = preorder.copy(), preorder.copy()
-        reached = preorder[tree.position[targets[cross]]]
-        np.minimum.at(low, tree.position[sources[cross]], reached)
-        np.maximum.at(high, tree.position[sources[cross]], reached)
+        ends = tree.position[first[cross]], tree.position[second[cross]]
+        for near, far in (ends, ends[::-1]):
+            np.minimum.at(low, near, preorder[far])
+            np.maximum.at(high, near, preorder[far])
         low, high = tree.gather(low, np.minimum), tree.gather(high, np.maximum)
         leaves_parent = (low < preorder[tree.parent]) | (high >= (preorder + below)[tree.parent])
         joined = np.flatnonzero(leaves_parent & (tree.parent > 0))
-        start = np.concatenate([sources[cross], tree.order[joined]])
-        end = np.concatenate([targets[cross], parent[joined]])
+        start = np.concatenate([first[cross], tree.order[joined]])
+        end = np.concatenate([second[cross], parent[joined]])
         auxiliary = sparse.coo_array((np.ones(len(start), dtype=np.int8), (start, end)), shape=(size, size))
         count, labels = connected_components(auxiliary, directed=False)
         depth = np.repeat(np.arange(len(tree.levels) - 1), np.diff(tree.levels))[tree.position]
@@ -73,8 +75,8 @@ class Branches:
         self._head_labels = labels[self._heads]
         self._top = np.full(count, size - 1, dtype=np.int64)
         self._top[self._head_labels] = over[self._heads]
-        deeper = np.where(depth[sources] > depth[targets], sources, targets)
-        self._block = labels[deeper]
+        deeper = np.where(depth[first] > depth[second], first, second)
+        self._block = np.tile(labels[deeper], 2)
 
     def weights(self, amounts: IntArray) -> IntArray:
         """Return, for each link, the weight of the component of its source when its target is deleted.

@@ -126,7 +126,9 @@ def test_memory_that_a_limit_cuts_short_gives_more_and_stays_valid() -> None:
         assert (longer <= shorter * (1 + 1e-12)).all()
     assert found[-1].max() < 0.99 * found[0].max()
     field = MarkovField.ising(graph, 0.35)
-    assert field.leakage(0.1, "self-avoiding") == pytest.approx(0.1 + found[-1], rel=1e-12)
+    by_default = field.leakage(0.1, "self-avoiding") - 0.1
+    assert (by_default >= found[-1] * (1 - 1e-12)).all()
+    assert (by_default <= found[2] * (1 + 1e-12)).all()
 
 
 def test_where_there_is_nothing_to_remember() -> None:
