@@ -30,6 +30,9 @@ SMALL = 512
 #: Most different patterns of known values in short stretches.
 MOST_PATTERNS = 64
 
+#: Longest response whose sums are followed from the first value after known ones.
+LONGEST_AFTER = 8192
+
 #: Relative accuracy of the smallest value of a trigonometric polynomial, and the halvings of intervals spent on it.
 ACCURACY = 1e-9
 HALVINGS = 60
@@ -137,6 +140,31 @@ class ResponseOfSeries:
     def absolute_sums(self, n: int) -> FloatArray:
         """Return bounds on the sums of abs(correlation) over lags 0 to k, for k = 0, ..., n - 1."""
         return up(np.cumsum(self.absolute_correlations(n)), float(n))
+
+    def absolute_sums_after(self, n: int) -> FloatArray | None:
+        """Return bounds on the row sums of absolute correlations of the next n values, given all earlier ones.
+
+        The covariances are then ``sum over j <= t of psi_j psi_(j+k)`` for values t and t + k steps after the first of
+        them. None for series that forget too slowly.
+        """
+        length = len(self.psi)
+        if length > LONGEST_AFTER:
+            return None
+        count = min(2 * length, n)
+        padded = np.concatenate([self.psi, np.zeros(length)])
+        steps = np.minimum(np.arange(count + length), length - 1)
+        off = up(2.0 * self.most_norm * self.error + 2.0 * length * UNIT * self.most_norm**2, 8)
+        least = np.sqrt(np.maximum(np.cumsum(self.psi**2) - off, 1.0))[steps]
+        rows = np.zeros(count)
+        for lag in range(length):
+            covariances = np.abs(np.cumsum(self.psi * padded[lag : lag + length]))
+            terms = covariances[steps[:count]] / (least[:count] * least[lag : count + lag])
+            rows += terms
+            if 0 < lag < count:
+                rows[lag:] += terms[:-lag]
+        found = np.full(n, rows[-1])
+        found[:count] = rows
+        return up(found + n * off, 4 * length)
 
     def spectral_peak(self) -> float:
         """Return an upper bound on the largest value of the spectral density of the correlations."""
@@ -335,7 +363,17 @@ class AutoregressiveCorrelation(Correlation):
             far = np.minimum(far, steps[::-1])
         series = AutoregressiveCorrelation(self.coefficients, len(inside), self.response)
         scale = 1.0 / np.minimum(variances[far], 1.0)
-        return ConditionalBounds(up(series.dominating() * scale, 4), up(series.radius() * float(scale.max()), 4))
+        diagonal, radius = up(series.dominating() * scale, 4), up(series.radius() * float(scale.max()), 4)
+        rows = None
+        if known[low : low + order].all() and high == self.n and not known[-1]:
+            rows = self.response.absolute_sums_after(len(inside))
+        elif known[high - order : high].all() and low == 0 and not known[0]:
+            rows = self.response.absolute_sums_after(len(inside))
+            rows = None if rows is None else rows[::-1]
+        if rows is not None:
+            radius = min(radius, float(rows.max()))
+            diagonal = rows if float(rows.sum()) < float(diagonal.sum()) else diagonal
+        return ConditionalBounds(diagonal, radius)
 
     @property
     def entry_error(self) -> float:
