@@ -14,7 +14,7 @@ import numpy as np
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
 
-__all__ = ["colouring_inflation", "fractional_chromatic_number", "greedy_colouring"]
+__all__ = ["colouring_inflation", "colours_needed", "fractional_chromatic_number", "greedy_colouring"]
 
 #: Components of at most this many nodes, and this many maximal independent sets, get a fractional colouring.
 SMALL = 30
@@ -93,6 +93,41 @@ def colouring_inflation(edges: IntArray, component: IntArray) -> float:
         number = fractional_chromatic_number(np.searchsorted(inside, local), len(inside))
         variances[small] = min(float(variances[small]), up(number * len(inside), 1))
     return min(up(float(variances.sum()) / n, len(variances) + 4), float(degrees.max()) + 1)
+
+
+def colours_needed(edges: IntArray, component: IntArray) -> float:
+    """Return the largest number of colours that any component needs, fractional in small ones.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (E, 2)
+        The two records of each edge.
+    component : ndarray of shape (n,)
+        Number of the connected component of each record.
+
+    Returns
+    -------
+    float
+        Upper bound on the largest fractional chromatic number of a component; the number of colours of a greedy
+        colouring in components of more than 30 nodes.
+
+    Examples
+    --------
+    A ring of five beside a pair:
+
+    >>> edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [5, 6]])
+    >>> round(colours_needed(edges, np.array([0, 0, 0, 0, 0, 1, 1])), 9)
+    2.5
+    """
+    counts = np.zeros(int(component.max()) + 1)
+    np.maximum.at(counts, component, greedy_colouring(edges, len(component)) + 1.0)
+    sizes, refined = np.bincount(component), set()
+    while (worst := int(np.argmax(counts))) not in refined and 2 < counts[worst] < sizes[worst] <= SMALL:
+        refined.add(worst)
+        inside = np.flatnonzero(component == worst)
+        local = np.searchsorted(inside, edges[component[edges[:, 0]] == worst])
+        counts[worst] = min(float(counts[worst]), fractional_chromatic_number(local, len(inside)))
+    return float(counts.max())
 
 
 def fractional_chromatic_number(edges: IntArray, n_nodes: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from graphs.errors import ArgumentError, RouteUnavailable
-from graphs.inflation.colouring import colouring_inflation, greedy_colouring
+from graphs.inflation.colouring import colouring_inflation, colours_needed
 from graphs.known_records import BoolArray
 from graphs.leakage.network_messages import Propagation
 from graphs.leakage.profile import Profile
@@ -110,8 +110,8 @@ class DependencyGraph(DependenceModel):
         return int(np.sum(sizes**2)) / self.n * (1 + 2**-51)
 
     def effective_records(self) -> float:
-        """Return n over the number of colours of a colouring: records of one colour are independent."""
-        return self.n / (int(greedy_colouring(self._edges, self.n).max()) + 1)
+        """Return n over the largest number of colours of a component: records of one colour are independent."""
+        return self.n / colours_needed(self._edges, self._component)
 
     @cached_property
     def _component(self) -> IntArray:

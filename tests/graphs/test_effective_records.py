@@ -75,6 +75,21 @@ def test_no_law_on_a_dependency_graph_is_beyond_the_bound(seed: int) -> None:
     assert excess(np.stack(columns, axis=1), model.effective_records()) <= 1e-12
 
 
+def test_rings_of_five_beside_pairs_need_two_colours_and_a_half() -> None:
+    """Disjoint unions: the largest fractional chromatic number of a component, not of a colouring of all."""
+    graph = nx.disjoint_union_all([nx.cycle_graph(5), nx.cycle_graph(5), nx.path_graph(4), nx.cycle_graph(7)])
+    model = DependencyGraph(graph)
+    assert model.effective_records() == pytest.approx(21 / 2.5, rel=1e-9)
+    assert DependencyGraph(nx.complete_graph(4)).effective_records() == pytest.approx(1)
+    # a ring of five pairs of coins, each record the majority of its two and a tie broken by a third, against 3 colours
+    hidden = coins(10)
+    shared, own = hidden[:, :5], hidden[:, 5:]
+    values = ((shared + np.roll(shared, -1, axis=1) + own) >= 2).astype(float)
+    ring = DependencyGraph(nx.cycle_graph(5))
+    assert ring.effective_records() == pytest.approx(2, rel=1e-9)
+    assert excess(values, ring.effective_records()) <= 1e-12
+
+
 def test_models_without_such_a_number_say_so() -> None:
     assert Independent(7).effective_records() == 7.0
     assert MarkovChain([[0.5, 0.5], [0.0, 1.0]], n=500, initial=[1, 0]).effective_records() is None
