@@ -11,14 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs.errors import ArgumentError
+from graphs.leakage.chain_budgets import SWEPT, TINY, Span, gain, messages_from_right, nats
 from graphs.leakage.profile import Profile
 from graphs.numerics.arguments import FloatArray, IntArray, real_array
-from graphs.numerics.rounding import UNIT, charges, down, up
+from graphs.numerics.rounding import UNIT, charges, up
 
 __all__ = ["FAINTEST", "Edges", "along_chain", "along_stretches", "fixed_point", "phi", "projective_diameter"]
-
-#: Results below this may have underflowed and are enlarged to it.
-TINY = 1e-290
 
 #: Equal budgets up to this are not followed along a chain: group privacy has to do.
 FAINTEST = 1e-280
@@ -29,23 +27,8 @@ EXPLICIT = 2048
 #: Records that one power of a map jumps over when a recursion is continued in bulk.
 STRETCH = 256
 
-#: Values that are computed, about, when records have different budgets.
-SWEPT = 100_000_000
-
 #: Relative distance to the fixed point at which the recursion counts as converged.
 CONVERGED = 2.0**-44
-
-
-def gain(diameter: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return t >= tanh(D/4) and r <= 1/(1 + exp(D/2)), the two numbers that make phi a Moebius map.
-
-    With V = expm1(alpha/2) one has phi(D, alpha) = 2 log1p(t V / (1 + r V)): no cancellation for small numbers and
-    none for large ones.
-    """
-    with np.errstate(over="ignore"):
-        t = np.minimum(up(np.tanh(diameter / 4)), 1.0)
-        r = down(1 / (1 + np.exp(diameter / 2)), 16)
-    return t, r
 
 
 def phi(diameter: FloatArray | float, leakage: FloatArray | float) -> FloatArray:
@@ -162,6 +145,19 @@ class Edges:
         """Return the edges of the chosen lengths (positions in `steps`)."""
         return Edges(self.steps[chosen], self.diameters[chosen], self.head[:, chosen])
 
+    def replaceable(self) -> npt.NDArray[np.bool_]:
+        """Return which edges give no less than so many single steps, from every record; shape (J,).
+
+        With t = tanh(D/4) of the edge of m steps at least the m-th power of that of one step, it contracts less than
+        those together, up to the rounding of t, and counts the same budgets. None where the first records have edges of
+        their own.
+        """
+        if len(self.head) or not np.isfinite(self.diameters[0]):
+            return np.zeros(len(self.steps), dtype=np.bool_)
+        t = gain(self.diameters)[0]
+        found: npt.NDArray[np.bool_] = t >= (t[0] * (1 - 64 * UNIT)) ** self.steps
+        return found
+
     def after(self, record: int) -> Edges:
         """Return the edges of the part of the chain that begins at a record."""
         return Edges(self.steps, self.diameters, self.head[record:])
@@ -232,7 +228,7 @@ def fixed_point(epsilon: float, edges: Edges) -> float:
     >>> round(fixed_point(0.1, edge), 6)
     0.248917
     """
-    return float(_nats(np.array(_Steps(epsilon, edges).limit()[0])))
+    return float(nats(np.array(_Steps(epsilon, edges).limit()[0])))
 
 
 def along_chain(
@@ -289,7 +285,7 @@ def along_chain(
         values = from_right[::-1].copy()
         values[:starts] = early
         return Profile.of(up(epsilon + values + from_left, 2))
-    far_right, far_left = (float(_nats(np.array(fill))) for fill in (right_fill, left_fill))
+    far_right, far_left = (float(nats(np.array(fill))) for fill in (right_fill, left_fill))
     head = np.full(ends, far_right)
     head[:starts] = early
     tail = up(epsilon + from_right[::-1] + far_left, 2)
@@ -420,50 +416,30 @@ def _extended(values: FloatArray, fill: float, length: int) -> FloatArray:
 def _capped(values: FloatArray, fewest: int, epsilon: float) -> FloatArray:
     """Return messages in nats, none above the budgets it comes from: those of `fewest` records and one more each."""
     records = fewest + np.arange(len(values), dtype=np.float64)
-    return np.minimum(_nats(values), up(records * epsilon, 1))
-
-
-def _nats(value: FloatArray) -> FloatArray:
-    return up(2 * np.log1p(value))
+    return np.minimum(nats(values), up(records * epsilon, 1))
 
 
 def _per_record(n: int, epsilon: FloatArray, edges: Edges, known: npt.NDArray[np.bool_] | None) -> Profile:
     """Return the leakages when the records have different budgets."""
     amounts, unit = charges(epsilon)
     edges = _few(edges, float(epsilon.mean()), n)
-    spans = [(int(m), edges.of(j, n - int(m))) for j, m in enumerate(edges.steps) if m < n]
-    if known is not None:
-        spans = [(m, np.where(known[:-m] | known[m:], 0.0, diameters)) for m, diameters in spans]
-    right = _messages(amounts, unit, spans)
-    left = _messages(amounts[::-1], unit, [(m, diameters[::-1]) for m, diameters in spans])[::-1]
+    spans = [_span(edges, j, n, known) for j in range(len(edges.steps)) if edges.steps[j] < n]
+    right = messages_from_right(amounts, unit, spans)
+    left = messages_from_right(amounts[::-1], unit, [span.reversed() for span in spans])[::-1]
     return Profile.of(np.where((left == 0) & (right == 0), epsilon, up(epsilon + left + right, 2)))
 
 
-def _messages(amounts: IntArray, unit: float, spans: list[tuple[int, FloatArray]]) -> FloatArray:
-    """Return the messages from the right: exactly for single steps, then lowered by sweeps over the long edges."""
-    n = len(amounts)
-    if n == 1:
-        return np.zeros(1)
-    sums = np.r_[0, np.cumsum(amounts)]
-    budgets = up(amounts.astype(np.float64) * unit, 1)
-    rho: FloatArray = np.minimum(
-        _single_steps(budgets, spans[0][1]), up((sums[n] - sums[1:]).astype(np.float64) * unit, 2)
-    )
-    maps = []
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        for m, diameters in spans if len(spans) > 1 else []:
-            between = up((sums[m:n] - sums[1 : n - m + 1]).astype(np.float64) * unit, 2)
-            before, after = up(np.expm1(up(between + budgets[m:], 1) / 2)), up(np.expm1(between / 2))
-            maps.append((m, before, after, *gain(diameters)))
-        values = up(np.expm1(rho / 2))
-        for _ in range(int(np.clip(SWEPT / (n * len(spans)), 12, 500)) if maps else 0):
-            last = values.copy()
-            for m, f, g, t, r in maps:
-                moved = t / (1 / (values[m:] * (1 + f) + f) + r)
-                values[: n - m] = np.fmin(values[: n - m], up(moved * (1 + g) + g, 16))
-            if (values >= last * (1 - 1e-13)).all():
-                break
-    return np.minimum(rho, _nats(values))
+def _span(edges: Edges, position: int, n: int, known: npt.NDArray[np.bool_] | None) -> Span:
+    """Return the edges of one length, from each record on, with what they leave; nothing passes a known record."""
+    step = int(edges.steps[position])
+    diameters = edges.of(position, n - step)
+    starts = min(len(edges.head), n - step)
+    own, later = gain(edges.head[:starts, position]), gain(edges.diameters[position : position + 1])
+    t, r = (np.concatenate([x, np.full(n - step - starts, y[0])]) for x, y in zip(own, later, strict=True))
+    if known is not None:
+        passes = ~(known[:-step] | known[step:])
+        diameters, t = np.where(passes, diameters, 0.0), np.where(passes, t, 0.0)
+    return Span(step, diameters, t, r)
 
 
 def _few(edges: Edges, epsilon: float, n: int) -> Edges:
@@ -476,18 +452,3 @@ def _few(edges: Edges, epsilon: float, n: int) -> Edges:
     first = int(np.flatnonzero(np.isfinite(edges.diameters))[0]) if np.isfinite(edges.diameters).any() else 0
     spread = np.geomspace(first + 1, max(best, first) + 1, count - 1).astype(np.int64) - 1
     return edges.keep(np.unique(np.r_[0, spread, best]))
-
-
-def _single_steps(epsilon: FloatArray, diameters: FloatArray) -> FloatArray:
-    """Return the messages from the right along edges of length one, nats."""
-    with np.errstate(over="ignore"):
-        added = up(np.expm1(epsilon / 2)).tolist()
-        ceiling = up(np.expm1(diameters / 2)).tolist()
-    t, r = (x.tolist() for x in gain(diameters))
-    enlarge = 1 + 32 * UNIT
-    value, values = 0.0, [0.0] * len(added)
-    for i in range(len(added) - 2, -1, -1):
-        inner = value * (1 + added[i + 1]) + added[i + 1]
-        value = t[i] * inner / (1 + r[i] * inner) * enlarge if inner < 1e300 else ceiling[i]
-        values[i] = value
-    return _nats(np.array(values))

@@ -23,6 +23,9 @@ __all__ = ["Penalty", "QuiltTable"]
 #: Quilts that are tried when records have different budgets, times the number of records.
 TRIED = 50_000_000
 
+#: Records that are looked at with every quilt before the next: what a processor keeps at hand.
+PIECE = 1 << 14
+
 #: From influence (or diameter) to leakage, and whether the quilt has two ends.
 Penalty: TypeAlias = Callable[[FloatArray, bool], FloatArray]
 
@@ -106,13 +109,12 @@ class QuiltTable:
         self, at: IntArray, n: int, epsilon: float, both: FloatArray, left: FloatArray, right: FloatArray
     ) -> FloatArray:
         before, after = at, n - 1 - at
-        i, j = (np.searchsorted(self.lengths, side, side="right") - 1 for side in (before, after))
-        found = np.full(len(at), up(n * epsilon, 1))
-        inner = (i >= 0) & (j >= 0)
-        found[inner] = np.minimum(found[inner], both[i[inner], j[inner]])
-        found[j >= 0] = np.minimum(found[j >= 0], up(right[j[j >= 0]] + before[j >= 0] * epsilon, 2))
-        found[i >= 0] = np.minimum(found[i >= 0], up(left[i[i >= 0]] + after[i >= 0] * epsilon, 2))
-        return found
+        i, j = (np.searchsorted(self.lengths, side, side="right") for side in (before, after))
+        missing = np.full(1, np.inf)
+        found = np.pad(both, ((1, 0), (1, 0)), constant_values=np.inf)[i, j]
+        np.minimum(found, up(np.r_[missing, right][j] + before * epsilon, 2), out=found)
+        np.minimum(found, up(np.r_[missing, left][i] + after * epsilon, 2), out=found)
+        return np.minimum(found, up(n * epsilon, 1), out=found)
 
     def leakages_of(self, epsilon: FloatArray, penalty: Penalty) -> Profile:
         """Return the smallest leakage over all quilts of a selection, for records with different budgets.
@@ -125,18 +127,28 @@ class QuiltTable:
         sums = np.r_[0, np.cumsum(amounts)]
         found = np.full(n, float(sums[n]))
         costs = self.lengths.astype(np.float64) * float(epsilon.mean())
+        pairs = (costs[:, None] + costs).ravel()
+        quilts = [
+            (int(self.lengths[position // len(self.lengths)]), int(self.lengths[position % len(self.lengths)]), extra)
+            for position, extra in _cheapest(pairs, penalty(self.both, True).ravel(), n)
+        ]
+        for start in range(0, n, PIECE):
+            for a, b, extra in quilts:
+                first, last = max(start, a), min(start + PIECE, n - b)
+                if first < last:
+                    near = sums[first + b : last + b] - sums[first - a + 1 : last - a + 1]
+                    np.minimum(found[first:last], near + extra / unit, out=found[first:last])
+        most = float(found.max()) * (1 + 2**-40) + 1  # beyond a place, a quilt with one end costs more than this
         for j, extra in _cheapest(costs, penalty(self.right, False), n):
             b = int(self.lengths[j])
-            found[: n - b] = np.minimum(found[: n - b], sums[b:n] + extra / unit)
+            before = sums[b : b + int(np.searchsorted(sums[b:n], int(max(most - extra / unit, -1.0)), "right"))]
+            found[: len(before)] = np.minimum(found[: len(before)], before + extra / unit)
         for i, extra in _cheapest(costs, penalty(self.left, False), n):
             a = int(self.lengths[i])
-            found[a:] = np.minimum(found[a:], sums[n] - sums[1 : n - a + 1] + extra / unit)
-        pairs = (costs[:, None] + costs).ravel()
-        for position, extra in _cheapest(pairs, penalty(self.both, True).ravel(), n):
-            a, b = (int(self.lengths[k]) for k in divmod(position, len(self.lengths)))
-            if a + b < n:
-                near = sums[a + b : n] - sums[1 : n - a - b + 1]
-                found[a : n - b] = np.minimum(found[a : n - b], near + extra / unit)
+            least = int(min(max(sums[n] - (most - extra / unit), 0.0), float(sums[n])))
+            skipped = int(np.searchsorted(sums[1 : n - a + 1], least, "left"))
+            after = sums[n] - sums[1 + skipped : n - a + 1]
+            found[a + skipped :] = np.minimum(found[a + skipped :], after + extra / unit)
         return Profile.of(up(found * unit, 4))
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from graphs.leakage.messages import gain
+from graphs.leakage.chain_budgets import gain
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import FUNCTION_ULPS, UNIT, up
 

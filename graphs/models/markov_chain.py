@@ -44,6 +44,9 @@ MOST_STATES = 1_000_000
 #: An initial law this close to the stationary one, relative in every state, is taken to be the stationary one.
 SAME_LAW = 1e-12
 
+#: Where edges of more steps than this would be looked at, those are left out that single steps replace.
+FAR = 4096
+
 #: Routes that bound the leakage whatever the adversary knows, for the ends of quilts.
 _FOR_EVERY_ADVERSARY = ("group", "messages", "long-edges")
 
@@ -325,7 +328,12 @@ class MarkovChain(DependenceModel):
         return along_chain(self.n, epsilon, edges).minimum(self._group(epsilon))
 
     def _best(self, epsilon: float | FloatArray, adversary: Adversary) -> Profile:
-        found = [self._profile(name, epsilon, adversary) for name in _FOR_EVERY_ADVERSARY]
+        routes = set(_FOR_EVERY_ADVERSARY)
+        if not isinstance(epsilon, float):
+            routes.remove("messages")  # long edges lower them
+        elif self._charged(epsilon) and self.n > 1 and len(self._reach(epsilon).steps) == 1:
+            routes.remove("long-edges")  # there are none
+        found = [self._profile(name, epsilon, adversary) for name in self.methods if name in routes]
         ends = smallest(found).largest()
         return smallest([*found, self._profile("quilt", epsilon, adversary), self._contracted(epsilon, ends)])
 
@@ -378,6 +386,8 @@ class MarkovChain(DependenceModel):
             count *= 2
         useful = (edges.steps - 1) * least < best
         useful &= np.isfinite(edges.diameters) | (edges.steps <= len(edges.head))
+        if edges.steps[useful].max(initial=1) > FAR:
+            useful &= ~edges.replaceable()
         useful[0] = True
         return edges.keep(np.flatnonzero(useful))
 

@@ -141,6 +141,46 @@ def test_different_budgets_agree_with_equal_ones() -> None:
             assert model.leakage(almost, method) == pytest.approx(model.leakage(0.1, method), rel=1e-9)
 
 
+def test_long_chains_with_different_budgets_against_forty_digits() -> None:
+    """Blocks of maps side by side: edges that nothing passes, that everything passes, records without a budget."""
+    n, rng = 8_500, np.random.default_rng(4)
+    epsilon = rng.choice([0.0, 1e-9, 0.05, 2.0], n, p=[0.3, 0.2, 0.4, 0.1])
+    head = rng.choice([0.0, 1e-3, 2.0, 30.0, np.inf], (n - 1, 1), p=[0.01, 0.04, 0.5, 0.4, 0.05])
+    edges = Edges(np.array([1]), np.array([1.0]), head)
+    found = along_chain(n, epsilon, edges).expand()
+    with mpmath.workdps(40):
+        budgets, passed = (
+            [mpmath.mpf(float(e)) for e in epsilon],
+            [mpmath.tanh(mpmath.mpf(float(d)) / 4) for d in head[:, 0]],
+        )
+        sides = []
+        for one, t in ((budgets[::-1], passed[::-1]), (budgets, passed)):
+            rho = [mpmath.mpf(0)]
+            for k in range(n - 1):
+                rho.append(4 * mpmath.atanh(t[k] * mpmath.tanh((one[k] + rho[-1]) / 4)))
+            sides.append(rho)
+        exact = [float(e + a + b) for e, a, b in zip(budgets, sides[0][::-1], sides[1], strict=True)]
+    np.testing.assert_array_less(np.array(exact) * (1 - 1e-15), found + 1e-300)
+    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
+
+
+def test_edges_that_single_steps_replace() -> None:
+    """Two symmetric states: a chain of 9,000 steps gives what its long edges do; kernels with zeros need theirs."""
+    rate = 1e-4
+    steps = np.array([1, 2, 700, 8_000])
+    diameters = 4 * np.arctanh((1 - 2 * rate) ** steps) * (1 + 1e-13)
+    edges = Edges(steps, diameters, np.zeros((0, 4)))
+    assert edges.replaceable().tolist() == [True] * 4
+    alone = along_chain(9_000, 1e-3, edges.keep(np.array([0]))).expand()
+    np.testing.assert_allclose(alone, along_chain(9_000, 1e-3, edges).expand(), rtol=1e-9)
+    shorter = Edges(steps, diameters * np.array([1, 1, 0.9, 1]), edges.head)
+    assert shorter.replaceable().tolist() == [True, True, False, True]
+    assert not Edges(steps, np.array([np.inf, 5, 1, 0.1]), edges.head).replaceable().any()
+    assert not Edges(steps, diameters, np.zeros((1, 4))).replaceable().any()
+    chain = MarkovChain([[1 - rate, rate], [rate, 1 - rate]], 9_000)
+    np.testing.assert_allclose(chain.leakage(1e-3), np.minimum(chain.leakage(1e-3, "messages"), chain.leakage(1e-3)))
+
+
 def test_first_records_with_fewer_states() -> None:
     """A known first record leaks nothing to the others: the rest is a chain that starts one step later."""
     matrix = [[0.9, 0.1], [0.2, 0.8]]
