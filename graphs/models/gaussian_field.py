@@ -295,6 +295,11 @@ class GaussianField(_Copula):
             For factors without labels or without a share, labels that are missing or not one for each record, shares
             that are negative or above 1 in all, and series as in `ar`.
 
+        Notes
+        -----
+        Where records of a series are missing in between, correlations of neighbours are those at a larger lag: smaller,
+        where all correlations are positive and fall with the lag, so that the numbers stay bounds.
+
         Examples
         --------
         Users by items, and firms with a level of their own and a series from year to year:
