@@ -5,7 +5,8 @@ The data come with statsmodels (pip install statsmodels).
 
 Years of one firm depend on each other (a series), and all firms on what a year brings. A forecast is the mean growth of
 six firms in the same year; it is judged on five others. What is promised is given the years' shocks, for which firms
-are independent: so a panel, with a series in each firm. That assumes growth of one mean and one variance in all firms.
+are independent: so a panel, with a series in each firm. Its memory is told by differences between two firms, which
+shocks do not reach if they move all firms alike. The limit is exact where the differences have one mean and variance.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import argparse
 import textwrap
 
 import numpy as np
-from scipy.linalg import helmert
 from statsmodels.datasets import grunfeld
 
 from graphs import Groups, Panel
@@ -38,11 +38,13 @@ def main(arguments: list[str] | None = None) -> None:
     found = diagnose(others.ravel(), groups=np.tile(np.arange(years), len(others)))
     print(found)
 
-    # Contrasts of firms: no shock that a year brings to all firms reaches them, and they are independent again.
-    contrasts = helmert(len(others)) @ others
-    series = fit_autoregression(contrasts.ravel(), years, units=np.repeat(np.arange(len(contrasts)), years))
+    # Each firm is in one pair: contrasts that share firms would depend on each other, as variances differ.
+    pairs = others[::2] - others[1::2]
+    left = diagnose(pairs.ravel(), groups=np.tile(np.arange(years), len(pairs))).tests[0]
+    print(f"\nDifferences between two firms, years as groups: {left.effect:.2f}, p = {left.p_value:.2g}.")
+    series = fit_autoregression(pairs.ravel(), years, units=np.repeat(np.arange(len(pairs)), years))
     panel = Panel(series, firms)
-    print(f"\nGiven the years, {firms} independent firms of {years} years each, with an upper limit for their memory;")
+    print(f"Given the years, {firms} independent firms of {years} years each, with an upper limit for their memory;")
     print(textwrap.fill(f"what is promised is {series.fitted_limits.words}", 110) if series.fitted_limits else "")
     for name, model in (("firms as groups", Groups(np.repeat(np.arange(firms), years))), ("firms as series", panel)):
         kind = Candidate(name, model)
