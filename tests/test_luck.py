@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 import thresholdout
-from tests.documents import PAGES, ROOT
+from tests.documents import PAGES, ROOT, documents
 from tests.oracles.laplace_sums import difference_at_least
 from tests.oracles.noise import at_least, probability
 from thresholdout import SystemNoise, Thresholdout
@@ -298,6 +298,9 @@ def documented() -> list[doctest.DocTest]:
 DOCUMENTED = documented()
 SCRIPTS = ["gate", "grid_search", "hill_climbing", "kfold", "lightgbm_early_stopping", "optuna_study"]
 
+#: End with answers as they come, which no document quotes and no test compares.
+ENDING_WITH_ANSWERS = ["grunfeld", "ratings", "sunspots", "wells"]
+
 
 def test_the_law_of_a_difference() -> None:
     """Against the convolution, term by term."""
@@ -414,24 +417,36 @@ def test_documents(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert holds(monkeypatch, passes(test, tmp_path)).noisy == 0
 
 
+def printed(script: str) -> str:
+    """Return what an example prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as shown, warnings.catch_warnings():
+        runpy.run_path(str(ROOT / "examples" / f"{script}.py"), run_name="__main__")
+    return shown.getvalue()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_examples(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [script])
+    holds(monkeypatch, lambda: printed(script))
 
-    def work() -> str:
-        with contextlib.redirect_stdout(io.StringIO()) as shown, warnings.catch_warnings():
-            runpy.run_path(str(ROOT / "examples" / f"{script}.py"), run_name="__main__")
-        return shown.getvalue()
 
-    holds(monkeypatch, work)
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ENDING_WITH_ANSWERS)
+def test_examples_that_end_with_answers(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed before the first answer is the same in two runs, and no document quotes more."""
+    monkeypatch.setattr(sys, "argv", [script])
+    (first, answer, _), (second, _, _) = (printed(script).partition("<Answer") for _ in range(2))
+    assert (first, answer) == (second, "<Answer")
+    quoted = [block for block in documents().split("```") if block.strip().startswith(first.splitlines()[0])]
+    assert not any("<Answer" in block for block in quoted)
 
 
 def test_every_example_with_a_guard_is_here() -> None:
     with_guard = {
         path.stem for path in (ROOT / "examples").glob("*.py") if re.search(r"Thresholdout\(|Guard\(", path.read_text())
     }
-    assert with_guard == set(SCRIPTS)
+    assert with_guard == {*SCRIPTS, *ENDING_WITH_ANSWERS}
 
 
 @pytest.mark.slow
