@@ -27,6 +27,7 @@ class _StretchProfile(Profile):
     """Leakages of the kinds of stretches, which are compared without looking at each record."""
 
     def minimum(self, other: Profile) -> Profile:
+        """Return the smaller leakage of each record, kind by kind where both are of the same stretches."""
         if other.index is self.index:
             return _StretchProfile(np.minimum(self.values, other.values), self.counts, self.index)
         return Profile.minimum(self, other)

@@ -18,10 +18,10 @@ from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, IntArray, as_real, check_count, real_array
 from graphs.numerics.rounding import up
 from graphs.structure.correlation.autoregressive import AutoregressiveCorrelation, check_coefficients
-from graphs.structure.correlation.base import Correlation
 from graphs.structure.correlation.blocks import BlockCorrelation
 from graphs.structure.correlation.components import read_components
 from graphs.structure.correlation.dense import DenseCorrelation, check_correlation
+from graphs.structure.correlation.interface import Correlation
 from graphs.structure.correlation.kernel import Function, kernel_correlation
 from graphs.structure.correlation.precision import ConditionalAutoregression
 from graphs.structure.correlation.sparse import SparseCorrelation, check_sparse

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from graphs.numerics.slices import SLICE, sum_in_slices
+from graphs.numerics.sliced_sums import SLICE, sum_in_slices
 from thresholdout.data.values import ExactMean, checked_values, floats_inside, record_bits
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 from graphs.numerics.bisection import bisect
-from graphs.numerics.slices import SLICE, sum_in_slices
+from graphs.numerics.sliced_sums import SLICE, sum_in_slices
 
 __all__ = ["best_bet", "bet_lower", "log_wealth", "placed_bet"]
 

@@ -12,7 +12,7 @@ from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.definite import is_semidefinite, least_lift
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.correlation.base import Correlation
+from graphs.structure.correlation.interface import Correlation
 
 __all__ = ["BlockCorrelation"]
 

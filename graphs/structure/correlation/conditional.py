@@ -8,8 +8,8 @@ from graphs.numerics.arguments import FloatArray
 from graphs.numerics.bisection import BoolArray
 from graphs.numerics.definite import dominates, largest_eigenvalue
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.correlation.base import ConditionalBounds
 from graphs.structure.correlation.diagonal import dominating_diagonal
+from graphs.structure.correlation.interface import ConditionalBounds
 
 __all__ = ["given_values", "given_variances"]
 

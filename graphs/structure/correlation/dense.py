@@ -12,9 +12,9 @@ from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray, real_array
 from graphs.numerics.bisection import BoolArray
 from graphs.numerics.definite import dominates, largest_eigenvalue
-from graphs.structure.correlation.base import MOST_GIVEN, ConditionalBounds, Correlation
 from graphs.structure.correlation.conditional import given_values
 from graphs.structure.correlation.diagonal import dominating_diagonal
+from graphs.structure.correlation.interface import MOST_GIVEN, ConditionalBounds, Correlation
 
 __all__ = ["DenseCorrelation", "check_correlation", "refuse_indefinite"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.rounding import up
-from graphs.structure.correlation.base import Correlation
 from graphs.structure.correlation.dense import TOLERANCE, DenseCorrelation, refuse_indefinite
+from graphs.structure.correlation.interface import Correlation
 from graphs.structure.correlation.sparse import SparseCorrelation, check_sparse
 
 __all__ = ["Function", "KernelInBlocks", "kernel_correlation"]

@@ -12,7 +12,7 @@ import numpy as np
 from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.bisection import BoolArray
 from graphs.numerics.rounding import UNIT, up
-from graphs.structure.correlation.base import ConditionalBounds, Correlation
+from graphs.structure.correlation.interface import ConditionalBounds, Correlation
 
 __all__ = ["ConditionalAutoregression"]
 

@@ -14,10 +14,10 @@ from graphs.numerics.arguments import FloatArray, IntArray
 from graphs.numerics.bisection import BoolArray
 from graphs.numerics.definite import largest_eigenvalue
 from graphs.numerics.rounding import up
-from graphs.structure.correlation.base import MOST_GIVEN, ConditionalBounds, Correlation
 from graphs.structure.correlation.conditional import given_values
 from graphs.structure.correlation.dense import TOLERANCE, refuse_indefinite
 from graphs.structure.correlation.diagonal import dominating_diagonal
+from graphs.structure.correlation.interface import MOST_GIVEN, ConditionalBounds, Correlation
 
 __all__ = ["SparseCorrelation", "check_sparse"]
 

@@ -151,7 +151,16 @@ def test_what_is_no_stationary_series_is_refused(coefficients: object) -> None:
 
 
 def test_tiny_negative_eigenvalues_are_rounding() -> None:
-    GaussianField(np.corrcoef(np.random.default_rng(0).standard_normal((30, 5))))
+    """Correlations of 30 records over 5 columns have rank 4: 26 eigenvalues are zero, some of them below in floats."""
+    matrix = np.corrcoef(np.random.default_rng(0).standard_normal((30, 5)))
+    eigenvalues = np.linalg.eigvalsh(matrix)
+    assert eigenvalues[0] < 0 < 1e-12 < eigenvalues[-4]
+    assert eigenvalues[25] < 1e-12
+    model = GaussianField(matrix)
+    records = model.effective_records()
+    assert records is not None
+    assert records <= 30 / eigenvalues[-1] * (1 + 1e-12)
+    assert records == pytest.approx(30 / eigenvalues[-1], rel=1e-3)
 
 
 def test_content_tells_models_apart() -> None:

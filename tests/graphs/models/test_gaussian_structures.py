@@ -17,7 +17,7 @@ from scipy import sparse
 import graphs.structure.correlation.kernel as kernels
 import graphs.structure.correlation.precision as precisions
 from graphs import ArgumentError, GaussianField
-from graphs.structure.correlation.base import Correlation
+from graphs.structure.correlation.interface import Correlation
 from tests.sizes import sizes
 
 Matrix = NDArray[np.float64]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graphs.numerics.slices import SLICE
+from graphs.numerics.sliced_sums import SLICE
 from thresholdout import Thresholdout
 from thresholdout.data.unit_sums import UnitSums
 from thresholdout.data.values import record_bits, unit_records

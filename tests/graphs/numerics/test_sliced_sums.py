@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphs.numerics.slices import SLICE, sum_in_slices
+from graphs.numerics.sliced_sums import SLICE, sum_in_slices
 
 
 @pytest.mark.parametrize("size", [0, 1, 9, SLICE, SLICE + 1, SLICE + 8, 2 * SLICE + 1, 3 * SLICE + 7, 10 * SLICE + 129])
