@@ -16,14 +16,14 @@ HOLDOUT = np.arange(600.0)
 
 DECLARED: list[dict[str, Any]] = [
     {},
-    {"queries": 20, "budget": 2},
+    {"queries": 20, "budget": 3},
     {"dependence": Groups(np.arange(600) // 3)},
     {"mechanism": "guess-and-check"},
     {"private": 1.0, "budget": 3},
     {"mechanism": "ladder", "queries": 20},
     {"mechanism": "splitting", "queries": 20, "identically_distributed": True},
     {"mechanism": "gaussian", "queries": 5},
-    {"queries": 20, "budget": 1, "threshold": 0.2, "noise_scale": 0.02},
+    {"queries": 20, "budget": 3, "threshold": 0.2, "noise_scale": 0.02},
 ]
 
 
