@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
+    from graphs.numerics.arguments import IntArray
     from thresholdout.data.identity import Part
 
 __all__ = ["check_disjoint", "check_groups"]
@@ -67,8 +68,8 @@ def check_disjoint(train: Part, holdout: Part) -> None:
 
 def check_groups(
     train_groups: object, dependence: DependenceModel, train_size: int | None, labels: pd.Index[Any] | None
-) -> int:
-    """Refuse groups of the training part that are groups of the holdout, and return how many there are.
+) -> IntArray:
+    """Refuse groups of the training part that are groups of the holdout, and return their numbers.
 
     Parameters
     ----------
@@ -83,8 +84,8 @@ def check_groups(
 
     Returns
     -------
-    int
-        Number of groups of the training part.
+    ndarray of shape (train_size,)
+        Number of each training record's group, from 0.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def check_groups(
     if not kinds[0] <= kinds[1]:
         seen = f"{' and '.join(sorted(kinds[0]))} beside {' and '.join(sorted(kinds[1]))} for the holdout's groups"
         raise InputError("train_groups", seen, expected)
-    return len(own.names)
+    return own.groups
 
 
 def _refuse(shared: int, size: int, how: str) -> None:

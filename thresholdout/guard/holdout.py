@@ -25,6 +25,7 @@ from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.data.row_hashes import membership_keys, record_hashes, row_hashes
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError
+from thresholdout.guard.training_folds import TrainingFolds, is_series
 from thresholdout.mechanisms.base import Known, Mechanism
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Records:
         A copy that nobody else can change. Secret.
     labels, train_labels : pandas.Index or None
         Of the records of each part, where a piece of it has an index.
+    training_folds : TrainingFolds
+        How the training part is cut for cross-validation.
 
     Raises
     ------
@@ -72,7 +75,7 @@ class Records:
         check_labels(given, "holdout")
         self.labels = record_labels(given, "holdout")
         self.train_labels = None
-        self._train_groups: int | None = None
+        self.training_folds = TrainingFolds()
         self._train = None if train is None else part(train, "train")
         if self._train is not None:
             check_labels(self._train, "train")
@@ -84,9 +87,11 @@ class Records:
         self.holdout = kept(given)
 
     def check_groups(self, train_groups: object | None, dependence: DependenceModel) -> None:
-        """Refuse groups of training records that the holdout has, too, and count them, see `train_independent`."""
+        """Refuse groups of training records that the holdout has, too, and set the folds of the training part."""
+        groups = None
         if train_groups is not None:
-            self._train_groups = check_groups(train_groups, dependence, self.train_size, self.train_labels)
+            groups = check_groups(train_groups, dependence, self.train_size, self.train_labels)
+        self.training_folds = TrainingFolds(groups, is_series(dependence))
 
     @cached_property
     def identity(self) -> str:
@@ -119,7 +124,8 @@ class Records:
     @property
     def train_independent(self) -> int | None:
         """Number of independent training records: of their groups, where these are declared."""
-        return self.train_size if self._train_groups is None else self._train_groups
+        groups = self.training_folds.groups
+        return self.train_size if groups is None else len(np.unique(groups))
 
     def labelled(self) -> tuple[Part, Part]:
         """Return training part and holdout as pairs (X, y).
