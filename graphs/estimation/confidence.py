@@ -12,6 +12,7 @@ import numpy.typing as npt
 from graphs.errors import ArgumentError
 from graphs.model import Adversary, DependenceModel
 from graphs.numerics.arguments import FloatArray, check_count, check_target
+from graphs.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,7 +158,7 @@ def budget_interval(
     rng = np.random.default_rng(seed)
     budgets = np.full(check_count("draws", draws, 2), target / model.n * (1 - 2.0**-50))
     inflations = np.full(draws, float(model.n))
-    for draw in range(draws):
+    for draw in progress_bar(range(draws), doing="bootstrap", unit="draws"):
         try:
             again = fit(model.sample(rng))
         except ArgumentError:

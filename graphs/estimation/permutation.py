@@ -13,6 +13,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.numerics.arguments import FloatArray, IntArray, check_count
+from graphs.progress_bar import progress_bar
 
 __all__ = [
     "PermutationTest",
@@ -223,7 +224,8 @@ def _tested(
 ) -> PermutationTest:
     count = check_count("permutations", permutations)
     seen = statistic(columns)
-    null = np.array([statistic(columns[rng.permutation(len(columns))]) for _ in range(count)])
+    drawn = progress_bar(range(count), doing="permutations", unit="permutations")
+    null = np.array([statistic(columns[rng.permutation(len(columns))]) for _ in drawn])
     if one_sided:
         extreme = null >= seen - 1e-12
     else:

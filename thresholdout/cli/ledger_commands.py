@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from graphs.progress_bar import progress_bar
 from thresholdout.cli.options import FILE, GUARD, LEDGER, choose, entries_in_words
 from thresholdout.cli.terminal import say
 
@@ -45,12 +46,10 @@ def verify(ledger: str, head: str | None, guard: str | None) -> None:
 
 def _verify(ledger: Ledger, guard: str, head: str | None) -> int:
     """Verify a guard's history and its state, and show how far it has come when that takes more than a moment."""
-    from tqdm import tqdm
-
     from thresholdout.guard.state_check import check_standing
 
     total = ledger.count(guard)
-    with tqdm(desc="verify", total=total, unit=" entries", delay=1.0, disable=None, leave=False) as bar:
+    with progress_bar(doing="verify", unit="entries", total=total) as bar:
         count = ledger.verify(guard, head, progress=lambda done: bar.update(done - bar.n))
     check_standing(ledger, guard)
     if ledger.sealed:  # then secrets belong to the history, and one that was put back does not open

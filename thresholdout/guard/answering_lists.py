@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
 from thresholdout.guard.answering import FAILED, Answering, Worth, as_asked, check_texts
 from thresholdout.guard.guard_state import GuardState
@@ -110,7 +111,8 @@ class AnswersLists(Answering):
         refuse_if(self._lists().refusal(self.state(), answers))
         try:
             with silence():
-                return [read() for _, read in asked]
+                bar = progress_bar(asked, doing="scores of the holdout", unit="questions")
+                return [read() for _, read in bar]
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt)
         _, repeated = self._fail(whole, worth())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from graphs.numerics.arguments import as_real
+from graphs.progress_bar import progress_bar
 from thresholdout.data.arguments import check_word
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import check_bounds, clipped
@@ -166,7 +167,8 @@ class AsksAboutEstimators:
         check_word("tell", tell, ("all", "best"))
         share = checked_keep(keep)
         asked = []
-        for (name, model, key), values in zip(candidates, given, strict=True):
+        pairs = list(zip(candidates, given, strict=True))
+        for (name, model, key), values in progress_bar(pairs, doing="scores of training", unit="models"):
             question, read = self._scoring(model, metric, cv, None, key, values)
             asked.append((question.about(name), read))
         if tell == "all":

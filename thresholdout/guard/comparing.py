@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphs.progress_bar import progress_bar
 from thresholdout.data.arguments import check_word
 from thresholdout.data.identity import handed_out
 from thresholdout.errors import InputError
@@ -153,7 +154,7 @@ class ComparesModels(AsksAboutEstimators):
         candidates = listed(models, keys)
         chosen = self._compared(metric, about)
         against, asked = self._side(baseline, chosen, cv), []
-        for name, model, key in candidates:
+        for name, model, key in progress_bar(candidates, doing="scores of training", unit="models"):
             question, read = self._versus(chosen, self._side(model, chosen, cv), against, about, key)
             asked.append((question.about(name), read))
         answers = self._interaction.answer_all("models", asked, checked_keep(keep), self._worth)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerRetired
 from thresholdout.ledger.contract import Ledger
 from thresholdout.ledger.digest_chain import Chain, first_digest
@@ -107,7 +108,8 @@ def verify_export(file: str | os.PathLike[str], head: str | None = None) -> Expo
     """
     with HistoryFile(file) as history:
         met = head is None or history.digest == head
-        for _ in _shown(history.entries(), history.header.count, "verify"):
+        count = history.header.count
+        for _ in progress_bar(history.entries(), doing="verify", unit="entries", total=count):
             met = met or history.digest == head
         if not met:
             raise LedgerDamaged(
@@ -166,7 +168,7 @@ def import_history(ledger: Ledger, file: str | os.PathLike[str]) -> str:
         parameters = read_parameters(header.parameters)
         if parameters_text(parameters) != header.parameters:
             raise LedgerDamaged(history.location, None, "its parameters are not written as a ledger writes them")
-        entries = _shown(history.entries(), header.count, "import")
+        entries = iter(progress_bar(history.entries(), doing="import", unit="entries", total=header.count))
         ledger.restore(header.guard, parameters, "", {}, entries, retired=_IMPORTED)
         return header.guard
 
@@ -280,14 +282,8 @@ def _slices(ledger: Ledger, guard: str, count: int, what: str) -> Iterator[Entry
     """Give a guard's first entries, without holding all of them in memory."""
     starts = range(1, count + 1, _SLICE)
     slices = (ledger.entries(guard, start, min(_SLICE, count + 1 - start)) for start in starts)
-    return _shown((entry for part in slices for entry in part), count, what)
-
-
-def _shown(entries: Iterable[Entry], count: int, what: str) -> Iterator[Entry]:
-    """Give entries, and show how far it has come when that takes more than a moment."""
-    from tqdm import tqdm
-
-    yield from tqdm(entries, desc=what, total=count, unit=" entries", delay=1.0, disable=None, leave=False)
+    entries = (entry for part in slices for entry in part)
+    return iter(progress_bar(entries, doing=what, unit="entries", total=count))
 
 
 def _place(ledger: Ledger) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphs.progress_bar import progress_bar
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.plotting import BLUE, GREY, ORANGE
 from thresholdout.simulation.analysts import AggregationAnalyst
@@ -219,7 +220,8 @@ def demonstrate(seed: int = 1, picture: Path | None = None, echo: Callable[[str]
     echo : callable
         Prints one line.
     """
-    searches = [ordinary_search(seed + k) for k in range(_SPLITS)]
+    splits = progress_bar(range(_SPLITS), doing="ordinary searches", unit="splits")
+    searches = [ordinary_search(seed + k) for k in splits]
     gaps = [float(np.max(np.abs(search.answers - search.fresh))) for search in searches]
     widths = [float(np.mean(search.half_widths)) for search in searches]
 

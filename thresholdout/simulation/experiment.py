@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from graphs.numerics.arguments import as_integer
+from graphs.progress_bar import progress_bar
 from thresholdout.data.arguments import check_word
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
 from thresholdout.simulation.experiment_cells import Cell, CellStore, Failure, fingerprint
@@ -77,7 +78,7 @@ def run_experiment(
         Number of workers, for joblib. When left out, what ``joblib.parallel_config`` says, else one. The same
         context chooses other backends, such as Dask's or Ray's.
     progress : bool, default=True
-        Show a bar where standard error is a terminal.
+        Whether to show a bar, once two seconds are over.
     version : str, optional
         What the cells of a folder have to agree in; when left out, the source of the function's module: results of
         changed code are not mixed with earlier ones.
@@ -198,7 +199,6 @@ def _outcomes(
 ) -> Iterator[tuple[Cell, list[dict[str, Any]] | Failure]]:
     """Yield the outcome of every cell as soon as it is there."""
     from joblib import Parallel, delayed
-    from tqdm import tqdm
 
     workers = None
     for kind in ("generator_unordered", "generator", "list"):  # the first that backend and version of joblib offer
@@ -208,15 +208,10 @@ def _outcomes(
             continue
         break
     assert workers is not None
-    bar = tqdm(
-        workers(delayed(_run)(function, cell) for cell in cells),
-        total=total,
-        initial=total - len(cells),
-        disable=None if progress else True,
-        leave=False,
-        unit="cell",
+    outcomes = workers(delayed(_run)(function, cell) for cell in cells)
+    yield from progress_bar(
+        outcomes, doing="experiment", unit="cells", total=total, done=total - len(cells), show=progress
     )
-    yield from bar
 
 
 def _run(function: CellFunction, cell: Cell) -> tuple[Cell, list[dict[str, Any]] | Failure]:

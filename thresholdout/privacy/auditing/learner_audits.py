@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import count
 from thresholdout.privacy.auditing.audit_result import AuditResult
@@ -61,7 +62,7 @@ def audit_learner(
         with more `models` starts with those that are there. Change the file with the learner: its code is not
         compared, only its name and arguments, and both data sets.
     progress : bool
-        Whether to show a bar.
+        Whether to show a bar, once two seconds are over.
     **options
         ``delta`` or ``epsilon`` (one of them), ``confidence``, ``attack``, ``cut``, ``method``, ``fit_share``,
         ``stages``: see `audit_outputs`.
@@ -122,14 +123,13 @@ def _train(
 ) -> None:
     """Add the runs that are missing."""
     from joblib import Parallel, delayed
-    from tqdm import tqdm
 
     waiting = [(part, run) for run in range(models) for part in (0, 1) if (part, run) not in runs.found]
     jobs = (
         delayed(_one)(learner, data[part], run_seed(runs.entropy, part, run), features, run) for part, run in waiting
     )
     done = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    bar = tqdm(total=len(waiting), unit=" models", delay=1.0, disable=None if progress else True, leave=False)
+    bar = progress_bar(doing="training for the audit", unit="models", total=len(waiting), show=progress)
     try:
         for (part, run), found in zip(waiting, done, strict=True):
             runs.add(part, run, found)

@@ -105,7 +105,7 @@ def run_federated(
     L: float,
     random_state: Any = None,
     non_finite: str = "raise",
-    progress: bool = False,
+    progress: bool = True,
 ) -> FederatedRun:
     """Run federated averaging on fresh subsets of clients, with noise on each mean increment.
 
@@ -132,7 +132,7 @@ def run_federated(
         What becomes of an increment that is not finite: an error, which the guarantee does not cover, or no increment,
         which it does.
     progress : bool
-        Whether to show a bar.
+        Whether to show a bar, once two seconds are over.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def run_federated(
         options: dict[str, Any] = {"non_finite": non_finite, "name": "increments"}
         return np.asarray(theta + noisy_mean(increments, L, L * sigma, random.noise, **options))
 
-    trajectory = run_steps(start, T, round_, progress=progress, unit="round")
+    trajectory = run_steps(start, T, round_, progress=progress, unit="rounds")
     return FederatedRun(trajectory, N, tau, sigma, is_seeded(random_state), L, non_finite)
 
 

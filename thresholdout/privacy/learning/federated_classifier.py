@@ -72,8 +72,8 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         All classes there may be. Without it they are read from the labels, which the guarantee does not cover.
     random_state : None, int or generator of numpy
         See `thresholdout.privacy.learning.streams`.
-    progress : bool, default=False
-        Whether to show a bar.
+    progress : bool, default=True
+        Whether to show a bar, once two seconds are over.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         average: bool = True,
         classes: Any = None,
         random_state: Any = None,
-        progress: bool = False,
+        progress: bool = True,
     ) -> None:
         self.rounds = rounds
         self.clients_per_round = clients_per_round
@@ -213,7 +213,7 @@ class FederatedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return np.asarray(theta + noisy_mean(increments, clip, std, random.noise, non_finite="zero"))
 
         start = np.zeros(math.prod(models.shape))
-        trajectory = run_steps(start, rounds, step, progress=self.progress, unit="round")
+        trajectory = run_steps(start, rounds, step, progress=self.progress, unit="rounds")
         theta = trajectory[rounds // 2 + 1 :].mean(axis=0) if self.average else trajectory[-1]
         self._keep(theta.reshape(models.shape).T)
         self.n_clients_ = N

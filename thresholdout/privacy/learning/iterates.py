@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.events.composed_events import SelfComposed
 from thresholdout.privacy.accounting.events.event_types import Event
@@ -173,15 +174,6 @@ def _frozen(array: Floats) -> Floats:
     return view
 
 
-def _counted(T: int, progress: bool, unit: str) -> Iterable[int]:
-    """Count steps, with a bar when asked for."""
-    if not progress:
-        return range(T)
-    from tqdm.auto import tqdm
-
-    return tqdm(range(T), unit=unit)
-
-
 def run_steps(start: Floats, T: int, step: Callable[[int, Floats], Floats], *, progress: bool, unit: str) -> Floats:
     """Return the start and T more iterates, read-only; a step gets its number, from 0 on, and a read-only iterate.
 
@@ -189,12 +181,12 @@ def run_steps(start: Floats, T: int, step: Callable[[int, Floats], Floats], *, p
 
     Examples
     --------
-    >>> run_steps(np.zeros(1), 2, lambda t, theta: theta + 1.0, progress=False, unit="step").ravel().tolist()
+    >>> run_steps(np.zeros(1), 2, lambda t, theta: theta + 1.0, progress=False, unit="steps").ravel().tolist()
     [0.0, 1.0, 2.0]
     """
     trajectory = np.empty((T + 1, start.size))
     trajectory[0] = start
-    for t in _counted(T, progress, unit):
+    for t in progress_bar(range(T), doing="descending", unit=unit, show=progress):
         trajectory[t + 1] = step(t, _frozen(trajectory[t]))
         if not math.isfinite(float(np.abs(trajectory[t + 1]).max())):
             raise InputError("step sizes", f"an iterate that is not finite after {t + 1} steps", "smaller steps")

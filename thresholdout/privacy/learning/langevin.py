@@ -97,7 +97,7 @@ def run_sgld(
     grad_reg: Callable[[Floats], Any] | None = None,
     clip: bool = True,
     random_state: Any = None,
-    progress: bool = False,
+    progress: bool = True,
 ) -> LangevinRun:
     """Run stochastic gradient Langevin dynamics on fresh minibatches, with noise on each mean gradient.
 
@@ -128,7 +128,7 @@ def run_sgld(
     random_state : None, int or generator of numpy
         See `thresholdout.privacy.learning.streams`. The global generator is never touched.
     progress : bool
-        Whether to show a bar.
+        Whether to show a bar, once two seconds are over.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def run_sgld(
             direction = direction + _regulariser(grad_reg(theta), start.size) / tau
         return np.asarray(theta - sizes[t] * direction)
 
-    trajectory = run_steps(start, T, step, progress=progress, unit="step")
+    trajectory = run_steps(start, T, step, progress=progress, unit="steps")
     return LangevinRun(trajectory, N, tau, sigma, is_seeded(random_state), L, bool(clip), sizes)
 
 

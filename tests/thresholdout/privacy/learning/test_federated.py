@@ -289,6 +289,8 @@ def test_types_that_are_refused(named: dict[str, Any], message: str) -> None:
         run(**{"update": lambda *_: pytest.fail("a client was asked"), **named})
 
 
-def test_progress_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    run(progress=True)
-    assert "4/4" in capsys.readouterr().err
+def test_progress_is_shown_unless_it_is_not_wanted(terminal: pytest.CaptureFixture[str]) -> None:
+    run(progress=False)
+    assert not terminal.readouterr().err
+    run()
+    assert "0/4" in terminal.readouterr().err

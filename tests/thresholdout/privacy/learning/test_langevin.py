@@ -429,8 +429,8 @@ def test_records_that_are_refused() -> None:
         run_sgld(None, [1.0], [1.0], **usual)  # type: ignore[arg-type]
 
 
-def test_progress_is_shown_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = run(progress=True)
-    assert "5/5" in capsys.readouterr().err
-    np.testing.assert_array_equal(shown.trajectory, run().trajectory)
-    assert not capsys.readouterr().err
+def test_progress_is_shown_unless_it_is_not_wanted(terminal: pytest.CaptureFixture[str]) -> None:
+    silent = run(progress=False)
+    assert not terminal.readouterr().err
+    np.testing.assert_array_equal(silent.trajectory, run().trajectory)
+    assert "0/5" in terminal.readouterr().err

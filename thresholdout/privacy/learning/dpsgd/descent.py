@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
 from thresholdout.privacy.learning.dpsgd.gradient_networks import Network, Output
 from thresholdout.privacy.learning.dpsgd.plans import Call, Target, plan_fit, plan_partial_fit
@@ -132,13 +133,10 @@ class PrivateDescent(BaseEstimator):  # type: ignore[misc]
         self.n_steps_ = 0 if fresh else self.n_steps_
         self._store(parameters)
         descent = Descent(call.batches, settings.clip_norm, call.noise, call.rates, settings.l2)
-        taken: Iterable[int] = descend(
-            network, parameters, rows, targets, descent, sampling=random.sampling, noise=random.noise
+        steps = descend(network, parameters, rows, targets, descent, sampling=random.sampling, noise=random.noise)
+        taken = progress_bar(
+            steps, doing=type(self).__name__, unit="steps", total=len(call.noise), show=bool(self.verbose)
         )
-        if self.verbose:
-            from tqdm import tqdm
-
-            taken = tqdm(taken, total=len(call.noise), desc=type(self).__name__, unit="step")
         small = call.batches.batch_size * network.n_parameters < FEW_PRODUCTS
         with threads_for(small):
             self._follow(taken, parameters, settings)

@@ -65,7 +65,7 @@ class EPLinearRegression(GaussianPredictions, RegressorMixin, LinearBase):  # ty
     allow_leaks : bool
         Allow a private fit to use or show what is outside its guarantee; `privacy_report_` lists it.
     verbose : bool
-        Show a bar of passes.
+        Whether to show a bar of passes, once two seconds are over.
     random_state : None, int or generator
         For a release, None.
 

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, number, positive
 from thresholdout.privacy.learning.propagation.ep_privacy import sep_noise_std
@@ -230,7 +231,7 @@ def run_sep(
     callback: Callback[T] | None = None,
     theta_f: T | None = None,
     state: str = "site",
-    progress: bool = False,
+    progress: bool = True,
 ) -> Run[T]:
     """Run stochastic expectation propagation, clipped and with noise if asked for [VP, Algorithms 2 and 3].
 
@@ -261,7 +262,7 @@ def run_sep(
     theta_f : Natural, optional
         The shared site to start from, 0 when left out.
     progress : bool
-        Show a bar.
+        Whether to show a bar, once two seconds are over.
 
     Returns
     -------
@@ -300,7 +301,7 @@ def run_sep(
             scales = _scales(theta_0, sigma, limit, N, step, mode)
             noises = _drawn(rng.noise, theta_0, scales, N * passes)
     failed, projections, skipped, changes = 0, 0, 0, []
-    bar = _bar(passes, progress)
+    bar = progress_bar(range(1, passes + 1), doing="expectation propagation", unit="passes", show=progress)
     with threads_for(theta_0.values.size < _MANY_PARAMETERS), np.errstate(all="ignore"):
         for number_of_pass in bar:
             skips, change = 0, 0.0
@@ -384,15 +385,6 @@ def _injected(noise_fn: Callable[[int, tuple[int, ...]], Any], like: T) -> Itera
         k += 1
         parts = [np.broadcast_to(noise_fn(k, part.shape), part.shape).ravel() for part in like.arrays().values()]
         yield like.with_values(like.mirror(np.concatenate(parts).astype(np.float64)))
-
-
-def _bar(passes: int, shown: bool) -> Any:
-    numbers = range(1, passes + 1)
-    if not shown:
-        return numbers
-    from tqdm import tqdm
-
-    return tqdm(numbers, desc="expectation propagation", unit="pass")
 
 
 def _warn_of_skips(skips: int, N: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from graphs.progress_bar import progress_bar
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
 from thresholdout.privacy.learning.propagation.ep_runs import Run, information_fraction, run_adf, run_ep, run_sep
 from thresholdout.privacy.learning.propagation.fitting import Fitting
@@ -78,11 +79,7 @@ class _NetworkFitting(Fitting):
 
     def _bar(self) -> Any:
         passes = range(self.n_epochs)
-        if not self.progress:
-            return passes
-        from tqdm import tqdm
-
-        return tqdm(passes, desc="probabilistic backpropagation", unit="pass")
+        return progress_bar(passes, doing="probabilistic backpropagation", unit="passes", show=self.progress)
 
 
 class _RefinedModel(NetworkModel):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting.bound_arguments import chosen, count, positive
 from thresholdout.privacy.learning.random_streams import Streams, streams
@@ -65,7 +66,7 @@ def sgld_sample(
     n_chains: int = 1,
     rng: Any = None,
     return_path: bool = False,
-    progress: bool = False,
+    progress: bool = True,
 ) -> Floats:
     """Run stochastic gradient Langevin dynamics on the posterior of a linear regression [HF, eq. 3, 23, 66].
 
@@ -98,7 +99,7 @@ def sgld_sample(
     return_path : bool
         Whether all states are returned.
     progress : bool
-        Whether a bar shows how far it is.
+        Whether a bar shows how far it is, once two seconds are over.
 
     Returns
     -------
@@ -135,11 +136,9 @@ def sgld_sample(
 
 
 def run(
-    problem: Problem, start: Floats | None, generators: Streams, *, return_path: bool = False, progress: bool = False
+    problem: Problem, start: Floats | None, generators: Streams, *, return_path: bool = False, progress: bool = True
 ) -> Floats:
     """Run a checked problem; without a start, from draws of the prior."""
-    from tqdm import tqdm
-
     if start is None:
         start = generators.initial.standard_normal(problem.shape) / math.sqrt(problem.alpha)
     steps, n = problem.eta.size, problem.y.size
@@ -150,7 +149,8 @@ def run(
     if problem.x.ndim == 2:
         at_once = max(1, min(at_once, MOST_ROWS // (problem.batch_size * problem.x.shape[1])))
     groups = range(0, problem.chains, at_once)
-    with tqdm(total=len(groups) * steps, disable=not progress, unit="step") as bar, np.errstate(all="ignore"):
+    shown = progress_bar(doing="sampling", unit="steps", total=len(groups) * steps, show=progress)
+    with shown as bar, np.errstate(all="ignore"):
         for first in groups:
             part = slice(first, min(first + at_once, problem.chains))
             theta = np.array(start[part], order="C")

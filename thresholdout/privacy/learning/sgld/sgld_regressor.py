@@ -86,7 +86,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
         See `streams`.
     progress : bool
-        Whether a bar shows how far it is.
+        Whether a bar shows how far it is, once two seconds are over.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class SGLDRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         domain: RegressionDomain | None = None,
         warm_start: bool = False,
         random_state: Any = None,
-        progress: bool = False,
+        progress: bool = True,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
