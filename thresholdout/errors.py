@@ -18,6 +18,7 @@
     SearchExhausted (BaseException)     ends a search that swallows errors: .what, .spent, .limit
     SearchFailed (BaseException)        the same, when the guard or its ledger can't be reached: .reason
     GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
+    IndexColumnWarning (UserWarning)    a table's first column is an index without a name, and is left out
     LedgerPlaceWarning (UserWarning)   a ledger is on a network file system, where locks may not hold
     UnsealedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
 
@@ -32,6 +33,7 @@ from graphs.errors import ArgumentError
 __all__ = [
     "BudgetExhausted",
     "GuardExhaustedWarning",
+    "IndexColumnWarning",
     "InputError",
     "InputTypeError",
     "LedgerDamaged",
@@ -382,6 +384,18 @@ class LedgerUnusable(LedgerError):
     >>> open_ledger("missing/guard.db", must_exist=True)
     Traceback (most recent call last):
     thresholdout.errors.LedgerUnusable: ledger missing/guard.db: there is no such file; check its name, or create it
+    """
+
+
+class IndexColumnWarning(UserWarning):
+    """The first column of a table has no name, as `pandas.DataFrame.to_csv` writes an index, and is left out.
+
+    Examples
+    --------
+    For tables that are known to be written so:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("ignore", category=IndexColumnWarning)
     """
 
 

@@ -10,7 +10,13 @@ import click
 
 from graphs.errors import ArgumentError
 from thresholdout.cli.terminal import printable, say
-from thresholdout.errors import BudgetExhausted, LedgerPlaceWarning, ThresholdoutError, UnsealedLedgerWarning
+from thresholdout.errors import (
+    BudgetExhausted,
+    IndexColumnWarning,
+    LedgerPlaceWarning,
+    ThresholdoutError,
+    UnsealedLedgerWarning,
+)
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
@@ -38,7 +44,7 @@ class Commands(click.Group):
         """Run the command, and turn the library's errors and warnings into one line each."""
         try:
             with warnings.catch_warnings():
-                for note in (LedgerPlaceWarning, UnsealedLedgerWarning):
+                for note in (IndexColumnWarning, LedgerPlaceWarning, UnsealedLedgerWarning):
                     warnings.simplefilter("once", note)
                 warnings.showwarning = _note
                 return super().invoke(ctx)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from thresholdout.data.tables import check_table, id_texts, numbers, sorted_by
+from thresholdout.data.tables import check_table, id_texts, numbers, shortened, sorted_by, without_index
 from thresholdout.errors import InputError
 
 if TYPE_CHECKING:
@@ -123,10 +123,16 @@ def _declared_chain(document: dict[str, Any], transition: pd.DataFrame | None) -
     column = table.iloc[:, 0]
     rows = id_texts(column) if text else numbers(column, "transition", table.columns[0]).tolist()
     if len(set(rows)) < len(rows) or set(rows) != set(states):
-        raise InputError("transition", f"rows for {rows}, columns for {states}", f"each label once in both; {_TABLE}")
+        raise InputError(
+            "transition",
+            f"rows for {shortened(rows)}, columns for {shortened(states)}",
+            f"each label once in both; {_TABLE}",
+        )
     foreign = sum(label not in set(states) for part in labels for label in part)
     if foreign:
-        raise InputError("transition", f"{foreign} labels that are none of {states}", "every label of both tables")
+        raise InputError(
+            "transition", f"{foreign} labels that are none of {shortened(states)}", "every label of both tables"
+        )
     found = np.stack([numbers(table[name], "transition", name) for name in table.columns[1:]], axis=1)
     matrix = found[[rows.index(state) for state in states]]
     try:
@@ -155,7 +161,8 @@ def _edge_groups(train: list[str], holdout: list[str], edges: pd.DataFrame) -> d
     """
     import networkx as nx
 
-    titles = list(check_table(edges, "edges", []).columns[:2])
+    edges = without_index(check_table(edges, "edges", []), "edges", [])
+    titles = list(edges.columns[:2])
     if len(titles) < 2:
         raise InputError("edges", "one column", "two columns of ids")
     check_table(edges, "edges", titles)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from thresholdout.errors import InputError, InputTypeError
+from thresholdout.errors import IndexColumnWarning, InputError, InputTypeError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,16 @@ __all__ = [
     "numbers",
     "read_table",
     "shared_content",
+    "shortened",
     "sorted_by",
+    "without_index",
 ]
+
+INDEX: Final = "Unnamed: 0"
+"""What pandas calls a first column without a name, as `DataFrame.to_csv` writes an index."""
+
+_SHOWN: Final = 6
+"""Names of a long list that a message shows."""
 
 _DECIMAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.(\d+))?([eE][+-]?\d+)?", re.ASCII)
 _WHOLE = 2**53
@@ -44,6 +53,8 @@ _NO_NUMBERS = {"inf", "infinity", "nan", "na", "n/a", "#n/a", "null", "none", ".
 
 def read_table(path: str | Path) -> pd.DataFrame:
     r"""Read a CSV file with a header; every cell stays text, and an empty one is missing.
+
+    A first column without a name is called "Unnamed: 0", as pandas does; see `without_index`.
 
     Raises
     ------
@@ -66,7 +77,9 @@ def read_table(path: str | Path) -> pd.DataFrame:
         reason = error.strerror if isinstance(error, OSError) else None
         lines = (reason or str(error)).strip().splitlines()
         raise InputError(str(path), lines[0] if lines else type(error).__name__, "a CSV file with a header") from None
-    names = cells.iloc[0]
+    names = cells.iloc[0].copy()
+    if bool(names.isna().iloc[0]) and len(names) > 1:
+        names.iloc[0] = INDEX
     if bool(names.isna().any()):
         column = int(np.argmax(names.isna().to_numpy())) + 1
         raise InputError(str(path), f"column {column} has no name", "a header in the first line")
@@ -104,9 +117,60 @@ def check_table(table: object, name: str, columns: Iterable[str]) -> pd.DataFram
         raise InputError(name, "no rows", "at least one record")
     for column in columns:
         if column not in table.columns:
-            raise InputError(name, f"columns {', '.join(map(str, table.columns))}", f"a column {column!r} among them")
+            unnamed = ", or to_csv(index_label=...) where the index is that column" if INDEX in table.columns else ""
+            raise InputError(name, f"columns {shortened(table.columns)}", f"a column {column!r} among them{unnamed}")
         _check_full(table[column], name, column)
     return table
+
+
+def shortened(names: Iterable[object]) -> str:
+    """Return a list of names for a message; of a long one the first few, and how many there are.
+
+    Examples
+    --------
+    >>> shortened(["id", "y"]), shortened(range(300))
+    ('id, y', '0, 1, 2, 3, 4, 5, ... (300 in all)')
+    """
+    texts = [str(name) for name in names]
+    if len(texts) <= _SHOWN + 1:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:_SHOWN])}, ... ({len(texts):,} in all)"
+
+
+def without_index(table: pd.DataFrame, name: str, needed: Iterable[str]) -> pd.DataFrame:
+    """Leave out the column that `DataFrame.to_csv` makes of an index, and say so in a warning.
+
+    Its numbers say nothing about records, and would make equal records of two tables look different.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With any columns.
+    name : str
+        How messages call the table.
+    needed : iterable of str
+        Columns that are asked for; one of these is no index, whatever it is called.
+
+    Examples
+    --------
+    >>> import pandas as pd, warnings
+    >>> table = pd.DataFrame({"Unnamed: 0": [0, 1], "id": ["a", "b"]})
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     list(without_index(table, "train", ["id"]).columns)
+    ['id']
+    >>> len(said)
+    1
+    """
+    if len(table.columns) < 2 or table.columns[0] != INDEX or INDEX in needed or set(needed) - set(table.columns):
+        return table
+    warnings.warn(
+        f"{name}: its first column has no name, as DataFrame.to_csv() writes an index, and is left out; "
+        "to_csv(index=False) writes none",
+        IndexColumnWarning,
+        stacklevel=3,
+    )
+    return table.iloc[:, 1:]
 
 
 def _check_full(column: pd.Series[Any], name: str, title: object) -> None:

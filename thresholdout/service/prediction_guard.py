@@ -29,6 +29,7 @@ from thresholdout.data.tables import (
     read_table,
     shared_content,
     sorted_by,
+    without_index,
 )
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
 from thresholdout.guard.answer import Answer
@@ -150,7 +151,10 @@ class PredictionGuard:
         """
         _check_mechanism(mechanism)
         needed = [id, label, *([chain] if chain else []), *([groups] if groups else [])]
-        train, holdout = check_table(train, "train", needed), check_table(holdout, "holdout", needed)
+        train, holdout = (
+            without_index(check_table(table, part, needed), part, needed)
+            for table, part in ((train, "train"), (holdout, "holdout"))
+        )
         if chain is not None:
             train, holdout = sorted_by(train, chain, "train"), sorted_by(holdout, chain, "holdout")
         ids = id_texts(train[id]), id_texts(holdout[id])
