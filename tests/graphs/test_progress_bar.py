@@ -12,11 +12,7 @@ import tqdm.std
 
 from graphs.progress_bar import progress_bar
 from tests.documents import ROOT
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from tests.terminal import Terminal
 
 
 class Clock:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -9,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from graphs import progress_bar
 from thresholdout.noise import sources
 
 if TYPE_CHECKING:
@@ -52,12 +50,3 @@ def _repeatable_noise(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     name = hashlib.sha256(request.node.nodeid.encode()).digest()
     stream = np.random.Generator(np.random.PCG64(int.from_bytes(name[:16], "big")))
     monkeypatch.setattr(sources, "os", SimpleNamespace(urandom=stream.bytes))
-
-
-@pytest.fixture
-def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> pytest.CaptureFixture[str]:
-    """Let standard error be a terminal, on which bars appear at once."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(progress_bar, "_DELAY", 0.0)
-    monkeypatch.delenv("TQDM_DISABLE", raising=False)
-    return capsys

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.sizes import sizes
+from tests.terminal import bars_at_once
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import FederatedRound, SelfComposed, SGLDStep, UnsoundBoundWarning, best_epsilon
 from thresholdout.privacy.accounting.accountants.calibration import best_delta
@@ -289,8 +290,9 @@ def test_types_that_are_refused(named: dict[str, Any], message: str) -> None:
         run(**{"update": lambda *_: pytest.fail("a client was asked"), **named})
 
 
-def test_progress_is_shown_unless_it_is_not_wanted(terminal: pytest.CaptureFixture[str]) -> None:
-    run(progress=False)
-    assert not terminal.readouterr().err
-    run()
-    assert "0/4" in terminal.readouterr().err
+def test_progress_is_shown_unless_it_is_not_wanted() -> None:
+    with bars_at_once() as terminal:
+        run(progress=False)
+        assert not terminal.getvalue()
+        run()
+    assert "0/4" in terminal.getvalue()

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from tests.sizes import sizes
+from tests.terminal import bars_at_once
 from thresholdout.certificates.new_data import generalization_certificate
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.accounting import (
@@ -429,8 +430,9 @@ def test_records_that_are_refused() -> None:
         run_sgld(None, [1.0], [1.0], **usual)  # type: ignore[arg-type]
 
 
-def test_progress_is_shown_unless_it_is_not_wanted(terminal: pytest.CaptureFixture[str]) -> None:
-    silent = run(progress=False)
-    assert not terminal.readouterr().err
-    np.testing.assert_array_equal(silent.trajectory, run().trajectory)
-    assert "0/5" in terminal.readouterr().err
+def test_progress_is_shown_unless_it_is_not_wanted() -> None:
+    with bars_at_once() as terminal:
+        silent = run(progress=False)
+        assert not terminal.getvalue()
+        np.testing.assert_array_equal(silent.trajectory, run().trajectory)
+    assert "0/5" in terminal.getvalue()

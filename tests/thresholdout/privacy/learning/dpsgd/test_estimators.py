@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from tests.terminal import bars_at_once
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.privacy.learning import DivergedWarning, DPSGDClassifier, DPSGDRegressor
 
@@ -173,9 +174,10 @@ def test_divergence_is_said() -> None:
     assert model.privacy_report_.details["steps"] == 40
 
 
-def test_progress(terminal: pytest.CaptureFixture[str]) -> None:
-    classifier(verbose=1).fit(X, Y)
-    shown = terminal.readouterr().err
+def test_progress() -> None:
+    with bars_at_once() as terminal:
+        classifier(verbose=1).fit(X, Y)
+    shown = terminal.getvalue()
     assert "DPSGDClassifier:   0%|          | 0/8" in shown
     assert "loss" not in shown
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from tests.terminal import bars_at_once
 from tests.thresholdout.privacy.learning.propagation.examples import (
     LABELLED,
     LOCATION,
@@ -272,12 +273,13 @@ def test_damping_reaches_the_same_fixed_point() -> None:
     np.testing.assert_allclose(damped.theta.values, plain.theta.values, rtol=1e-6)
 
 
-def test_progress_and_callbacks(terminal: pytest.CaptureFixture[str]) -> None:
+def test_progress_and_callbacks() -> None:
     passes: list[int] = []
-    run_sep(LOCATION, LOCATION_RECORDS, n_epochs=3, callback=lambda k, theta: passes.append(k), progress=True)
+    with bars_at_once() as terminal:
+        run_sep(LOCATION, LOCATION_RECORDS, n_epochs=3, callback=lambda k, theta: passes.append(k), progress=True)
     run_ep(LOCATION, LOCATION_RECORDS, callback=lambda k, theta: passes.append(k))
     assert passes == [1, 2, 3, 1, 2]
-    assert "expectation propagation:   0%|          | 0/3" in terminal.readouterr().err
+    assert "expectation propagation:   0%|          | 0/3" in terminal.getvalue()
 
 
 def test_step_parameters() -> None:
