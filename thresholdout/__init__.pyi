@@ -2,6 +2,7 @@ from .certificates import (
     Certificate as Certificate,
     certify as certify,
 )
+from .certificates.prior_looks import PriorLooks as PriorLooks
 from .errors import (
     BudgetExhausted as BudgetExhausted,
     GuardExhaustedWarning as GuardExhaustedWarning,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from graphs.fitted_limits import FittedLimits
+    from thresholdout.certificates.prior_looks import PriorLooks
 
 __all__ = ["Certificate", "certify"]
 
@@ -59,6 +60,8 @@ class Certificate:
         ``certificate.final.half_width(expected)``.
     limits : FittedLimits or None
         Those of a model that was fitted, whose failure is part of the probability of error.
+    looks : PriorLooks or None
+        Scores of these records that were seen before the guard was made, for which the answers are wider.
     epsilon : float or None
         Privacy loss of all answers together under replacing one record, where it was declared (``private=``); infinite
         after a failure.
@@ -83,6 +86,7 @@ class Certificate:
     final: FinalCheck | None = None
     epsilon: float | None = None
     limits: FittedLimits | None = None
+    looks: PriorLooks | None = None
 
     @property
     def about(self) -> str:
@@ -158,6 +162,9 @@ class Certificate:
             )
         if self.limits is not None:
             promise += f", {self.limits.words}"
+        if self.looks is not None:
+            promise += f". Before the guard was made, {self.looks.words}, which is paid for"
+            promise += " (PROOFS.md, 'Looks before the guard')"
         return self._privacy + (
             f"With probability at least {self.confidence:g}, {promise}. The truth is {self.about}. Declared: "
             f"{self.records}. Route: {self.route} ({self.chosen.source}). It assumes: {self.chosen.assumes}. What "

@@ -138,7 +138,7 @@ class Answering:
             (before,) = self._ledger.entries(self._id, entry.query - 1, 1)
             assert before.risk is not None
             return before.risk
-        return math.log1p(-self._confidence)
+        return math.log1p(-self._confidence) - self._parameters.told
 
     def failures(self) -> int:
         """Return how many questions have failed."""

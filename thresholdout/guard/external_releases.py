@@ -69,7 +69,7 @@ class LooksRecorded:
         return dataclasses.replace(certificate, epsilon=math.inf)
 
     @property
-    def looks(self) -> Composed:
+    def recorded_looks(self) -> Composed:
         """Other private looks at the holdout, as far as they were recorded."""
         return self._read_looks(self._look_names())
 
@@ -135,7 +135,7 @@ class LooksRecorded:
         >>> from thresholdout.privacy.accounting import BlackBox
         >>> guard = Thresholdout(np.arange(10_000.0), queries=100, budget=1, mechanism="thresholdout")
         >>> certificate = guard.record_look(BlackBox(0.01))
-        >>> guard.looks, guard.certificate == certificate
+        >>> guard.recorded_looks, guard.certificate == certificate
         (Composed([BlackBox(epsilon=0.01)]), True)
 
         A model that is trained privately on the holdout:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from thresholdout.certificates import Certificate
+from thresholdout.certificates.prior_looks import PriorLooks
 from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
@@ -87,6 +88,8 @@ class KFoldGuard(Shared):
         As in `Thresholdout`. The same records in the same ledger share one budget.
     random_state : int, default=0
         Seed with which folds are drawn, when ``cv`` is a number.
+    looks : int or PriorLooks, optional
+        As in `Thresholdout`: how many scores of these records were seen before, by cross-validation for example.
     owner : str, default=""
         As in `Thresholdout`.
 
@@ -148,6 +151,7 @@ class KFoldGuard(Shared):
         ledger: str | Path | Ledger | None = None,
         noise: NoiseSource | None = None,
         random_state: int = 0,
+        looks: int | PriorLooks | None = None,
         owner: str = "",
     ) -> None:
         by_hand = isinstance(mechanism, Parameters) and mechanism.folds
@@ -170,6 +174,7 @@ class KFoldGuard(Shared):
             mechanism=mechanism,
             ledger=ledger,
             noise=noise,
+            looks=looks,
             owner=owner,
         )
 

@@ -37,7 +37,7 @@ class ReportsProgress(LooksRecorded):
     def told(self) -> float | None:
         """What the answers so far can have told, in nats: ln of the risk at the start over the risk that is left."""
         left = self._interaction.log_risk()
-        return None if left is None else max(0.0, math.log1p(-self._confidence) - left)
+        return None if left is None else max(0.0, math.log1p(-self._confidence) - self._parameters.told - left)
 
     def final_half_width(self, expected: float) -> float:
         """Return how wide `final_check` would be now, at a likely score.
@@ -105,6 +105,6 @@ class ReportsProgress(LooksRecorded):
             self._id,
             certificate=self.certificate,
             dependence=self.dependence.describe(),
-            looks=tuple(map(repr, self.looks.events)),
+            looks=tuple(map(repr, self.recorded_looks.events)),
             title=title,
         )

@@ -46,6 +46,9 @@ class Parameters:
         Whether truths can be what is expected of the labels, given the features.
     folds : bool
         Whether a guard of out-of-fold averages takes them.
+    pays_looks : bool
+        Whether looks before the guard are paid from the risk at its start, as `told`; the certificate's confidence pays
+        for them otherwise.
     """
 
     __slots__ = ()
@@ -58,9 +61,15 @@ class Parameters:
     tells_nats: ClassVar[bool] = False
     given_features: ClassVar[bool] = False
     folds: ClassVar[bool] = False
+    pays_looks: ClassVar[bool] = False
     later: ClassVar[frozenset[str]] = frozenset()
     """Parameters that guards were made without; left out of a ledger where they are not given, so that guards are
     opened as they were declared."""
+
+    @property
+    def told(self) -> float:
+        """How many nats looks before the guard can have told, which the risk is lower by at the start."""
+        return 0.0
 
     @property
     def takes_lists(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from thresholdout.certificates.prior_looks import PriorLooks
 from thresholdout.certificates.problem import check_confidence
 from thresholdout.data.arguments import check_count
 from thresholdout.errors import InputTypeError, LedgerDamaged, LedgerUnusable
@@ -48,6 +49,8 @@ class Declaration:
         As in `thresholdout.Thresholdout`.
     dependence : str
         The fingerprint of the dependence model.
+    looks : PriorLooks or None
+        Scores of the holdout that were seen before.
     for_release : bool
         Whether noise is drawn from the operating system's entropy, and not from a seed.
 
@@ -73,6 +76,7 @@ class Declaration:
     final_check: bool = False
     dependence: str = ""
     for_release: bool = True
+    looks: PriorLooks | None = None  # left out of a ledger where there are none
 
     def to_json(self) -> dict[str, Any]:
         """Return what a ledger keeps: names and values, parameters of a mechanism as `parameters_to_json` gives them.
@@ -86,7 +90,8 @@ class Declaration:
         found = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         if self.mechanism is not None and not isinstance(self.mechanism, str):
             found["mechanism"] = parameters_to_json(self.mechanism)
-        return found
+        del found["looks"]
+        return found if self.looks is None else found | {"looks": dataclasses.asdict(self.looks)}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Declaration:
@@ -109,6 +114,8 @@ class Declaration:
             raise TypeError
         if isinstance(fields.get("mechanism"), Mapping):
             fields["mechanism"] = parameters_from_json(fields["mechanism"])
+        if fields.get("looks") is not None:
+            fields["looks"] = PriorLooks(**fields["looks"])
         return cls(**fields)
 
     def difference(self, other: Declaration) -> tuple[str, Any, Any] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thresholdout.certificates.certify_parameters import Theorems
+from thresholdout.certificates.prior_looks import PriorLooks, confidence_after
 from thresholdout.certificates.problem import within_limits
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms import (
@@ -103,6 +104,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
 
     model, needed = within_limits(model, declared.confidence)
     declared = dataclasses.replace(declared, confidence=needed)
+    told = 0.0 if declared.looks is None else declared.looks.nats(model.n)
     chosen, queries = declared.mechanism, declared.queries
     hand = [name for name in ("threshold", "noise_scale", "grid") if getattr(declared, name) is not None]
     if hand and chosen not in (None, "thresholdout"):
@@ -123,13 +125,13 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
     if chosen == "ladder":
         return _suited(LadderParameters(queries=queries), model, declared)
     if hand:
+        confidence_after(declared.looks, model.n, needed)
         return _by_hand(declared)
     if chosen == "splitting":
         return _suited(SplittingParameters(_declared_queries(queries, chosen)), model, declared)
     if chosen == "gaussian":
-        return _suited(
-            gaussian_parameters(model, _declared_queries(queries, chosen), declared.confidence), model, declared
-        )
+        low = confidence_after(declared.looks, model.n, needed)
+        return _suited(gaussian_parameters(model, _declared_queries(queries, chosen), low), model, declared)
     if isinstance(model, OutOfFold):
         return _about_folds(model, declared)
     if is_unlimited(model):
@@ -148,6 +150,7 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
         train_records=train_records,
         final_check=final,
         private=private,
+        told=told,
     )
     return plain.for_records(model, declared.confidence)
 
@@ -160,6 +163,7 @@ def _about_folds(model: OutOfFold, declared: Declaration) -> FoldClaimsParameter
         confidence=declared.confidence,
         queries=declared.queries,
         budget=declared.budget,
+        told=0.0 if declared.looks is None else declared.looks.nats(model.n),
     )
 
 
@@ -183,7 +187,8 @@ def _by_posterior(model: DependenceModel, declared: Declaration) -> Thresholdout
             f"a number: no deviation of a mean can be bounded for {model.describe()}, so Algorithm 1 answers, by its "
             "privacy, with queries= and budget=; plan(model, queries=100, budget=1) says how wide",
         )
-    return algorithm_1(model, queries=declared.queries, budget=declared.budget, confidence=declared.confidence)
+    needed = confidence_after(declared.looks, model.n, declared.confidence)
+    return algorithm_1(model, queries=declared.queries, budget=declared.budget, confidence=needed)
 
 
 def record_groups(model: DependenceModel) -> NDArray[np.int64] | None:
@@ -213,9 +218,22 @@ def _suited(parameters: Parameters, model: DependenceModel, declared: Declaratio
     """Fill in what a mechanism has to know about the dependence, or refuse one that does not suit it."""
     confidence = declared.confidence
     _check_agreement(parameters, confidence)
+    if parameters.pays_looks:
+        parameters = _paying(parameters, declared.looks, model.n)
+    else:
+        confidence = confidence_after(declared.looks, model.n, confidence)
     if parameters.from_parts:
         _check_parts(parameters, model, declared.identically_distributed)
     return cast(Parameters, kind_of(parameters).suited(parameters, Theorems(model, parameters, confidence)))
+
+
+def _paying(parameters: Any, looks: PriorLooks | None, n: int) -> Any:
+    """Return parameters with what was told before; refuse those that were planned for something else."""
+    told = 0.0 if looks is None else looks.nats(n)
+    if parameters.told not in (0.0, told):
+        seen = f"{looks!r}, beside parameters that were planned after {parameters.told:.4g} nats"
+        raise InputError("looks", seen, "the looks= of the plan that made them")
+    return dataclasses.replace(parameters, told=told)
 
 
 def _check_agreement(parameters: Parameters, confidence: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from thresholdout.certificates import Certificate
+    from thresholdout.certificates.prior_looks import PriorLooks
 
 __all__ = ["ALGORITHM_1", "FINAL", "GAUSSIAN", "GUARD", "LIST", "PARTS", "Plan", "Way", "WayName"]
 
@@ -82,6 +84,8 @@ class Plan:
         The likely score, and 1 - beta.
     width : float or None
         The half-width that was asked for.
+    looks : PriorLooks or None
+        Scores of the holdout that were seen before, with the number of values that each could have had.
     ways : tuple of Way
         Every way of asking that these records allow, the narrowest first; Algorithm 1 is among them beside a budget,
         or where claims are impossible.
@@ -107,6 +111,7 @@ class Plan:
     expected: float
     confidence: float
     width: float | None
+    looks: PriorLooks | None
     ways: tuple[Way, ...]
     recommended: Way
     recommendation: str
@@ -131,8 +136,17 @@ class Plan:
     def certificate(self) -> Certificate:
         """What the answers of a guard with these parameters are worth."""
         from thresholdout.certificates.certify_parameters import certify_parameters
+        from thresholdout.certificates.prior_looks import confidence_after
+        from thresholdout.certificates.problem import within_limits
 
-        return certify_parameters(self.model, self.parameters, self.confidence)
+        if self.looks is None:
+            return certify_parameters(self.model, self.parameters, self.confidence)
+        assumed, needed = within_limits(self.model, self.confidence)
+        if not self.parameters.pays_looks:
+            needed = confidence_after(self.looks, self.model.n, needed)
+        found = certify_parameters(assumed, self.parameters, needed)
+        limits = self.model.fitted_limits
+        return dataclasses.replace(found, confidence=self.confidence, limits=limits, looks=self.looks)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -161,6 +175,7 @@ class Plan:
             "expected": self.expected,
             "confidence": self.confidence,
             "width": self.width,
+            "looks": None if self.looks is None else dataclasses.asdict(self.looks),
             "recommended": self.recommended.name,
             "recommendation": self.recommendation,
             "warnings": list(self.warnings),

@@ -15,6 +15,7 @@ from thresholdout.planning.ways import all_ways, named_way
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
+    from thresholdout.certificates.prior_looks import PriorLooks
 
 __all__ = ["plan"]
 
@@ -34,6 +35,7 @@ def plan(
     confidence: float = 0.95,
     mechanism: PlannedName | None = None,
     identically_distributed: bool = False,
+    looks: int | PriorLooks | None = None,
 ) -> Plan:
     """Say which way to ask, and how wide answers will be, for questions about right and wrong.
 
@@ -64,6 +66,9 @@ def plan(
     identically_distributed : bool, default=False
         Whether all records have one law, and each question is the same function of every record, whatever its number,
         id or place. A fresh part for each question is recommended only then.
+    looks : int or PriorLooks, optional
+        How many scores of this holdout were seen before, see `thresholdout.Thresholdout`. Half-widths are for a guard
+        that is made with the same ``looks``.
 
     Returns
     -------
@@ -101,7 +106,7 @@ def plan(
     from graphs import DependenceModel
 
     use = check_use(
-        n, queries, expected, train_records, width, fixed, budget, confidence, mechanism, identically_distributed
+        n, queries, expected, train_records, width, fixed, budget, confidence, mechanism, identically_distributed, looks
     )
     given = use
     if use.records is None:
@@ -121,6 +126,7 @@ def plan(
         expected=use.expected,
         confidence=check_confidence(confidence),
         width=use.width,
+        looks=None if use.looks is None else use.looks.counted(use.model.n),
         ways=tuple(ways),
         recommended=chosen,
         recommendation=recommend(use, ways, chosen),

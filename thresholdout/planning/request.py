@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
+from thresholdout.certificates.prior_looks import PriorLooks, check_looks, confidence_after
 from thresholdout.certificates.problem import check_confidence, check_model, within_limits
 from thresholdout.data.arguments import check_count, check_number
 from thresholdout.errors import InputError, InputTypeError
@@ -62,6 +63,8 @@ class Use:
         As given.
     mechanism : str or None
         As given.
+    looks : PriorLooks or None
+        As given.
     widths : dict
         Half-widths of claims that this plan has computed, by use, way, and whether quickly.
     """
@@ -76,6 +79,7 @@ class Use:
     confidence: float
     mechanism: PlannedName | None
     identically_distributed: bool
+    looks: PriorLooks | None = None
     widths: dict[tuple[Use, str, bool], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -88,6 +92,19 @@ class Use:
     def asked(self) -> int:
         """For how many questions half-widths are."""
         return ASKED if self.queries is None else self.queries
+
+    @property
+    def told(self) -> float:
+        """Nats that looks before the guard can have told."""
+        return 0.0 if self.looks is None else self.looks.nats(self.model.n)
+
+    @property
+    def after_looks(self) -> float | None:
+        """The confidence that answers need where the certificate pays for looks; ``None`` where it can't."""
+        try:
+            return confidence_after(self.looks, self.model.n, self.confidence)
+        except InputError:
+            return None
 
     def of(self, model: DependenceModel) -> Use:
         """Return the same for these records."""
@@ -104,6 +121,7 @@ class Use:
             budget=self.budget,
             noise=0.0 if self.mechanism == "guess-and-check" else QUIET,
             train_records=self.train_records,
+            told=self.told,
         )
         return plain.for_records(self.model, self.confidence)
 
@@ -119,6 +137,7 @@ def check_use(
     confidence: object,
     mechanism: object,
     identically_distributed: object,
+    looks: object = None,
 ) -> Use:
     """Return the arguments of `thresholdout.plan`, checked; InputError or InputTypeError for what cannot be."""
     from graphs.models.out_of_fold import OutOfFold
@@ -145,6 +164,7 @@ def check_use(
         confidence=check_confidence(confidence),
         mechanism=cast("PlannedName | None", mechanism),
         identically_distributed=check_declaration(identically_distributed),
+        looks=check_looks(looks),
     )
     if mechanism == "splitting" and not use.identically_distributed:
         expected_law = "True beside mechanism='splitting', if all records have one law and each question is the same "

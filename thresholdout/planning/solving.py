@@ -114,7 +114,8 @@ def _fewest_for_noise(use: Use, width: float) -> int | None:
         at_most = width / ratio
 
         def reached(n: int, at_most: float = at_most) -> bool:
-            return gaussian_guess(n, use.asked, use.confidence, use.expected) <= at_most
+            needed = use.of(independent(n)).after_looks
+            return needed is not None and gaussian_guess(n, use.asked, needed, use.expected) <= at_most
 
         if not reached(MOST_RECORDS):
             break
@@ -134,11 +135,14 @@ def _most_for_noise(use: Use, width: float) -> int | None:
     """Return what `most_queries` does for Gaussian noise."""
     n = math.floor(use.model.effective_records() or 0.0)
     ratio, best = 1.0, None
+    needed = use.after_looks
+    if needed is None:
+        return None
     for _ in range(_ROUNDS if n > 0 else 0):
         at_most = width / ratio
 
         def exceeded(queries: int, at_most: float = at_most) -> bool:
-            return gaussian_guess(n, queries, use.confidence, use.expected) > at_most
+            return gaussian_guess(n, queries, needed, use.expected) > at_most
 
         if exceeded(1):
             break

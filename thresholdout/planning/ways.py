@@ -60,7 +60,8 @@ def _claims_width(use: Use, name: WayName, quick: bool) -> float:
     if name == GUARD:
         return guard_width(parameters, use.model.n, use.asked, use.expected)
     if name == FINAL:
-        return Claims(parameters, use.model.n).final_half_width(math.log1p(-use.confidence), use.expected)
+        risk = math.log1p(-use.confidence) - use.told
+        return Claims(parameters, use.model.n).final_half_width(risk, use.expected)
     return list_width(parameters, use.model.n, use.asked, use.expected)
 
 
@@ -100,7 +101,8 @@ def _by_parts(use: Use) -> Way | None:
 
 
 def _by_noise(use: Use) -> Way | None:
-    found = gaussian_half_width(use.model, use.asked, use.confidence, use.expected)
+    needed = use.after_looks
+    found = None if needed is None else gaussian_half_width(use.model, use.asked, needed, use.expected)
     if found is None or found[1] >= 1.0:
         return None
     call = "Thresholdout(..., mechanism=plan(..., mechanism='gaussian').parameters)"
@@ -110,9 +112,11 @@ def _by_noise(use: Use) -> Way | None:
 
 def _by_algorithm_1(use: Use) -> Way | None:
     budget = 1 if use.budget is None else use.budget
-    asked, score = use.asked, use.expected
+    asked, score, needed = use.asked, use.expected, use.after_looks
+    if needed is None:
+        return None
     try:
-        found = algorithm_1(use.model, queries=asked, budget=budget, confidence=use.confidence, expected=score)
+        found = algorithm_1(use.model, queries=asked, budget=budget, confidence=needed, expected=score)
     except PlanError:
         return None
     needs = f"at most {asked:,} questions, of which at most {budget:,} may disagree with the training part"
@@ -124,5 +128,8 @@ def _by_algorithm_1(use: Use) -> Way | None:
 
 def _certified(use: Use, name: WayName, parameters: Parameters, needs: str, call: str) -> Way | None:
     """Return a way whose half-width its certificate knows; ``None`` where it says nothing."""
-    width = certify_parameters(use.model, parameters, use.confidence).expected_half_width(use.expected)
+    needed = use.after_looks
+    if needed is None:
+        return None
+    width = certify_parameters(use.model, parameters, needed).expected_half_width(use.expected)
     return Way(name, width, needs, call, parameters) if width < 1.0 else None

@@ -117,7 +117,7 @@ class GuardReport:
     def told(self) -> float | None:
         """What the answers can have told, in nats: how much the logarithm of the risk has fallen; None without one."""
         risks = self.history["risk"].dropna()
-        start = math.log1p(-self.chosen.get("confidence", self.declared.confidence))
+        start = math.log1p(-self.chosen.get("confidence", self.declared.confidence)) - self.parameters.told
         return None if not self.parameters.tells_nats else start - float(risks.iloc[-1]) if len(risks) else 0.0
 
     @property

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ["limits", "mechanism", "parameters", "summary"]
 
+_UNSEEN = "The holdout was seen by nobody before the guard was made, and through nothing but the guard since."
+
 _COMMON = (
-    "The holdout was seen by nobody before the guard was made, and through nothing but the guard since.",
     "What is asked about a record depends on that record, on earlier answers and on other data, but not on other "
     "records of the holdout.",
 )
@@ -89,7 +90,9 @@ def _plain(value: Any) -> str:
 
 def limits(report: GuardReport) -> list[str]:
     """Return what the numbers rest on, one sentence each."""
-    found = list(_COMMON)
+    looks = report.declared.looks
+    seen = f"Before the guard was made, {looks.words}, and through nothing but the guard since." if looks else _UNSEEN
+    found = [seen, *_COMMON]
     if report.certificate is not None and report.certificate.limits is not None:
         found.insert(0, f"What is said holds {report.certificate.limits.words}.")
     if report.dependence:

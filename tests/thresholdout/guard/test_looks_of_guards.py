@@ -39,7 +39,7 @@ def claiming(**settings: object) -> Thresholdout:
 
 def test_without_looks_nothing_changes() -> None:
     guard = make()
-    assert guard.looks == Composed([])
+    assert guard.recorded_looks == Composed([])
     assert guard.certificate is guard.certificate
     assert guard.certificate_with(BlackBox(0.0)).tolerance == guard.certificate.tolerance
 
@@ -48,14 +48,14 @@ def test_answers_after_a_look_are_wider_and_earlier_ones_stay() -> None:
     guard = make()
     first = guard.ask(0.25, HOLDOUT < 2500)
     hypothetical = guard.certificate_with([BlackBox(0.02)])
-    assert guard.looks == Composed([])
+    assert guard.recorded_looks == Composed([])
     after = guard.record_look(BlackBox(0.02))
     assert after.tolerance == hypothetical.tolerance == guard.certificate.tolerance
     second = guard.ask(0.25, HOLDOUT < 2501)
     assert second.half_width > first.half_width * 1.05
     assert guard.history["half_width"].tolist() == [first.half_width, second.half_width]
     guard.record_look(LaplaceAnswer(1.0, 0.02))
-    assert guard.looks == Composed([BlackBox(0.02), LaplaceAnswer(1.0, 0.02)])
+    assert guard.recorded_looks == Composed([BlackBox(0.02), LaplaceAnswer(1.0, 0.02)])
     assert guard.ask(0.25, HOLDOUT < 2502).half_width > second.half_width
 
 
@@ -65,7 +65,7 @@ def test_looks_last_and_reach_every_process(tmp_path: Path) -> None:
     plain = one.certificate.tolerance
     two.record_look(BlackBox(0.02))
     two.record_look(BlackBox(0.02))
-    assert one.looks == two.looks == Composed([BlackBox(0.02), BlackBox(0.02)])
+    assert one.recorded_looks == two.recorded_looks == Composed([BlackBox(0.02), BlackBox(0.02)])
     assert one.certificate.tolerance == two.certificate.tolerance > plain
     assert one.ask(0.25, HOLDOUT < 2500).half_width > plain / 2
     assert make(ledger=path).certificate.tolerance == one.certificate.tolerance
@@ -74,9 +74,9 @@ def test_looks_last_and_reach_every_process(tmp_path: Path) -> None:
 def seen_elsewhere(guard: Any) -> tuple[int, float, Composed, float, Composed]:
     """Use what a guard says about looks, and say in which process."""
     planned = guard.certificate_with([BlackBox(0.02)]).tolerance
-    before = guard.looks
+    before = guard.recorded_looks
     recorded = guard.record_look(BlackBox(0.02)).tolerance
-    return os.getpid(), planned, before, recorded, guard.looks
+    return os.getpid(), planned, before, recorded, guard.recorded_looks
 
 
 def test_looks_from_another_process() -> None:
@@ -87,7 +87,7 @@ def test_looks_from_another_process() -> None:
     assert process != os.getpid()
     assert planned == recorded == guard.certificate.tolerance > plain
     assert (before, after) == (Composed([]), Composed([BlackBox(0.02)]))
-    assert guard.looks == after
+    assert guard.recorded_looks == after
 
 
 def test_two_processes_that_record_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_two_processes_that_record_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(ledger, "put_document", late)
     one.record_look(BlackBox(0.01))
-    assert one.looks == Composed([BlackBox(0.01), BlackBox(0.01)])
+    assert one.recorded_looks == Composed([BlackBox(0.01), BlackBox(0.01)])
 
 
 def test_a_ledger_that_refuses_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_looks_that_no_certificate_covers() -> None:
     guard = make()
     with pytest.raises(InputError, match="with a delta"):
         guard.record_look(GaussianAnswer(10.0))
-    assert guard.looks == Composed([])
+    assert guard.recorded_looks == Composed([])
     after = guard.record_look(GaussianAnswer(10.0), void=True)
     assert after.route == "none"
     assert guard.ask(0.25, HOLDOUT < 2500).interval == (0.0, 1.0)
@@ -200,7 +200,7 @@ def test_looks_are_paid_after_one_another_in_every_process(tmp_path: Path) -> No
     one.record_look(BlackBox(0.005))
     assert two.risk_left == pytest.approx(after * math.exp(-price(0.005, after)), rel=1e-6)
     assert claiming(ledger=tmp_path / "guard.db").risk_left == one.risk_left
-    assert len(two.looks.events) == 2
+    assert len(two.recorded_looks.events) == 2
 
 
 def test_looks_are_no_questions() -> None:
@@ -221,7 +221,7 @@ def test_a_look_with_a_delta_is_covered_at_any_time_where_records_are_independen
     with pytest.raises(InputError, match=r"GaussianAnswer\(std=1000.0\)"):
         pairs.record_look(GaussianAnswer(1000.0))
     assert pairs.told == pytest.approx(0.0, abs=1e-11)
-    assert pairs.looks == Composed([])
+    assert pairs.recorded_looks == Composed([])
     pairs.record_look(BlackBox(0.001))
     pairs.record_look(GaussianAnswer(1000.0), void=True)
     assert pairs.certificate.route == "none"
@@ -267,4 +267,4 @@ def test_a_question_while_a_look_is_recorded_is_paid_for() -> None:
         patch.setattr(ledger, "put_document", late)
         assert one.record_look(GaussianAnswer(1000.0)).route == "claims"
     assert one.history["source"].tolist() == ["look", "train"]
-    assert len(one.looks.events) == 1
+    assert len(one.recorded_looks.events) == 1

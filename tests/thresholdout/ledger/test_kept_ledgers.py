@@ -82,7 +82,7 @@ def test_half_of_the_budget_is_left(tmp_path: Path, number: str) -> None:
 def test_a_look_is_still_counted(tmp_path: Path, number: str) -> None:
     with opened(copied(number, "looks.db", tmp_path), None) as ledger:
         guard: Thresholdout = GUARDS["looks"][0](ledger)
-        assert [repr(event) for event in guard.looks.events] == ["BlackBox(epsilon=0.0001)"]
+        assert [repr(event) for event in guard.recorded_looks.events] == ["BlackBox(epsilon=0.0001)"]
 
 
 @pytest.mark.parametrize("number", FORMATS)

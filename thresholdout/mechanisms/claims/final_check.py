@@ -46,5 +46,5 @@ class FinalCheck:
 
     def half_width(self, expected: float) -> float:
         """Return its half-width for a share of right predictions near a likely score, in (0, 1)."""
-        risk = math.log1p(-self.parameters.confidence) + math.log(self.share)
+        risk = math.log1p(-self.parameters.confidence) - self.parameters.told + math.log(self.share)
         return Claims(self.parameters, self.n).final_half_width(risk, expected)

@@ -28,7 +28,7 @@ from thresholdout.mechanisms.claims.cell_codes import Cells, best_deviations
 from thresholdout.mechanisms.claims.guess import Memory, forecast, learn
 from thresholdout.mechanisms.claims.lists import NOTHING
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sums, variance_of
-from thresholdout.mechanisms.claims.score import RAISED, lowered
+from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.noise.sources import NoiseSource
@@ -58,6 +58,8 @@ class FoldClaimsParameters(Parameters):
         Questions in all; ``None`` for any number.
     budget : int or None
         How many of them may have another answer than what was expected; ``None`` for any number.
+    told : float
+        Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
 
     Examples
     --------
@@ -70,12 +72,15 @@ class FoldClaimsParameters(Parameters):
         "in which cell of the range it lies; each answer costs some of the probability of error that all answers "
         "share, and unexpected ones more, so that later ones are wider."
     )
+    pays_looks: ClassVar[bool] = True
+    later: ClassVar[frozenset[str]] = frozenset({"told"})
 
     effective: float
     inflation: float
     confidence: float = 0.95
     queries: int | None = None
     budget: int | None = None
+    told: float = 0.0
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -85,6 +90,7 @@ class FoldClaimsParameters(Parameters):
         fix("effective", check_number("effective", self.effective, 0.0, 1e15, "a positive number of records"))
         fix("inflation", check_number("inflation", self.inflation, below, 1e15, "a number of at least 1"))
         fix("confidence", check_number("confidence", self.confidence, 0.0, below, "a number in (0, 1)"))
+        fix("told", check_number("told", self.told, -math.ulp(0.0), 1e9, "nats, from 0 to 1e9"))
         for name in ("queries", "budget"):
             value = getattr(self, name)
             fix(name, None if value is None else check_count(name, value))
@@ -145,7 +151,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
 
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
-        return ClaimsState(lowered(math.log1p(-self.parameters.confidence)), 0, 0, 0, _SILENT, 0, Memory())
+        return ClaimsState(start_risk(self.parameters.confidence, self.parameters.told), 0, 0, 0, _SILENT, 0, Memory())
 
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN

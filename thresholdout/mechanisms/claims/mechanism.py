@@ -32,7 +32,7 @@ from thresholdout.mechanisms.claims.lists import NOTHING, Told, after_list, cell
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.mechanisms.claims.question_claims import QuestionClaims
 from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, read_values, variance_of
-from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search
+from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
 from thresholdout.noise.sources import NoiseSource
@@ -82,7 +82,7 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
 
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
-        log_risk = lowered(math.log1p(-self.parameters.confidence))
+        log_risk = start_risk(self.parameters.confidence, self.parameters.told)
         exponent = self._exponent(_TYPICAL, UNKNOWN)
         return ClaimsState(log_risk, 0, 0, 0, exponent, self._edges.edge(exponent, noise), Memory())
 

@@ -46,6 +46,8 @@ class ClaimsParameters(Parameters):
     private : float or None
         Epsilon of all answers together, under replacing one record; `noise` does not count then. ``None`` for noise
         that is not meant to protect records.
+    told : float
+        Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
 
     Examples
     --------
@@ -61,7 +63,8 @@ class ClaimsParameters(Parameters):
     prices_looks: ClassVar[bool] = True
     tells_nats: ClassVar[bool] = True
     given_features: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset({"final_check", "private"})
+    pays_looks: ClassVar[bool] = True
+    later: ClassVar[frozenset[str]] = frozenset({"final_check", "private", "told"})
 
     confidence: float = 0.95
     queries: int | None = None
@@ -73,6 +76,7 @@ class ClaimsParameters(Parameters):
     train_records: float | None = None
     final_check: bool = False
     private: float | None = None
+    told: float = 0.0
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -86,6 +90,7 @@ class ClaimsParameters(Parameters):
         if self.at_most is not None:
             fix("at_most", check_number("at_most", self.at_most, 0.0, 1.0, "a number in (0, 1]"))
         zero = -math.ulp(0.0)
+        fix("told", check_number("told", self.told, zero, 1e9, "nats, from 0 to 1e9"))
         fix("noise", check_number("noise", self.noise, zero, 16.0, "a number from 0 to 16"))
         for name in ("effective", "train_records"):
             value = getattr(self, name)

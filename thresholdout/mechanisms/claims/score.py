@@ -124,6 +124,24 @@ def lowered(logarithm: float) -> float:
     return logarithm - 1e-12 - 1e-15 * abs(logarithm)
 
 
+def start_risk(confidence: float, told: float) -> float:
+    """Return the logarithm of the risk before the first question.
+
+    Parameters
+    ----------
+    confidence : float
+        Probability with which no answer is wrong.
+    told : float
+        Nats that looks before the guard can have told.
+
+    Examples
+    --------
+    >>> round(start_risk(0.95, 0.0) - start_risk(0.95, 57.0), 9)
+    57.0
+    """
+    return lowered(math.log1p(-confidence) - told)
+
+
 def search(
     window: Window,
     steps: int,

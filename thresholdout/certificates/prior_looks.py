@@ -1,0 +1,135 @@
+"""Scores of a holdout that were seen before its guard was made, and what they can have told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+from thresholdout.data.arguments import as_float, check_count
+from thresholdout.errors import InputError, InputTypeError
+
+__all__ = ["PriorLooks", "check_looks", "confidence_after"]
+
+_FOUR_DECIMALS: Final = 10_001
+_LEAST: Final = 1e-12  # probability of error that is left; confidences are known to 1e-16
+_ROUNDING: Final = 1e-15
+_MOST: Final = 1e6  # nats; no holdout has an answer left after as many
+_EXPECTED: Final = "how many scores of this holdout were seen before, or PriorLooks(10, values=301)"
+
+
+@dataclass(frozen=True, slots=True)
+class PriorLooks:
+    """Scores of a holdout that were seen before its guard was made.
+
+    Parameters
+    ----------
+    number : int
+        How many were seen, at most.
+    values : int, optional
+        How many values each of them could have had, at most: 301 for an accuracy on 300 records, 1,001 for a score in
+        [0, 1] of which three decimals were read, 20 for the best of 20 candidates or a place on a board of 20. By
+        default the scores are in [0, 1], and each is a share of the records (an accuracy) or was read to at most
+        four decimals: the number of records and one, or 10,001 if that is more.
+
+    Notes
+    -----
+    The answers are as wide as those of a guard whose probability of error is divided by ``values ** number``, which is
+    the number of ways in which the looks can have come out; how each was chosen in view of the ones before does not
+    matter, nor that their number was (PROOFS.md, "Looks before the guard"). What else was seen counts too: a
+    round at which training stopped on these records, a plot, a list of the records that a model got wrong.
+
+    Examples
+    --------
+    >>> PriorLooks(10).nats(300), PriorLooks(10, values=301).nats(300)
+    (92.1..., 57.0...)
+    """
+
+    number: int
+    values: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "number", check_count("looks", self.number))
+        if self.values is not None:
+            object.__setattr__(self, "values", check_count("values", self.values))
+
+    def counted(self, n: int) -> PriorLooks:
+        """Return the same, with the number of values that scores of so many records can have."""
+        return self if self.values is not None else replace(self, values=max(n + 1, _FOUR_DECIMALS))
+
+    def nats(self, n: int) -> float:
+        """Return the logarithm of the number of ways in which they can have come out, rounded up.
+
+        Parameters
+        ----------
+        n : int
+            Records of the holdout.
+        """
+        values = self.counted(n).values
+        assert values is not None
+        told = self.number * math.log(values) * (1.0 + 1e-12)
+        if told > _MOST:
+            raise InputError("looks", f"{self.number:,} scores, which can tell {told:.3g} nats", "a new holdout")
+        return told
+
+    @property
+    def words(self) -> str:
+        """What was seen, to be read after "before the guard was made,"."""
+        times = "one score" if self.number == 1 else f"{self.number:,} scores"
+        of = "" if self.values is None else f", of {self.values:,} possible values each"
+        return f"at most {times} of these records had been seen{of}"
+
+
+def check_looks(looks: object) -> PriorLooks | None:
+    """Return looks before a guard, given as their number or with what they could have been.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        When it is something else.
+
+    Examples
+    --------
+    >>> check_looks(10), check_looks(None)
+    (PriorLooks(number=10, values=None), None)
+    """
+    if looks is None or isinstance(looks, PriorLooks):
+        return looks
+    if as_float(looks) is None:
+        raise InputTypeError("looks", f"a {type(looks).__name__}", _EXPECTED)
+    try:
+        return PriorLooks(looks)  # type: ignore[arg-type]
+    except InputError:
+        raise InputError("looks", looks, _EXPECTED) from None
+
+
+def confidence_after(looks: PriorLooks | None, n: int, confidence: float) -> float:
+    """Return the confidence that answers need for themselves where looks come first, rounded up.
+
+    Parameters
+    ----------
+    looks : PriorLooks or None
+        Before the guard.
+    n : int
+        Records of the holdout.
+    confidence : float
+        With which answers are to hold after the looks.
+
+    Raises
+    ------
+    InputError
+        When it is too near 1 for a certificate to be computed.
+
+    Examples
+    --------
+    >>> round(confidence_after(PriorLooks(1, values=5), 300, 0.95), 9)
+    0.99
+    """
+    if looks is None:
+        return confidence
+    left = (1.0 - confidence) * math.exp(-looks.nats(n)) * (1.0 - 1e-12) - _ROUNDING
+    if left < _LEAST:
+        seen = f"{looks!r}, after which {max(0.0, left):.1g} of the probability of error is left"
+        expected = f"at least {_LEAST:g} beside this mechanism; mechanism='thresholdout' takes any number of looks"
+        raise InputError("looks", seen, expected)
+    return 1.0 - left
