@@ -70,7 +70,8 @@ def hamming_code() -> Bits:
     """Return the 16 words of length 7 that differ from each other in at least 3 places."""
     parity = np.array([[(place >> bit) & 1 for place in range(1, 8)] for bit in range(3)])
     words = all_bits(7)
-    return words[((words @ parity.T) % 2 == 0).all(axis=1)]
+    found: Bits = words[((words @ parity.T) % 2 == 0).all(axis=1)]
+    return found
 
 
 def test_a_code_makes_a_guard_that_ignores_one_look_fail_always() -> None:
@@ -183,6 +184,7 @@ def test_answers_count_what_they_told_beside_the_looks() -> None:
     guard = Thresholdout(HOLDOUT, looks=PriorLooks(2, 100), noise=SeededNoise(1))
     assert guard.risk_left == pytest.approx(0.05 / 100**2)
     guard.ask(0.9, HOLDOUT < 250)
+    assert guard.risk_left is not None
     assert guard.told == pytest.approx(np.log(0.05 / 100**2 / guard.risk_left), abs=1e-6)
     assert guard.report().told == pytest.approx(guard.told, abs=1e-6)
 
