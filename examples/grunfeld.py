@@ -19,7 +19,6 @@ from statsmodels.datasets import grunfeld
 
 from graphs import Groups, Panel
 from graphs.estimation import diagnose, fit_autoregression
-from graphs.estimation.candidate import Candidate
 from thresholdout import Thresholdout
 
 
@@ -47,10 +46,9 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"Given the years, {firms} independent firms of {years} years each, with an upper limit for their memory;")
     print(textwrap.fill(f"what is promised is {series.fitted_limits.words}", 110) if series.fitted_limits else "")
     for name, model in (("firms as groups", Groups(np.repeat(np.arange(firms), years))), ("firms as series", panel)):
-        kind = Candidate(name, model)
         print(
-            f"  {name}: {model.n} firm-years answer a question to ±{kind.half_width(0.95):.2f}; "
-            f"±0.05 takes {kind.records_for(0.05, 0.95) / years:,.0f} firms"
+            f"  {name}: {model.n} firm-years answer a question to ±{model.half_width():.2f}; "
+            f"±0.05 takes {model.records_for(0.05) / years:,.0f} firms"
         )
 
     print("\nIs the growth of a firm within 0.3 of the mean of other firms, and is it above?")

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from graphs import Groups, MarkovField, Panel
 from graphs.estimation import diagnose, fit_ising
-from graphs.estimation.candidate import Candidate
 from graphs.plotting import plot_graph
 
 
@@ -50,8 +49,8 @@ def main(arguments: list[str] | None = None) -> None:
         ("errors at the limit", MarkovField.ising(club, coupling=limit)),
         ("clubs as groups", Groups(np.zeros(members, dtype=int))),
     ):
-        clubs = Candidate(name, Panel(model, 1000))
-        alone, takes = Candidate(name, model).half_width(0.95), clubs.records_for(0.05, 0.95) / members
+        clubs = Panel(model, 1000)
+        alone, takes = model.half_width(), clubs.records_for(0.05) / members
         print(f"  {name:26}{model.variance_inflation():9.3g}{'±':>8}{alone:.2f}{np.ceil(takes):18,.0f}")
 
     if options.picture:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from graphs import Crossed, Groups, Independent
 from graphs.estimation import fit_components
-from graphs.estimation.candidate import Candidate
 from thresholdout import Thresholdout
 
 IntArray = npt.NDArray[np.int64]
@@ -37,9 +36,8 @@ def main() -> None:
         ("Crossed, whatever the effects do", Crossed(users, items)),
         ("effects at upper limits", fitted),
     ):
-        kind = Candidate(name, model)
         print(
-            f"{name:38}{model.variance_inflation():9.3g}{kind.half_width(0.95):12.3f}{kind.records_for(0.05, 0.95):19,}"
+            f"{name:38}{model.variance_inflation():9.3g}{model.half_width():12.3f}{model.records_for(0.05):19,}"
         )
     if fitted.fitted_limits:
         print(textwrap.fill(f"The last is {fitted.fitted_limits.words}", 110))

@@ -16,7 +16,6 @@ from statsmodels.datasets import sunspots
 
 from graphs import GaussianField
 from graphs.estimation import autoregression_limit, diagnose
-from graphs.estimation.candidate import Candidate
 from thresholdout import Thresholdout
 
 LAGS = 9
@@ -50,10 +49,9 @@ def main(arguments: list[str] | None = None) -> None:
         f"errors, with a coefficient of {limit:.2f}": remembering.given(range(earlier)),
     }
     for name, model in kinds.items():
-        kind = Candidate(name, model)
-        takes = kind.records_for(0.05, 0.95)
+        takes = model.records_for(0.05)
         years_more = f"±0.05 takes {takes:,} years" if np.isfinite(takes) else "more years need not help"
-        print(f"  {name}: inflation {model.variance_inflation():.3g}, ±{kind.half_width(0.95):.2f}; {years_more}")
+        print(f"  {name}: inflation {model.variance_inflation():.3g}, ±{model.half_width():.2f}; {years_more}")
     print("  (the coefficients are estimates from the years before 1900: no certificate is for them)")
 
     print("\nHow often is a forecast within 1.5 of the truth, and how often too low?")

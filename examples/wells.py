@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from graphs import GaussianField
 from graphs.estimation import fit_kernel, range_limit
-from graphs.estimation.candidate import Candidate
 from thresholdout import Thresholdout
 
 RANGE = 0.3  # km, which nobody knows
@@ -29,18 +28,18 @@ def main() -> None:
     first, second = field(made, RANGE).sample(rng), field(judged, RANGE).sample(rng)
 
     model = fit_kernel(first, made, judged)
-    kind, at_truth = Candidate("limit", model), field(judged, RANGE).variance_inflation()
+    at_truth = field(judged, RANGE).variance_inflation()
     print(f"Variance inflation {model.variance_inflation():.3g}, at the true range {at_truth:.3g};")
-    print(f"one question about {model.n} wells is answered to ±{kind.half_width(0.95):.3f},")
+    print(f"one question about {model.n} wells is answered to ±{model.half_width():.3f},")
     if model.fitted_limits:
         print(textwrap.fill(model.fitted_limits.words, 110))
 
     print("\nMore wells in the same region, or as dense in a larger one?")
     limit = range_limit(first, made, model.fit_failure)
     for wells, side in ((1000, 16), (2000, 16), (2000, 32)):
-        more = Candidate("more", field(side * rng.random((wells, 2)), limit))
-        print(f"  {wells} wells in {side} x {side} km: ±{more.half_width(0.95):.3f}")
-    print(f"±0.05 takes {kind.records_for(0.05, 0.95):,} wells as dense as these.")
+        more = field(side * rng.random((wells, 2)), limit)
+        print(f"  {wells} wells in {side} x {side} km: ±{more.half_width():.3f}")
+    print(f"±0.05 takes {model.records_for(0.05):,} wells as dense as these.")
 
     print("\nHow often is the map within two standard deviations, and how often too low?")
     guard = Thresholdout(judged, dependence=model, queries=2)

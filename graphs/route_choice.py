@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from graphs.errors import ArgumentError, RouteUnavailable
+from graphs.inflation.half_widths import answer_half_width, check_confidence, mean_half_width, records_within
 from graphs.leakage.largest_budget import largest_below
 from graphs.leakage.profile import Profile, smallest
 from graphs.leakage.warm_starts import searching
@@ -199,32 +201,99 @@ class RoutedModel(ABC):
         value = self._by_parts(bounded_differences)[0] if method == "parts" else self._inflation(method)
         return min(max(value, 1.0), float(self.n))
 
-    def explain_inflation(self, bounded_differences: bool = False) -> pd.DataFrame:
+    @property
+    def fit_failure(self) -> float:
+        """Probability with which the limits that the model was fitted with may not hold; 0 for a declared model."""
+        return 0.0
+
+    def half_width(self, confidence: float = 0.95) -> float:
+        """Return how far one mean over the records is from what it is expected to be at most.
+
+        Parameters
+        ----------
+        confidence : float
+            Probability with which it holds; that with which fitted limits may fail is counted.
+
+        Returns
+        -------
+        float
+            For one question that was fixed in advance, a mean of per-record values in [0, 1] such as an accuracy,
+            whatever it is; times the length of another range. 1 where nothing can be said. A guard's answers are wider:
+            see `thresholdout.plan`.
+
+        Raises
+        ------
+        ArgumentError
+            For another confidence.
+
+        Examples
+        --------
+        >>> from graphs import Groups, Independent
+        >>> round(Independent(1000).half_width(), 3), round(Groups([k // 10 for k in range(1000)]).half_width(), 3)
+        (0.043, 0.136)
+        """
+        return mean_half_width(self.n, self.variance_inflation(), check_confidence(confidence), self.fit_failure)
+
+    def records_for(self, half_width: float, confidence: float = 0.95) -> float:
+        """Return how many records of this kind it takes for one mean to be within a half-width.
+
+        Parameters
+        ----------
+        half_width : float
+            To be reached, in (0, 1).
+        confidence : float
+            As in `half_width`.
+
+        Returns
+        -------
+        float
+            A whole number, when the variance inflation stays what it is; infinite where all records hang together, so
+            that more of them need not help.
+
+        Raises
+        ------
+        ArgumentError
+            For another half-width or confidence.
+
+        Examples
+        --------
+        >>> from graphs import Groups, Independent
+        >>> Independent(1000).records_for(0.05), Groups([k // 10 for k in range(1000)]).records_for(0.05)
+        (738, 7378)
+        """
+        inflation = self.variance_inflation()
+        return records_within(half_width, self.n, inflation, check_confidence(confidence), self.fit_failure)
+
+    def explain_inflation(self, bounded_differences: bool = False, confidence: float = 0.95) -> pd.DataFrame:
         """Compare all routes to the variance inflation.
 
         Parameters
         ----------
         bounded_differences : bool
             As in `variance_inflation`.
+        confidence : float
+            As in `half_width`.
 
         Returns
         -------
         pandas.DataFrame
             One row per method: `inflation` (of that route alone; missing when it does not apply), `won` (the
-            smallest), `bounded_differences` (whether it holds for every statistic with bounded differences, or for
-            means of per-record values only), `source`, and `reason` (why it does not apply; for "parts", which route
-            was the best in how many parts).
+            smallest), `half_width` (of one question that was fixed in advance, by that route alone),
+            `bounded_differences` (whether it holds for every statistic with bounded differences, or for means of
+            per-record values only), `source`, and `reason` (why it does not apply; for "parts", which route was the
+            best in how many parts).
 
         Examples
         --------
         >>> from graphs import Groups
-        >>> Groups([0, 0, 1]).explain_inflation()[["inflation", "won", "bounded_differences"]].round(3)
-                    inflation   won  bounded_differences
+        >>> Groups([k // 10 for k in range(1000)]).explain_inflation()[["inflation", "won", "half_width"]].round(3)
+                    inflation   won  half_width
         method
-        components      1.667  True                 True
+        components       10.0  True       0.136
         """
         import pandas as pd
 
+        level = check_confidence(confidence)
         rows = []
         for name in self.inflation_methods:
             reason, found = "", float("nan")
@@ -233,15 +302,18 @@ class RoutedModel(ABC):
                 reason = self._by_parts(bounded_differences)[1] if name == "parts" else ""
             except RouteUnavailable as error:
                 reason = error.reason
-            rows.append((name, found, INFLATIONS[name].bounded_differences, INFLATIONS[name].source, reason))
-        columns = ["method", "inflation", "bounded_differences", "source", "reason"]
+            width = found if math.isnan(found) else mean_half_width(self.n, found, level, self.fit_failure)
+            rows.append((name, found, width, INFLATIONS[name].bounded_differences, INFLATIONS[name].source, reason))
+        columns = ["method", "inflation", "half_width", "bounded_differences", "source", "reason"]
         table = pd.DataFrame(rows, columns=columns).set_index("method")
         least = table["inflation"].min()
         table.insert(1, "won", (table["inflation"] == least) & ~(table["inflation"] == least).duplicated())
         return table
 
-    def explain(self, epsilon: float, adversary: Adversary = "informed") -> pd.DataFrame:
-        """Compare all routes for one target.
+    def explain(
+        self, epsilon: float, adversary: Adversary = "informed", confidence: float = 0.95
+    ) -> pd.DataFrame:
+        """Compare all routes to a privacy budget, and what an answer with noise of that budget is worth.
 
         Parameters
         ----------
@@ -249,24 +321,28 @@ class RoutedModel(ABC):
             Target for the largest leakage, nats, positive.
         adversary : {"informed", "uninformed"}
             As in `leakage`.
+        confidence : float
+            Of the half-widths.
 
         Returns
         -------
         pandas.DataFrame
-            One row per method: `budget` (largest eps' of that route alone; missing when it does not apply),
-            `published` (as printed in the literature, not used by "best"), `won` (the sound route with the
-            largest budget), `source`, and `reason` (why it does not apply, else empty).
+            One row per method: `budget` (largest privacy budget eps' by that route alone; missing when it does not
+            apply), `half_width` (of one answer, a mean of values in [0, 1] with Laplace noise of that budget, records
+            and noise together), `published` (as printed in the literature, not used by "best"), `won` (the sound route
+            with the largest budget), `source`, and `reason` (why it does not apply, else empty).
 
         Examples
         --------
         >>> from graphs import Groups
-        >>> Groups([0, 0, 1]).explain(0.5)[["budget", "won"]].round(3)
-                budget   won
+        >>> Groups([k // 10 for k in range(1000)]).explain(0.5)[["budget", "half_width", "won"]].round(3)
+                budget  half_width   won
         method
-        group     0.25  True
+        group     0.05       0.222  True
         """
         import pandas as pd
 
+        level, inflation = check_confidence(confidence), self.variance_inflation()
         rows = []
         for name in self.methods:
             reason, budget = "", float("nan")
@@ -274,10 +350,13 @@ class RoutedModel(ABC):
                 budget = self.budget(epsilon, name, adversary)
             except RouteUnavailable as error:
                 reason = error.reason
-            rows.append((name, budget, ROUTES[name].published, ROUTES[name].source, reason))
-        table = pd.DataFrame(rows, columns=["method", "budget", "published", "source", "reason"]).set_index("method")
+            failure = self.fit_failure
+            width = budget if math.isnan(budget) else answer_half_width(self.n, inflation, budget, level, failure)
+            rows.append((name, budget, width, ROUTES[name].published, ROUTES[name].source, reason))
+        columns = ["method", "budget", "half_width", "published", "source", "reason"]
+        table = pd.DataFrame(rows, columns=columns).set_index("method")
         sound = table["budget"].where(~table["published"])
-        table.insert(2, "won", table.index == sound.idxmax())
+        table.insert(3, "won", table.index == sound.idxmax())
         return table
 
     def _record_labels(self) -> tuple[Hashable, ...] | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from graphs.errors import RouteUnavailable
+from graphs.inflation.half_widths import answer_half_width, mean_half_width
 from graphs.model import DependenceModel
 
 __all__ = ["Candidate"]
@@ -42,30 +42,26 @@ class Candidate:
         except RouteUnavailable:
             return 0.0
 
-    def half_width(self, confidence: float) -> float:
-        """Return the half-width of one question that was fixed in advance: an accuracy, whatever it is.
-
-        sqrt(Lambda ln(2 / beta) / (2 n)), with beta = 1 - confidence less the probability that fitted limits fail; 1
-        where nothing is left of beta.
+    def half_width(self, confidence: float, records: int) -> float:
+        """Return the half-width of one question that was fixed in advance, for some records of this kind.
 
         Examples
         --------
         >>> from graphs import Independent
-        >>> round(Candidate("independent", Independent(800)).half_width(0.95), 4)
+        >>> round(Candidate("independent", Independent(200)).half_width(0.95, 800), 4)
         0.048
         """
-        beta = 1.0 - confidence - self.model.fit_failure
-        if not beta > 0:
+        return mean_half_width(records, self._inflation_of(records), confidence, self.model.fit_failure)
+
+    def noisy_half_width(self, epsilon: float, confidence: float, records: int) -> float:
+        """Return the half-width of one answer whose noise keeps a target leakage, for some records of this kind."""
+        budget = self.budget(epsilon)
+        if not budget > 0.0:
             return 1.0
-        return min(math.sqrt(self.model.variance_inflation() * math.log(2 / beta) / (2 * self.model.n)), 1.0)
+        inflation = self._inflation_of(records)
+        return answer_half_width(records, inflation, budget, confidence, self.model.fit_failure)
 
-    def records_for(self, half_width: float, confidence: float) -> float:
-        """Return how many records of this kind give a half-width, when the variance inflation stays what it is.
-
-        Infinite where all records hang together as one group, so that more of them need not help.
-        """
-        inflation, n = self.model.variance_inflation(), self.model.n
-        beta = 1.0 - confidence - self.model.fit_failure
-        if not beta > 0 or inflation >= n:
-            return math.inf
-        return math.ceil(inflation * math.log(2 / beta) / (2 * half_width**2))
+    def _inflation_of(self, records: int) -> float:
+        """Return the variance inflation, which stays what it is, but where all records are one group."""
+        inflation = self.model.variance_inflation()
+        return float(records) if inflation >= self.model.n > 1 else inflation

@@ -19,6 +19,7 @@ from graphs.estimation.permutation import (
 )
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
 from graphs.estimation.series_models import of_order
+from graphs.inflation.half_widths import check_confidence
 from graphs.model import DependenceModel
 from graphs.models.law_free import Groups, Independent
 from graphs.numerics.arguments import FloatArray, IntArray, check_count, check_target
@@ -63,6 +64,8 @@ class Diagnosis:
         Significance level of all tests together.
     confidence : float
         Of the half-widths in which costs are told.
+    records : int
+        Number of records for which half-widths are told.
     """
 
     n: int
@@ -73,6 +76,7 @@ class Diagnosis:
     epsilon: float
     level: float
     confidence: float
+    records: int
 
     @property
     def dependent(self) -> bool:
@@ -96,28 +100,30 @@ class Diagnosis:
         Returns
         -------
         pandas.DataFrame
-            `half_width` of one question that was fixed in advance (a share of right answers, at the confidence that
-            was asked for); `records_for_0.05`, how many records of this kind give a half-width of 0.05; `inflation`,
-            the variance inflation; `budget`, the privacy budget at the target leakage; `bic`, smaller is better,
-            missing where a model is not fitted by likelihood to the same data; `p_value` of the autocorrelations under
-            the model, missing where no series were drawn from it; `recommended` or not.
+            `half_width` of one question that was fixed in advance (a share of right answers, at the confidence and
+            for the number of records that were asked for); `records_for_0.05`, how many records of this kind give a
+            half-width of 0.05; `inflation`, the variance inflation; `budget`, the privacy budget at the target leakage;
+            `noisy_half_width`, of one answer with Laplace noise of that budget; `bic`, smaller is better, missing where
+            a model is not fitted by likelihood to the same data; `p_value` of the autocorrelations under the model,
+            missing where no series were drawn from it; `recommended` or not.
         """
         import pandas as pd
 
         rows = {
             c.name: (
-                c.half_width(self.confidence),
-                c.records_for(WISHED, self.confidence),
+                c.half_width(self.confidence, self.records),
+                c.model.records_for(WISHED, self.confidence),
                 c.model.variance_inflation(),
                 c.budget(self.epsilon),
+                c.noisy_half_width(self.epsilon, self.confidence, self.records),
                 c.bic,
                 c.p_value,
                 c.model is self.model,
             )
             for c in self.candidates
         }
-        columns = ["half_width", f"records_for_{WISHED}", "inflation", "budget", "bic", "p_value", "recommended"]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        columns = ["half_width", f"records_for_{WISHED}", "inflation", "budget", "noisy_half_width", "bic", "p_value"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=[*columns, "recommended"])
 
     @property
     def words(self) -> str:
@@ -132,14 +138,17 @@ class Diagnosis:
             lines.append("No dependence was found in these values; that does not show that there is none.")
         costs = self.costs()
         alone, chosen = costs.iloc[0], costs[costs["recommended"]].iloc[0]
+        about = "" if self.records == self.n else f" about {self.records:,} records"
         lines.append(
-            f"It costs: one question fixed in advance is answered to ±{chosen['half_width']:.3f} instead of "
+            f"It costs: one question{about} fixed in advance is answered to ±{chosen['half_width']:.3f} instead of "
             f"±{alone['half_width']:.3f} with a confidence of {self.confidence:.0%};\n"
             + _records_in_words(float(chosen[f"records_for_{WISHED}"]))
         )
         lines.append(
-            f"Variance inflation {chosen['inflation']:.4g} instead of 1; privacy budget {chosen['budget']:.4g} instead "
-            f"of {self.epsilon:.4g} for a leakage of {self.epsilon:g} nats."
+            f"With noise that leaks at most {self.epsilon:g} nats about a record it is answered to "
+            f"±{chosen['noisy_half_width']:.3f} instead of ±{alone['noisy_half_width']:.3f}\n"
+            f"(privacy budget {chosen['budget']:.4g} instead of {self.epsilon:.4g}); "
+            f"variance inflation {chosen['inflation']:.4g} instead of 1."
         )
         if chosen["p_value"] <= self.level:
             lines.append(
@@ -195,6 +204,7 @@ def diagnose(
     level: float = 0.05,
     permutations: int = 999,
     seed: int = 0,
+    records: int | None = None,
 ) -> Diagnosis:
     """Ask whether records depend on each other, which model fits, and what that costs.
 
@@ -224,6 +234,9 @@ def diagnose(
         For each test.
     seed : int
         Of the permutations and of random starts.
+    records : int, optional
+        Number of records of the same kind for which half-widths are told, such as those of your holdout; as many as
+        there are values by default.
 
     Returns
     -------
@@ -264,10 +277,10 @@ def diagnose(
                                      effect  dependent
     groups: intra-class correlation    0.56       True
     """
-    target = check_target(epsilon)
-    for name, share in (("level", level), ("confidence", confidence)):
-        if not 0 < share < 1:
-            raise ArgumentError(name, repr(share), "a number between 0 and 1")
+    target, confidence = check_target(epsilon), check_confidence(confidence)
+    if not 0 < level < 1:
+        raise ArgumentError("level", repr(level), "a number between 0 and 1")
+    wanted = None if records is None else check_count("records", records)
     names = None
     if graph is not None:
         edges, names = graph_edges(graph), list(graph.nodes)
@@ -295,9 +308,10 @@ def diagnose(
     adjusted = holm(np.array([test.p_value for test in tests]))
     alone = Candidate("independent", Independent(n))
     chosen = [c for some, p in zip(found, adjusted, strict=True) if p <= level for c in some if c.preferred]
-    best = max(chosen, key=lambda c: c.half_width(confidence), default=alone)
+    best = max(chosen, key=lambda c: c.half_width(confidence, n), default=alone)
     candidates = (alone, *(c for some in found for c in some))
-    return Diagnosis(n, tuple(tests), adjusted, candidates, best.model, target, float(level), float(confidence))
+    size = n if wanted is None else wanted
+    return Diagnosis(n, tuple(tests), adjusted, candidates, best.model, target, float(level), confidence, size)
 
 
 def _lags(season: int | None, n: int) -> int:

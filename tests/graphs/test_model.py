@@ -146,7 +146,7 @@ def test_explain_compares_all_routes() -> None:
     table = model.explain(0.5)
     assert isinstance(table, pd.DataFrame)
     assert list(table.index) == list(model.methods)
-    assert list(table.columns) == ["budget", "published", "won", "source", "reason"]
+    assert list(table.columns) == ["budget", "half_width", "published", "won", "source", "reason"]
     assert table["won"].sum() == 1
     assert not table.loc[table["won"], "published"].any()
     for method in ("group", "messages", "quilt", "spectral-published"):

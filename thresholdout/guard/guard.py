@@ -18,6 +18,7 @@ from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import FAILURES, Worth
 from thresholdout.guard.comparing import ComparesModels
+from thresholdout.guard.declared_dependence import declared_dependence
 from thresholdout.guard.gating import MakesGates
 from thresholdout.guard.given_features import check_given, check_served, truth_given
 from thresholdout.guard.holdout import Records
@@ -25,7 +26,6 @@ from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.progress import ReportsProgress
 from thresholdout.guard.question import Question
 from thresholdout.guard.registration import (
-    check_dependence,
     check_documents,
     check_noise,
     check_order,
@@ -57,6 +57,8 @@ from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from graphs import DependenceModel
 
 __all__ = ["Thresholdout"]
@@ -79,11 +81,29 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         The training part, needed by `score` and by questions given as functions. It must share no record with the
         holdout.
     dependence : graphs.DependenceModel, optional
-        How the holdout's records depend on each other; independent records by default. The certificate holds under this
-        model, so it is the one assumption to think about.
-    train_groups : array-like of hashable, optional
-        Group of each training record, such as the patient, beside ``dependence=Groups(patients)`` for the holdout.
-        Groups in both parts are refused; without it nobody notices them, and half-widths are wrong then.
+        How the holdout's records depend on each other; independent records by default, where neither ``groups``,
+        ``order`` nor ``graph`` says it. The certificate holds under this model, so it is the one assumption to think
+        about.
+    groups : str or array-like of hashable, optional
+        Group of each holdout record, such as the patient: records of one group may depend on each other in any way, and
+        groups are independent. The name of a column of the data frame or of an index level, which both parts have, or
+        one value for each record. A column is only read, and stays among the features: an identifier is none, so keep
+        it in the index (``X.set_index("patient")``), or drop it in a pipeline.
+    train_groups : str or array-like of hashable, optional
+        Group of each training record, beside ``groups`` as an array or ``dependence=Groups(patients)``; where
+        ``groups`` is a name, it is read from the training part. Groups in both parts are refused.
+    order : True, str or array-like, optional
+        Declares that the records of both parts stand in order of time (True), or what they are sorted by: the name of a
+        column or index level, or a number or time for each holdout record. The training part is in this order, too, and
+        comes before the holdout. Beside it stands ``window``, or a model as ``dependence``.
+    window : int, float or time difference, optional
+        Beside ``order``: how far apart records have to be to be independent of each other, in records for
+        ``order=True``, else as a difference of two times. Beside ``graph``: how many edges apart, 1 by default.
+    graph : networkx.Graph, optional
+        Which records may depend on each other: records without an edge between them are independent. Its nodes are the
+        index of the holdout (0, 1, 2, ... for arrays), and that of the training part where its records have neighbours
+        in the holdout. For dependence that passes on from node to node take a model, such as
+        ``dependence=graphs.MarkovField.ising(graph, coupling)``.
     queries : int, optional
         How many questions may be asked. Any number by default; declaring it makes answers a little narrower.
     budget : int, optional
@@ -201,7 +221,11 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         *,
         train: object | None = None,
         dependence: DependenceModel | None = None,
+        groups: object | None = None,
         train_groups: object | None = None,
+        order: object | None = None,
+        window: object | None = None,
+        graph: nx.Graph[Any] | None = None,
         queries: int | None = None,
         budget: int | None = None,
         at_most: float | None = None,
@@ -223,8 +247,17 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
     ) -> None:
         self._records = Records(holdout, train, allow_equal_rows)
         self.n = self._records.n
-        self.dependence = check_dependence(dependence, self.n)
-        self._records.check_groups(train_groups, self.dependence)
+        structure = declared_dependence(
+            self._records,
+            dependence,
+            groups=groups,
+            train_groups=train_groups,
+            order=order,
+            window=window,
+            graph=graph,
+        )
+        self.dependence = structure.model
+        self._records.check_groups(structure.train_groups, self.dependence)
         self._noise: NoiseSource = check_noise(noise)
         kept, owner = check_documents(documents), check_owner(owner)
         declared = Declaration(

@@ -15,7 +15,8 @@ import numpy as np
 
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.prior_looks import PriorLooks
-from thresholdout.data.record_labels import aligned, record_labels
+from thresholdout.data.record_columns import record_column
+from thresholdout.data.record_labels import record_labels
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.fold_assignment import fold_model, make_folds
@@ -68,9 +69,10 @@ class KFoldGuard(Shared):
         Number of folds, or a splitter of scikit-learn whose test sides partition the records. Folds are formed without
         looking at records: a splitter gets placeholders, never X and y, so stratified ones are refused. Lists of
         positions must have been formed without labels, too, which nobody can check.
-    groups : array-like of shape (n,), optional
-        Group of each record, such as the patient. Whole groups are in one fold, and only groups are independent. A
-        series is taken by its index, where the records have one.
+    groups : str or array-like of shape (n,), optional
+        Group of each record, such as the patient: the name of a column or index level of X, or one value for each
+        record. Whole groups are in one fold, and only groups are independent. A series is taken by its index, where the
+        records have one.
     dependence : graphs.DependenceModel, optional
         How the records depend on each other; every fold must be a union of its independent groups.
     queries : int, optional
@@ -161,7 +163,7 @@ class KFoldGuard(Shared):
             )
             raise InputError("mechanism", repr(mechanism), expected)
         n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-        groups = aligned(groups, record_labels((X, y), "holdout"), "groups")
+        groups = record_column(groups, (X, y), record_labels((X, y), "holdout"), "groups", "records")
         self._folds = make_folds(n, cv, groups, dependence, random_state)
         self.n = n
         self.dependence = fold_model(n, self._folds, groups, dependence)

@@ -1,0 +1,138 @@
+"""How far a mean is from what it is expected to be, in the units of the mean: half-widths, and the records they take.
+
+Proof: `graphs/PROOFS.md`, section on variance inflation; the numbers are for one mean that was fixed in advance.
+"""
+
+from __future__ import annotations
+
+import math
+
+from graphs.errors import ArgumentError
+from graphs.numerics.arguments import as_real
+from graphs.numerics.rounding import up
+
+__all__ = ["answer_half_width", "check_confidence", "mean_half_width", "records_within"]
+
+#: Roundings in each formula, functions included.
+_OPERATIONS = 24
+
+
+def check_confidence(confidence: object) -> float:
+    """Return a confidence.
+
+    Raises
+    ------
+    ArgumentError
+        When it is no number between 0 and 1.
+
+    Examples
+    --------
+    >>> check_confidence(95)
+    Traceback (most recent call last):
+    graphs.errors.ArgumentError: confidence: 95; expected: a number between 0 and 1
+    """
+    value = as_real(confidence)
+    if value is None or not 0.0 < value < 1.0:
+        raise ArgumentError("confidence", repr(confidence), "a number between 0 and 1")
+    return value
+
+
+def mean_half_width(n: int, inflation: float, confidence: float, failure: float = 0.0) -> float:
+    """Return how far a mean of values in [0, 1], fixed in advance, is from its expectation at most.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    inflation : float
+        Their variance inflation Lambda, rounded up.
+    confidence : float
+        Probability with which it holds, in (0, 1).
+    failure : float
+        Probability with which the limits of a fitted model fail, which is part of the probability of error.
+
+    Returns
+    -------
+    float
+        ``sqrt(Lambda ln(2 / beta) / (2 n))`` with beta = 1 - confidence - failure, rounded up; 1, which says nothing,
+        where nothing is left of beta.
+
+    Examples
+    --------
+    >>> round(mean_half_width(800, 1.0, 0.95), 4), mean_half_width(800, 1.0, 0.95, failure=0.06)
+    (0.048, 1.0)
+    """
+    beta = _error(confidence, failure)
+    if not beta > 0.0:
+        return 1.0
+    return min(up(math.sqrt(inflation * math.log(2.0 / beta) / (2 * n)), _OPERATIONS), 1.0)
+
+
+def answer_half_width(n: int, inflation: float, budget: float, confidence: float, failure: float = 0.0) -> float:
+    """Return how far a mean with Laplace noise of a privacy budget is from its expectation at most.
+
+    Parameters
+    ----------
+    n, inflation, confidence, failure
+        As in `mean_half_width`.
+    budget : float
+        Differential privacy of the noisy mean in each single record, nats, positive: the scale of the noise is
+        1 / (n budget).
+
+    Returns
+    -------
+    float
+        Half of the probability of error is for the records, half for the noise; rounded up, 1 at most.
+
+    Examples
+    --------
+    >>> round(answer_half_width(800, 1.0, 0.5, 0.95), 4)
+    0.0616
+    """
+    beta = _error(confidence, failure)
+    if not beta > 0.0:
+        return 1.0
+    records = math.sqrt(inflation * math.log(4.0 / beta) / (2 * n))
+    noise = math.log(2.0 / beta) / (n * budget)
+    return min(up(records + noise, _OPERATIONS), 1.0)
+
+
+def records_within(half_width: object, n: int, inflation: float, confidence: float, failure: float = 0.0) -> float:
+    """Return how many records of a kind bring a mean that is fixed in advance within a half-width.
+
+    Parameters
+    ----------
+    half_width : float
+        To be reached, in (0, 1).
+    n, inflation, confidence, failure
+        As in `mean_half_width`; the inflation is taken to stay what it is.
+
+    Returns
+    -------
+    float
+        A whole number; infinite where all records hang together as one group, so that more of them need not help, or
+        where nothing is left of the probability of error.
+
+    Raises
+    ------
+    ArgumentError
+        For another half-width.
+
+    Examples
+    --------
+    >>> records_within(0.05, 100, 1.0, 0.95), records_within(0.05, 100, 100.0, 0.95)
+    (738, inf)
+    """
+    width = as_real(half_width)
+    if width is None or not 0.0 < width < 1.0:
+        raise ArgumentError("half_width", repr(half_width), "a number between 0 and 1")
+    beta = _error(confidence, failure)
+    if not beta > 0.0 or (inflation >= n and n > 1):
+        return math.inf
+    return math.ceil(up(inflation * math.log(2.0 / beta) / (2 * width**2), _OPERATIONS))
+
+
+def _error(confidence: float, failure: float) -> float:
+    """Return what is left of the probability of error, rounded down."""
+    beta = math.nextafter(1.0 - confidence, 0.0)
+    return beta if failure == 0.0 else math.nextafter(beta - failure, -math.inf)

@@ -1,0 +1,188 @@
+"""How records hang together, as people know it, made a dependence model: groups, an order in time, a graph.
+
+Each model is one of `graphs`, and says no more than what was declared: anything may depend on anything inside a group,
+within a window of an order, along the edges of a graph, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from graphs.errors import ArgumentError
+from thresholdout.data.arguments import check_count
+from thresholdout.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from graphs import DependencyGraph, Groups, MovingWindow
+
+__all__ = ["graph_model", "group_model", "one_structure", "series_model", "window_model"]
+
+_WINDOW: Final = "how far apart records have to be to be independent"
+
+
+def one_structure(**given: object) -> str | None:
+    """Return which one of several structures is given, by its name; None where none is.
+
+    Raises
+    ------
+    InputError
+        When two are.
+
+    Examples
+    --------
+    >>> one_structure(groups=None, graph=None) is None, one_structure(groups=["a"], graph=None)
+    (True, 'groups')
+    >>> one_structure(groups=["a"], graph=3)
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: graph: given beside groups; expected: one of them, or dependence= a model of both
+    """
+    there = [name for name, value in given.items() if value is not None]
+    if len(there) > 1:
+        expected = "one of them, or dependence= a model of both"
+        if set(there) == {"groups", "order"}:
+            expected = (
+                "groups alone, in which records may depend on each other in any way, over time too; or "
+                "dependence=Panel(model, units) for a series in each of them"
+            )
+        raise InputError(there[1], f"given beside {there[0]}", expected)
+    return there[0] if there else None
+
+
+def group_model(groups: Any, n: int) -> Groups:
+    """Return the model of records in groups: anything inside a group, independence across.
+
+    Raises
+    ------
+    InputError
+        When there is not one group for each record.
+
+    Examples
+    --------
+    >>> group_model(["ann", "ann", "bob"], 3)
+    <Groups: 3 records in 2 independent groups of 1 to 2>
+    """
+    from graphs import Groups
+
+    with _renamed(labels="groups"):
+        model = Groups(groups)
+    _check_size("groups", model.n, n)
+    return model
+
+
+def window_model(n: int, window: object) -> MovingWindow:
+    """Return the model of records in order of time, of which those more than a number of records apart are independent.
+
+    Raises
+    ------
+    InputError
+        When the window is no such number.
+
+    Examples
+    --------
+    >>> window_model(100, 7).variance_inflation()
+    8.0
+    """
+    from graphs import MovingWindow
+
+    if window is None:
+        raise InputError("window", "nothing", f"{_WINDOW}, in records")
+    with _renamed(m="window"):
+        return MovingWindow(n, window)  # type: ignore[arg-type]
+
+
+def series_model(times: Any, window: object, n: int) -> MovingWindow:
+    """Return the model of records at times, of which those more than a length of time apart are independent.
+
+    Raises
+    ------
+    InputError
+        When times and window are not of one kind, or there is not one time for each record.
+
+    Examples
+    --------
+    >>> series_model([2001, 2003, 2004], 1, 3).independent_groups()
+    array([1, 2])
+    """
+    from graphs import MovingWindow
+
+    if window is None:
+        raise InputError("window", "nothing", f"{_WINDOW}, as a difference of two times in order")
+    with _renamed(times="order", length="window"):
+        model = MovingWindow.of_times(times, window)
+    _check_size("order", model.n, n)
+    return model
+
+
+def graph_model(graph: nx.Graph[Any], window: object, records: Sequence[Any]) -> DependencyGraph:
+    """Return the model of the nodes of a graph, of which those more than a number of edges apart are independent.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Its nodes are the records.
+    window : int or None
+        That number of edges; 1 by default: no edge, no dependence.
+    records : sequence of hashable
+        The nodes, in the order of the records.
+
+    Raises
+    ------
+    InputError
+        When it is no such graph, or its nodes are others.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> graph_model(nx.path_graph(4), 2, range(4)).leakage(0.1, adversary="uninformed").round(6)
+    array([0.3, 0.4, 0.4, 0.3])
+    """
+    import networkx as nx
+
+    from graphs import DependencyGraph
+
+    if not isinstance(graph, nx.Graph) or graph.is_directed():
+        kind = "directed graph" if isinstance(graph, nx.Graph) else type(graph).__name__
+        raise InputError("graph", f"a {kind}", "an undirected networkx.Graph whose nodes are the records")
+    named = set(records)
+    if len(named) < len(records):
+        raise InputError("graph", f"records of which {len(records) - len(named)} have a label of others", _NAMES)
+    absent = [label for label in records if label not in graph]
+    if absent:
+        seen = f"no node for {len(absent)} of {len(records)} records, such as {absent[0]!r}"
+        raise InputError("graph", seen, f"a node for each record, called as in {_INDEX}")
+    foreign = [label for label in graph if label not in named]
+    if foreign:
+        seen = f"{len(foreign)} nodes that are no record, such as {foreign[0]!r}"
+        raise InputError("graph", seen, f"graph.subgraph(labels) of the records, called as in {_INDEX}")
+    reach = 1 if window is None else check_count("window", window)
+    if reach > 1:
+        simple: nx.Graph[Any] = nx.Graph()
+        simple.add_nodes_from(graph)
+        simple.add_edges_from((a, b) for a, b, *_ in graph.edges() if a != b)
+        graph = nx.power(simple, reach)
+    with _renamed():
+        return DependencyGraph(graph, records=list(records))
+
+
+_INDEX: Final = "the index of the data frame (or 0, 1, 2, ... in their order, for arrays)"
+_NAMES: Final = "an index that names every record once, since it tells which node is which record"
+
+
+def _check_size(argument: str, found: int, n: int) -> None:
+    if found != n:
+        raise InputError(argument, f"{found} values", f"{n}, one for each record")
+
+
+@contextmanager
+def _renamed(**names: str) -> Iterator[None]:
+    """Turn a model's errors into errors about what the caller gave."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ArgumentError as error:
+        raise InputError(names.get(error.argument, error.argument), error.seen, error.expected) from None

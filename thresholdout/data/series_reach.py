@@ -1,0 +1,70 @@
+"""How far a series is seen to reach: an indication for whoever has to declare it, and no more than that."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from graphs.numerics.arguments import FloatArray
+
+__all__ = ["seen_reach"]
+
+_MOST_LAGS: Final = 100
+_LEVEL: Final = 0.05
+_LEAST: Final = 20
+_MOST_CLASSES: Final = 100
+
+
+def seen_reach(labels: Any) -> tuple[int, int] | None:
+    """Return the largest lag at which labels in order of time are seen to be correlated, and how many were looked at.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n,)
+        Numbers, or classes.
+
+    Returns
+    -------
+    tuple of int, or None
+        The largest lag whose autocorrelation is beyond Bartlett's limit (for the variance that correlations at smaller
+        lags leave it) at the level 0.05 for all lags together, 0 where none is; None for labels of which this can't be
+        said. What is not seen may be there all the same.
+
+    Examples
+    --------
+    >>> seen_reach(np.repeat(np.random.default_rng(0).integers(0, 2, 200), 4))[0]
+    3
+    """
+    from scipy.special import ndtri
+
+    from graphs.estimation.permutation import autocorrelations, centred
+
+    columns = _features(labels)
+    if columns is None or len(columns) < _LEAST or not np.ptp(columns, axis=0).any():
+        return None
+    lags = min(len(columns) // 4, _MOST_LAGS)
+    limit = -float(ndtri(_LEVEL / (2 * lags))) / math.sqrt(len(columns))
+    furthest, earlier = 0, 1.0
+    for lag, correlation in enumerate(autocorrelations(centred(columns), lags).tolist(), start=1):
+        if abs(correlation) > limit * math.sqrt(earlier):
+            furthest = lag
+        earlier += 2.0 * correlation**2
+    return furthest, lags
+
+
+def _features(labels: Any) -> FloatArray | None:
+    """Return numbers as one column, classes as one indicator each."""
+    values = np.asarray(labels)
+    if values.ndim != 1:
+        return None
+    if values.dtype.kind == "f" or (values.dtype.kind in "iu" and len(np.unique(values)) > _MOST_CLASSES):
+        column: FloatArray = values.astype(np.float64)[:, None]
+        return column if np.isfinite(column).all() else None
+    try:
+        names, codes = np.unique(values, return_inverse=True)
+    except TypeError:
+        return None
+    return np.eye(len(names))[codes] if len(names) <= _MOST_CLASSES else None

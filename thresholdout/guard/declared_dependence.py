@@ -1,0 +1,233 @@
+"""The dependence of a guard's records: the model that is given, or that follows from groups, an order or a graph.
+
+What follows depends on the training part too: its records are known to everybody, and known records may join those of
+the holdout between which they stand. PROOFS.md, "Groups, orders and graphs".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from graphs.errors import ArgumentError
+from graphs.structure.sort_keys import sort_ranks
+from thresholdout.data.record_columns import is_name, record_column
+from thresholdout.data.record_structure import graph_model, group_model, one_structure, series_model, window_model
+from thresholdout.data.series_reach import seen_reach
+from thresholdout.errors import InputError
+from thresholdout.guard.registration import check_dependence
+
+if TYPE_CHECKING:
+    from graphs import DependenceModel
+    from graphs.numerics.arguments import IntArray
+    from thresholdout.guard.holdout import Records
+
+__all__ = ["Declared", "declared_dependence"]
+
+_NOTHING_LEFT: Final = 0.5
+"""Half-width of one question from which on an answer says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is declared about the dependence of records.
+
+    Parameters
+    ----------
+    model : DependenceModel
+        Of the holdout's records, given those of the training part.
+    train_groups : object
+        Group of each training record, or None.
+    ordered : bool
+        Whether an order of the records was declared; those of the training part are in it, then.
+    """
+
+    model: DependenceModel
+    train_groups: Any = None
+    ordered: bool = False
+
+
+def declared_dependence(
+    records: Records,
+    dependence: DependenceModel | None,
+    *,
+    groups: Any = None,
+    train_groups: Any = None,
+    order: Any = None,
+    window: object = None,
+    graph: Any = None,
+) -> Declared:
+    """Return the dependence of a guard's records; see `thresholdout.Thresholdout` for the arguments.
+
+    Raises
+    ------
+    InputError
+        When they do not go together, name what is not there, or leave open how far dependence reaches.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.guard.holdout import Records
+    >>> scans = pd.DataFrame({"patient": ["a", "a", "b", "c"], "age": [30.0, 31.0, 40.0, 50.0]})
+    >>> records = Records(scans[:2], scans[2:], allow_equal_rows=False)
+    >>> found = declared_dependence(records, None, groups="patient")
+    >>> found.model, found.train_groups.tolist()
+    (<Groups: 2 records in 1 independent group of 2>, ['b', 'c'])
+    """
+    structure = one_structure(groups=groups, order=order, graph=graph)
+    if window is not None and structure not in ("order", "graph"):
+        expected = "order=True beside it for records in order of time, order=a column of times, or graph="
+        raise InputError("window", repr(window), expected)
+    if dependence is not None and (structure in ("groups", "graph") or window is not None):
+        seen = f"a model beside {'window' if window is not None else structure}"
+        raise InputError("dependence", seen, "one of them: it says how all records depend on each other")
+    if structure == "groups":
+        named = record_column(groups, records.holdout, records.labels, "groups", "holdout")
+        model = group_model(named, records.n)
+        return Declared(model, _train_groups(records, groups, train_groups))
+    own = _train_groups(records, None, train_groups)
+    if structure == "graph":
+        return Declared(_on_graph(records, graph, window), own)
+    if structure == "order":
+        return Declared(_in_order(records, dependence, order, window), own, ordered=True)
+    return Declared(check_dependence(dependence, records.n), own)
+
+
+def _train_groups(records: Records, groups: Any, train_groups: Any) -> Any:
+    """Return the groups of the training records: as given, or the column of the same name."""
+    if train_groups is None and groups is not None and records.train_size is not None:
+        if not is_name(groups):
+            expected = (
+                "the group of each training record, train_groups=, since no group may be in both parts; or "
+                "groups= the name of a column that both parts have"
+            )
+            raise InputError("train_groups", "nothing beside groups and a training part", expected)
+        train_groups = groups
+    if train_groups is None or records.train_size is None:
+        return train_groups
+    data = records.train if is_name(train_groups) else ()
+    return record_column(train_groups, data, records.train_labels, "train_groups", "training part")
+
+
+def _in_order(records: Records, dependence: DependenceModel | None, order: Any, window: object) -> DependenceModel:
+    """Return the model of records in an order of time."""
+    if order is False:
+        raise InputError("order", "False", "True for records in order of time, or a column of times; or nothing")
+    keys = None if order is True else record_column(order, records.holdout, records.labels, "order", "holdout")
+    train_keys = None
+    if keys is not None and is_name(order) and records.train_size is not None:
+        train_keys = record_column(order, records.train, records.train_labels, "order", "training part")
+        _check_sorted(train_keys, "train")
+    if dependence is not None:
+        if keys is not None:
+            _check_sorted(keys, "holdout")
+        return check_dependence(dependence, records.n)
+    if window is None:
+        raise InputError("order", "an order without how far the dependence reaches", _ways(records, train_keys))
+    if keys is None:
+        return window_model(records.n, window)
+    model = series_model(keys, window, records.n)
+    return model if train_keys is None else _among_known(model, train_keys, keys, window)
+
+
+def _check_sorted(keys: Any, part: str) -> None:
+    """Refuse a part that is not in order."""
+    if (np.diff(_ranks(keys)) < 0).any():
+        expected = "both parts sorted by it: take rows by np.argsort(column, kind='stable'), or data.sort_values"
+        raise InputError("order", f"records of the part {part} in another order", expected)
+
+
+def _ranks(*keys: Any) -> IntArray:
+    """Return the rank of each key among all of them."""
+    try:
+        return sort_ranks("order", _joined(*keys))
+    except ArgumentError as error:
+        raise InputError("order", error.seen, error.expected) from None
+
+
+def _joined(*keys: Any) -> Any:
+    """Return columns of keys one after the other."""
+    import pandas as pd
+
+    if len(keys) == 1:
+        return keys[0]
+    return pd.concat([pd.Series(column).reset_index(drop=True) for column in keys], ignore_index=True)
+
+
+def _among_known(model: DependenceModel, train_keys: Any, keys: Any, window: object) -> DependenceModel:
+    """Return the model of the holdout, unless training records between its records join some that it keeps apart."""
+    both = _joined(train_keys, keys)
+    _ranks(both)
+    size = len(both) - model.n
+    rest = series_model(both, window, len(both)).given(range(size))
+    near, alone = (each.leakage(1.0, "quilt", "uninformed") for each in (rest, model))
+    joined = int(np.count_nonzero(near > alone))
+    if joined:
+        seen = f"training records between those of the holdout, which join {joined} of {model.n} to records further off"
+        expected = (
+            "a training part that comes before the holdout (or after it), or training records that are more than the "
+            "window away from the holdout's"
+        )
+        raise InputError("order", seen, expected)
+    return model
+
+
+def _ways(records: Records, train_keys: Any) -> str:
+    """Say how the reach of a series can be declared, with what the training part shows of it."""
+    unit = "in records" if train_keys is None else "as a difference of two times"
+    seen = ""
+    parts = records.train if records.train_size is not None else ()
+    found = seen_reach(parts[1]) if len(parts) == 2 else None
+    if found is not None:
+        lag, lags = found
+        shown = f"up to lag {lag}{_as_time(train_keys, lag)}" if lag else f"at none of {lags} lags"
+        seen = f"; labels of the training part are seen to be correlated {shown}, which proves nothing about longer ones"
+    return (
+        f"window= beside it, the distance beyond which records are independent ({unit}{seen}); or dependence= beside "
+        f"it, such as graphs.estimation.fit_autoregression(values of other series, n={records.n})"
+    )
+
+
+def _as_time(keys: Any, lag: int) -> str:
+    """Return a number of records as a length of time, in words."""
+    import pandas as pd
+
+    if keys is None:
+        return " records"
+    column = pd.Series(keys).reset_index(drop=True)
+    try:
+        typical = (column - column.shift(lag)).iloc[lag:].median()
+    except TypeError:
+        return " records"
+    return f" records, about {typical:g}" if isinstance(typical, (int, float)) else f" records, about {typical}"
+
+
+def _on_graph(records: Records, graph: Any, window: object) -> DependenceModel:
+    """Return the model of records that are nodes, given the training records that are nodes too."""
+    own = list(range(records.n)) if records.labels is None else records.labels.tolist()
+    known = [] if records.train_labels is None or records.labels is None else records.train_labels.tolist()
+    both = set(known) & set(own)
+    if both:
+        seen = f"{len(both)} labels that records of both parts have, such as {next(iter(both))!r}"
+        raise InputError("graph", seen, "an index that names every record once, since it tells which node it is")
+    joined = [label for label in known if label in graph] if hasattr(graph, "nodes") else []
+    if not joined:
+        return graph_model(graph, window, own)
+    if len(joined) < len(known):
+        seen = f"nodes for {len(joined)} of {len(known)} training records"
+        raise InputError("graph", seen, "a node for each of them, or for none where they are independent of the holdout")
+    model = graph_model(graph, window, [*known, *own]).given(known)
+    alone = graph_model(graph.subgraph(own), window, own)
+    if model.half_width() >= _NOTHING_LEFT > alone.half_width():
+        seen = (
+            f"training records that join the holdout's: one question is answered to ± {model.half_width():.2g}, and to "
+            f"± {alone.half_width():.2g} without these"
+        )
+        expected = (
+            "whole parts of the network in the holdout (communities, components), or train and graph without the "
+            "training records that are neighbours of the holdout's"
+        )
+        raise InputError("graph", seen, expected)
+    return model
