@@ -36,9 +36,7 @@ def main() -> None:
         ("Crossed, whatever the effects do", Crossed(users, items)),
         ("effects at upper limits", fitted),
     ):
-        print(
-            f"{name:38}{model.variance_inflation():9.3g}{model.half_width():12.3f}{model.records_for(0.05):19,}"
-        )
+        print(f"{name:38}{model.variance_inflation():9.3g}{model.half_width():12.3f}{model.records_for(0.05):19,}")
     if fitted.fitted_limits:
         print(textwrap.fill(f"The last is {fitted.fitted_limits.words}", 110))
 

@@ -310,9 +310,7 @@ class RoutedModel(ABC):
         table.insert(1, "won", (table["inflation"] == least) & ~(table["inflation"] == least).duplicated())
         return table
 
-    def explain(
-        self, epsilon: float, adversary: Adversary = "informed", confidence: float = 0.95
-    ) -> pd.DataFrame:
+    def explain(self, epsilon: float, adversary: Adversary = "informed", confidence: float = 0.95) -> pd.DataFrame:
         """Compare all routes to a privacy budget, and what an answer with noise of that budget is worth.
 
         Parameters

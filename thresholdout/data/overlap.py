@@ -102,7 +102,7 @@ def check_groups(
         raise InputError("train_groups", "groups without a training part", "train=(X_train, y_train) beside them")
     if not isinstance(dependence, Groups | Communities):
         seen = f"groups beside {dependence.describe()}, which have no names of groups"
-        raise InputError("train_groups", seen, "groups=holdout_groups beside them")
+        raise InputError("train_groups", seen, "groups=holdout_groups beside them, in place of another model")
     try:
         own = Groups(aligned(train_groups, labels, "train_groups"))
     except ArgumentError as error:

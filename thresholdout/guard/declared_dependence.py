@@ -183,7 +183,9 @@ def _ways(records: Records, train_keys: Any) -> str:
     if found is not None:
         lag, lags = found
         shown = f"up to lag {lag}{_as_time(train_keys, lag)}" if lag else f"at none of {lags} lags"
-        seen = f"; labels of the training part are seen to be correlated {shown}, which proves nothing about longer ones"
+        seen = (
+            f"; labels of the training part are seen to be correlated {shown}, which proves nothing about longer ones"
+        )
     return (
         f"window= beside it, the distance beyond which records are independent ({unit}{seen}); or dependence= beside "
         f"it, such as graphs.estimation.fit_autoregression(values of other series, n={records.n})"
@@ -217,7 +219,9 @@ def _on_graph(records: Records, graph: Any, window: object) -> DependenceModel:
         return graph_model(graph, window, own)
     if len(joined) < len(known):
         seen = f"nodes for {len(joined)} of {len(known)} training records"
-        raise InputError("graph", seen, "a node for each of them, or for none where they are independent of the holdout")
+        raise InputError(
+            "graph", seen, "a node for each of them, or for none where they are independent of the holdout"
+        )
     model = graph_model(graph, window, [*known, *own]).given(known)
     alone = graph_model(graph.subgraph(own), window, own)
     if model.half_width() >= _NOTHING_LEFT > alone.half_width():

@@ -257,7 +257,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             graph=graph,
         )
         self.dependence = structure.model
-        self._records.check_groups(structure.train_groups, self.dependence)
+        self._records.check_groups(structure.train_groups, self.dependence, structure.ordered)
         self._noise: NoiseSource = check_noise(noise)
         kept, owner = check_documents(documents), check_owner(owner)
         declared = Declaration(

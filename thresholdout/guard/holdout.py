@@ -86,12 +86,15 @@ class Records:
         self.n = _length(given)
         self.holdout = kept(given)
 
-    def check_groups(self, train_groups: object | None, dependence: DependenceModel) -> None:
-        """Refuse groups of training records that the holdout has, too, and set the folds of the training part."""
+    def check_groups(self, train_groups: object | None, dependence: DependenceModel, ordered: bool = False) -> None:
+        """Refuse groups of training records that the holdout has, too, and set the folds of the training part.
+
+        These follow an order where one was declared, or the model of the holdout has one.
+        """
         groups = None
         if train_groups is not None:
             groups = check_groups(train_groups, dependence, self.train_size, self.train_labels)
-        self.training_folds = TrainingFolds(groups, is_series(dependence))
+        self.training_folds = TrainingFolds(groups, ordered or is_series(dependence))
 
     @cached_property
     def identity(self) -> str:

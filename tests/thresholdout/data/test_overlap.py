@@ -197,8 +197,8 @@ def test_communities_have_names_too() -> None:
         ({"train_groups": [None] * N}, "record 0 has no label"),
         ({"train_groups": {k: k for k in range(N)}}, "train_groups: "),
         ({"train_groups": np.arange(N), "train": None}, "groups without a training part"),
-        ({"train_groups": np.arange(N), "dependence": MovingWindow(N, 3)}, r"dependence=Groups\(holdout_groups\)"),
-        ({"train_groups": np.arange(N), "dependence": None}, r"dependence=Groups\(holdout_groups\)"),
+        ({"train_groups": np.arange(N), "dependence": MovingWindow(N, 3)}, "groups=holdout_groups beside them"),
+        ({"train_groups": np.arange(N), "dependence": None}, "groups=holdout_groups beside them"),
         ({"train_groups": pd.Series(np.arange(N), index=np.arange(N) + 3)}, "train_groups: values with an index"),
     ],
 )

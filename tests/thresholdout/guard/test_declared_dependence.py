@@ -1,0 +1,308 @@
+"""Groups, an order or a graph in place of a model: what follows from columns, indices, arrays and graphs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+from graphs import DependencyGraph, GaussianField, Groups, MovingWindow
+from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout
+from thresholdout.data.series_reach import seen_reach
+
+N, TRAIN = 400, 600
+ALL = N + TRAIN
+PATIENTS = np.array([f"p{k // 4}" for k in range(ALL)])
+DAYS = pd.date_range("2024-01-01", periods=ALL, freq="D")
+
+
+def scans() -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    rng = np.random.default_rng(0)
+    features = pd.DataFrame(
+        {
+            "age": rng.normal(size=ALL),
+            "patient": PATIENTS,
+            "day": DAYS,
+            "number": np.arange(ALL),
+        },
+        index=pd.Index([f"s{k}" for k in range(ALL)], name="scan"),
+    )
+    return features, rng.integers(0, 2, size=ALL)
+
+
+X, Y = scans()
+LABELS: NDArray[np.int64] = np.arange(ALL) % 2
+LATE = np.arange(TRAIN, ALL)
+
+
+def made(held: Any = LATE, frame: pd.DataFrame = X, **arguments: Any) -> Thresholdout:
+    """Return a guard that holds out some records, the rest being its training part."""
+    rest = np.setdiff1d(np.arange(ALL), held)
+    train = (frame.iloc[rest], LABELS[rest])
+    return Thresholdout((frame.iloc[held], LABELS[held]), train=train, **arguments)
+
+
+def refused(**arguments: Any) -> InputError:
+    with pytest.raises(InputError) as caught:
+        made(**arguments)
+    return caught.value
+
+
+class TestGroups:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"groups": "patient"},
+            {"groups": PATIENTS[TRAIN:], "train_groups": PATIENTS[:TRAIN]},
+            {"groups": X["patient"][TRAIN:].sample(frac=1.0, random_state=0), "train_groups": "patient"},
+            {"groups": X["patient"][TRAIN:].astype("category"), "train_groups": X["patient"][:TRAIN]},
+        ],
+    )
+    def test_a_column_or_its_values_are_the_model_of_groups(self, arguments: Mapping[str, Any]) -> None:
+        guard = made(**arguments)
+        assert guard.dependence.fingerprint() == Groups(PATIENTS[TRAIN:]).fingerprint()
+        folds = guard._records.training_folds
+        assert not folds.ordered
+        assert folds.groups is not None
+        assert len(set(zip(folds.groups.tolist(), PATIENTS[:TRAIN].tolist(), strict=True))) == TRAIN // 4
+
+    def test_a_level_of_the_index_is_no_feature(self) -> None:
+        frame = X.set_index("patient", append=True)[["age"]]
+        guard = made(frame=frame, groups="patient")
+        assert guard.dependence.fingerprint() == Groups(PATIENTS[TRAIN:]).fingerprint()
+        assert list(guard.train[0].columns) == ["age"]
+
+    def test_a_column_stays_where_it_was(self) -> None:
+        assert list(made(groups="patient").train[0].columns) == list(X.columns)
+
+    def test_a_group_in_both_parts_is_refused_and_what_the_refusal_names_works(self) -> None:
+        held = np.arange(TRAIN - 2, ALL)
+        with pytest.raises(OverlapError, match="1 of 101 groups"):
+            made(held, groups="patient")
+        keep = ~np.isin(PATIENTS[: TRAIN - 2], PATIENTS[held])
+        train = (X[: TRAIN - 2][keep], LABELS[: TRAIN - 2][keep])
+        guard = Thresholdout((X.iloc[held], LABELS[held]), train=train, groups="patient")
+        assert guard.n == N + 2
+
+    def test_the_same_guard_as_with_the_model(self) -> None:
+        answers = [
+            made(**arguments).certificate.expected_half_width(0.9)
+            for arguments in (
+                {"groups": "patient"},
+                {"dependence": Groups(PATIENTS[TRAIN:]), "train_groups": PATIENTS[:TRAIN]},
+            )
+        ]
+        assert answers[0] == answers[1]
+
+    @pytest.mark.parametrize(
+        ("arguments", "argument", "words"),
+        [
+            ({"groups": "Patient"}, "groups", "one of 'age', 'patient', 'day', 'number', 'scan'"),
+            ({"groups": PATIENTS[TRAIN:]}, "train_groups", "name of a column that both parts have"),
+            ({"groups": PATIENTS[:3], "train_groups": "patient"}, "groups", "400, one for each record"),
+            ({"groups": "patient", "order": True}, "order", "groups alone"),
+            ({"groups": "patient", "graph": nx.path_graph(3)}, "graph", "one of them"),
+            ({"groups": "patient", "dependence": Groups(PATIENTS[TRAIN:])}, "dependence", "one of them"),
+            ({"train_groups": "patient"}, "train_groups", "groups=holdout_groups"),
+            ({"groups": "patient", "window": 3}, "window", "order=True"),
+        ],
+    )
+    def test_what_cannot_be_is_said_in_one_sentence(
+        self, arguments: Mapping[str, Any], argument: str, words: str
+    ) -> None:
+        error = refused(**arguments)
+        assert error.argument == argument
+        assert words in str(error)
+
+    def test_two_columns_of_one_name(self) -> None:
+        twice = pd.concat([X, X[["patient"]]], axis=1)
+        with pytest.raises(InputError, match="which 2 columns or index levels of the holdout are called"):
+            made(frame=twice, groups="patient")
+
+    def test_names_serve_cross_validation_too(self) -> None:
+        features = X[["age", "patient"]]
+        named = KFoldGuard(features, LABELS, cv=2, groups="patient")
+        given = KFoldGuard(features, LABELS, cv=2, groups=PATIENTS)
+        assert named.dependence.fingerprint() == given.dependence.fingerprint()
+
+
+class TestOrder:
+    @pytest.mark.parametrize(
+        ("arguments", "model"),
+        [
+            ({"order": True, "window": 5}, MovingWindow(N, 5)),
+            ({"order": "day", "window": pd.Timedelta(days=5)}, MovingWindow.of_times(DAYS[TRAIN:], pd.Timedelta("5D"))),
+            ({"order": "number", "window": 5}, MovingWindow.of_times(np.arange(N), 5)),
+            (
+                {"order": DAYS[TRAIN:], "window": pd.Timedelta("5D")},
+                MovingWindow.of_times(DAYS[:N], pd.Timedelta("5D")),
+            ),
+            ({"order": True, "dependence": GaussianField.ar(0.5, N)}, GaussianField.ar(0.5, N)),
+            ({"order": "day", "dependence": GaussianField.ar(0.5, N)}, GaussianField.ar(0.5, N)),
+        ],
+    )
+    def test_an_order_and_how_far_it_reaches_are_a_model(self, arguments: Mapping[str, Any], model: Any) -> None:
+        guard = made(**arguments)
+        assert guard.dependence.fingerprint() == model.fingerprint()
+        assert guard._records.training_folds.ordered
+
+    def test_without_a_reach_the_refusal_tells_what_the_training_part_shows(self) -> None:
+        blocks = np.repeat(np.random.default_rng(1).integers(0, 2, size=ALL // 4), 4)
+        shown = "correlated up to lag 3 records"
+        for order, time in ((True, ""), ("day", ", about 3 days"), ("number", ", about 3,")):
+            with pytest.raises(InputError, match=f"{shown}{time}.*fit_autoregression.*n=400") as caught:
+                Thresholdout((X[TRAIN:], blocks[TRAIN:]), train=(X[:TRAIN], blocks[:TRAIN]), order=order)
+            assert caught.value.argument == "order"
+        with pytest.raises(InputError, match=r"window= beside it.*\(in records\)"):
+            Thresholdout(X[TRAIN:], order=True)
+
+    @pytest.mark.parametrize(
+        ("held", "window", "joined"),
+        [
+            (np.arange(0, N), 5, 0),  # the training part comes after
+            (np.arange(300, 300 + N), 5, 0),  # and on both sides
+            (np.r_[0:200, 300:500], 5, 10),  # records 195 to 199 reach 300 to 304 through those between
+            (np.arange(0, ALL, 3)[:333], 5, 333),
+        ],
+    )
+    def test_training_records_join_what_they_stand_between(self, held: Any, window: int, joined: int) -> None:
+        if not joined:
+            assert made(held, order="number", window=window).n == len(held)
+            return
+        with pytest.raises(InputError, match=f"join {joined} of {len(held)} to records further off"):
+            made(held, order="number", window=window)
+
+    def test_training_records_further_away_than_the_window_are_no_matter(self) -> None:
+        held, between = np.r_[0:200, 300:500], np.arange(220, 280)
+        guard = Thresholdout(
+            (X.iloc[held], LABELS[held]), train=(X.iloc[between], LABELS[between]), order="number", window=20
+        )
+        expected = MovingWindow.of_times(held, 20)
+        assert guard.dependence.fingerprint() == expected.fingerprint()
+        with pytest.raises(InputError, match="training records between"):
+            Thresholdout(
+                (X.iloc[held], LABELS[held]), train=(X.iloc[between], LABELS[between]), order="number", window=21
+            )
+
+    def test_a_known_record_between_makes_two_independent_ones_dependent(self) -> None:
+        """Two coins and, between them, their sum modulo 2: by themselves independent, given the sum they are not."""
+        coins = list(itertools.product((0, 1), repeat=2))
+        for known in (0, 1):
+            given = [(a, b) for a, b in coins if (a + b) % 2 == known]
+            both = sum(a == b == 1 for a, b in given) / len(given)
+            assert both != (sum(a for a, _ in given) / len(given)) * (sum(b for _, b in given) / len(given))
+        frame = pd.DataFrame({"number": np.arange(30.0)})
+        held = np.arange(30) % 3 != 1
+        arguments: dict[str, Any] = {"order": "number", "window": 1}
+        Thresholdout(frame[held], **arguments)
+        with pytest.raises(InputError, match="which join 20 of 20"):
+            Thresholdout(frame[held], train=frame[~held], **arguments)
+
+    @pytest.mark.parametrize(
+        ("arguments", "argument", "words"),
+        [
+            ({"order": "age", "window": 1.0}, "order", "part train in another order"),
+            ({"order": False}, "order", "True for records in order of time"),
+            ({"order": "patient", "window": 1}, "order", "pandas.to_datetime"),
+            ({"order": "day", "window": 5}, "window", "a time difference"),
+            ({"order": True, "window": 2.5}, "window", "an integer"),
+            ({"order": True, "window": -1}, "window", "an integer"),
+            ({"order": True, "window": 5, "dependence": GaussianField.ar(0.5, N)}, "dependence", "one of them"),
+            ({"order": np.arange(3), "window": 5}, "order", "400, one for each record"),
+            ({"window": 5}, "window", "order=True"),
+        ],
+    )
+    def test_what_cannot_be_is_said_in_one_sentence(
+        self, arguments: Mapping[str, Any], argument: str, words: str
+    ) -> None:
+        error = refused(**arguments)
+        assert error.argument == argument
+        assert words in str(error)
+
+
+class TestGraph:
+    def test_a_graph_of_the_holdout_is_a_dependency_graph(self) -> None:
+        names = X.index[TRAIN:].tolist()
+        graph = nx.relabel_nodes(nx.cycle_graph(N), dict(enumerate(np.roll(names, 7))))
+        guard = made(graph=graph)
+        model = guard.dependence
+        assert isinstance(model, DependencyGraph)
+        assert model.records == tuple(names)
+        assert model.fingerprint() == DependencyGraph(graph, records=names).fingerprint()
+
+    def test_more_edges_apart(self) -> None:
+        graph = nx.path_graph(X.index[TRAIN:].tolist())
+        reach = made(graph=graph, window=3).dependence
+        window = MovingWindow(N, 3)
+        for adversary in ("informed", "uninformed"):
+            found, expected = (model.leakage(0.01, adversary=adversary) for model in (reach, window))
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+    def test_arrays_are_nodes_by_their_number(self) -> None:
+        rows = X[["age"]].to_numpy()
+        guard = Thresholdout(
+            (rows[TRAIN:], LABELS[TRAIN:]), train=(rows[:TRAIN], LABELS[:TRAIN]), graph=nx.path_graph(N)
+        )
+        assert guard.dependence.variance_inflation() == pytest.approx(2.0)
+
+    def test_training_records_that_are_nodes_join_their_neighbours(self) -> None:
+        """In a path, a known record between two others joins them; ends of the path join nothing."""
+        graph = nx.path_graph(X.index.tolist())
+        assert made(graph=graph).dependence.leakage(0.1, adversary="uninformed")[:2] == pytest.approx([0.2, 0.3])
+        held = np.arange(0, 800, 2)
+        joined = made(held, graph=graph).dependence
+        expected = MovingWindow(N, 1).leakage(0.1, adversary="uninformed")
+        np.testing.assert_allclose(joined.leakage(0.1, adversary="uninformed"), expected, rtol=1e-12)
+
+    def test_training_records_that_join_everything_are_refused_and_what_the_refusal_names_works(self) -> None:
+        hub = X.index[0]
+        graph = nx.star_graph([hub, *X.index[1:]])
+        error = refused(graph=graph)
+        assert error.argument == "graph"
+        assert "± 1, and to ± 0.068" in str(error)
+        rest = graph.subgraph(X.index[1:])
+        train = (X[1:TRAIN], LABELS[1:TRAIN])
+        guard = Thresholdout((X[TRAIN:], LABELS[TRAIN:]), train=train, graph=rest)
+        assert guard.dependence.variance_inflation() == 1.0
+
+    @pytest.mark.parametrize(
+        ("graph", "words"),
+        [
+            ("friends", "an undirected networkx.Graph"),
+            (nx.DiGraph(), "directed graph"),
+            (nx.path_graph(ALL), "such as 's600'"),
+            (nx.path_graph(X.index[TRAIN - 1 :].tolist()), "1 of 600 training records"),
+            (nx.path_graph([*X.index[TRAIN:], "nobody"]), "1 nodes that are no record, such as 'nobody'"),
+            (nx.Graph([("s600", "s600"), *nx.utils.pairwise(X.index[TRAIN:])]), "self-loop"),
+        ],
+    )
+    def test_what_cannot_be_is_said_in_one_sentence(self, graph: Any, words: str) -> None:
+        error = refused(graph=graph)
+        assert error.argument == "graph"
+        assert words in str(error)
+
+    def test_labels_that_do_not_tell_which_record_is_which(self) -> None:
+        again = X.set_index(np.arange(ALL) % N)
+        with pytest.raises(InputError, match="labels that records of both parts have"):
+            made(frame=again, graph=nx.path_graph(N))
+        twice = X.set_index(pd.Index([*range(N), *range(N, ALL - 1), ALL - 2]))
+        with pytest.raises(InputError, match="1 have a label of others"):
+            made(frame=twice, graph=nx.path_graph(range(TRAIN, ALL)))
+
+
+class TestSeenReach:
+    @pytest.mark.parametrize("length", [1, 2, 5])
+    def test_blocks_are_seen_as_far_as_they_reach(self, length: int) -> None:
+        values = np.repeat(np.random.default_rng(0).normal(size=2000 // length), length)
+        assert seen_reach(values) == (length - 1, 100)
+        assert seen_reach(np.where(values > 0, "up", "down")) == (length - 1, 100)
+
+    @pytest.mark.parametrize("values", [[1.0] * 50, np.arange(5.0), np.eye(30), [1.0, np.nan] * 30])
+    def test_nothing_is_said_where_nothing_can_be(self, values: Any) -> None:
+        assert seen_reach(values) is None
