@@ -27,7 +27,6 @@ MODULES = read_modules(ROOT)
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
 HEAVY_ALLOWED = {
     "thresholdout.model_selection.guarded_search": {"sklearn"},
-    "thresholdout.model_selection.question_keys": {"joblib"},
     "thresholdout.privacy.accounting": {"scipy"},
     "thresholdout.privacy.learning": {"scipy", "sklearn"},
     "thresholdout.privacy.auditing": {"scipy"},

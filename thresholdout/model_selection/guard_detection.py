@@ -7,10 +7,10 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from thresholdout.guard.captured_code import closed_over, is_installed, used_globals
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing.shared_objects import Shared, same
 from thresholdout.guard.train_split import TrainSplit
-from thresholdout.model_selection.question_keys import closed_over, is_installed, used_globals
 
 if TYPE_CHECKING:
     from thresholdout.guard.guard import Thresholdout

@@ -16,6 +16,7 @@ from thresholdout.guard.asking import checked_keep
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.kfold import KFoldGuard
+from thresholdout.guard.question_keys import content_key
 from thresholdout.guard.train_split import check_training
 from thresholdout.model_selection.held_out import HeldOut
 from thresholdout.model_selection.listed_questions import (
@@ -26,7 +27,6 @@ from thresholdout.model_selection.listed_questions import (
     checked_tell,
     takes_lists,
 )
-from thresholdout.model_selection.question_keys import content_key
 from thresholdout.model_selection.refits import (
     estimator_parameters,
     fit_candidate,
