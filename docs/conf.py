@@ -17,9 +17,11 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT))
 
+from docs import examples_gallery  # noqa: E402
+
 project = "thresholdout"
 author = "the authors of thresholdout"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_gallery.gen_gallery"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build"]
 html_theme = "pydata_sphinx_theme"
@@ -36,25 +38,61 @@ autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "inherited-members": True}
 numpydoc_show_class_members = False
 
+_LONG = [name for name in examples_gallery.ORDER if examples_gallery.kept(name)]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/(?!(?:" + "|".join(_LONG) + r")\.py$)\w+\.py$",
+    "within_subsection_order": "docs.examples_gallery.place",
+    "reset_argv": "docs.examples_gallery.arguments",
+    "image_scrapers": ["docs.examples_gallery.picture"],
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 3600,
+}
+
 PAGES = {
-    "index": "README.md",
+    "guarantees": "README.md#What is guaranteed, and what is not",
     "proofs": "thresholdout/PROOFS.md",
     "proofs-dependence": "graphs/PROOFS.md",
     "proofs-looks": "thresholdout/privacy/accounting/LOOKS.md",
+    "proofs-accounting": "thresholdout/privacy/accounting/PROOFS.md",
+    "proofs-distributions": "thresholdout/privacy/accounting/pld/PROOFS.md",
+    "proofs-minibatches": "thresholdout/privacy/accounting/minibatches/PROOFS.md",
+    "proofs-dpsgd": "thresholdout/privacy/learning/dpsgd/PROOFS.md",
+    "proofs-sgld": "thresholdout/privacy/learning/sgld/PROOFS.md",
+    "proofs-federated": "thresholdout/privacy/learning/FEDERATED.md",
+    "proofs-propagation": "thresholdout/privacy/learning/propagation/PROOFS.md",
+    "proofs-clipping": "thresholdout/privacy/learning/propagation/THEORY.md",
+    "proofs-auditing": "thresholdout/privacy/auditing/PROOFS.md",
     "benchmarks": "benchmarks/README.md",
     "contributing": "CONTRIBUTING.md",
     "changelog": "CHANGELOG.md",
 }
-"""Pages whose text stands elsewhere in the project; the files here say only what belongs below it."""
+"""Pages whose text stands elsewhere, in a file or one section of it; the files here say what belongs below."""
 
 _LINK = re.compile(r"(?P<image>!?)\[(?P<text>[^\]]*)\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)]*)?\)")
 _ROW = re.compile(r"^\| (?P<names>`.*?) \|", re.MULTILINE)
 _PACKAGE = re.compile(r"^## `(?P<package>[\w.]+)`\n(?P<body>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
+def taken(source: str) -> tuple[str, str]:
+    """Return the file of a page's text and the text: all of it, or one section as a page of its own."""
+    file, _, title = source.partition("#")
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if title:
+        found = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+        if found is None:
+            raise ValueError(f"{file}: no section {title!r}")
+        text = found[0].removeprefix("#")
+    return file, text
+
+
 def moved(text: str, source: str) -> str:
     """Let links between files of the project be links between pages; what has no page is named only."""
-    names = {path: name for name, path in PAGES.items()}
+    names = {path: name for name, path in PAGES.items()} | {"README.md": "index"}
 
     def link(found: re.Match[str]) -> str:
         target = found["target"]
@@ -62,9 +100,10 @@ def moved(text: str, source: str) -> str:
             return found[0]
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
         if found["image"]:
-            return f"![{found['text']}]({posixpath.relpath(path, 'docs')})"
-        page = names.get(path) or (path[5:-3] if path.startswith("docs/") and path.endswith(".md") else None)
-        return f"[{found['text']}]({page}.md{found['anchor'] or ''})" if page else found["text"]
+            return f"![{found['text']}](/{posixpath.relpath(path, 'docs')})"
+        if path.startswith("docs/"):
+            return f"[{found['text']}](/{path.removeprefix('docs/')}{found['anchor'] or ''})"
+        return f"[{found['text']}](/{names[path]}.md{found['anchor'] or ''})" if path in names else found["text"]
 
     return _LINK.sub(link, text)
 
@@ -111,9 +150,13 @@ def write_pages(app: Sphinx) -> None:
 def read(app: Sphinx, name: str, content: list[str]) -> None:
     """Take a page's text from where it stands."""
     if name in PAGES:
-        content[0] = moved((ROOT / PAGES[name]).read_text(), PAGES[name]) + "\n" + content[0]
+        file, text = taken(PAGES[name])
+        content[0] = moved(text, file) + "\n" + content[0]
     elif name == "reference":
         content[0] = linked(moved(content[0], "docs/reference.md"))
+    elif name.startswith("gallery/"):
+        example = name.removeprefix("gallery/")
+        content[0] += examples_gallery.output(example) if examples_gallery.kept(example) else ""
     elif not name.startswith("generated/"):
         content[0] = moved(content[0], f"docs/{name}.md")
 

@@ -1,4 +1,8 @@
-"""Does a learner leak as little as it says? Thousands of runs on two data sets that differ in one record.
+"""
+Does a learner leak as little as it says?
+=========================================
+
+Thousands of runs on two data sets that differ in one record tell two programs apart.
 
 Sums of 200 people's answers are released a hundred times, each time over a fresh sample of 20 people, with noise. The
 account for fresh samples promises an epsilon, and one program keeps that promise. Another one, whose releases are just

@@ -1,4 +1,8 @@
-"""An agent that tries changes to a model, with a gate between it and the holdout.
+"""
+A gate between an agent and the holdout
+=======================================
+
+An agent tries changes to a model, with a gate between it and the holdout.
 
 It changes one setting at a time and proposes what it gets. The gate keeps a candidate when the holdout confirms that it
 is better than the incumbent, and says nothing else: with 95 % confidence every model that it keeps is better than the

@@ -1,4 +1,8 @@
-"""A grid search whose scores come from a guard, in two ways.
+"""
+A grid search whose scores come from a guard
+============================================
+
+The guard as the scorer of a plain search, and a search that asks the guard at the end.
 
 First the guard is the scorer of a plain ``GridSearchCV``: every candidate is a question, and the training value is the
 accuracy on the records that the tree was fitted to. The holdout contradicts it for deep trees, and the budget of one

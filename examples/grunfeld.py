@@ -1,6 +1,10 @@
-"""Grunfeld's investment data: the investment of a firm, forecast by what other firms do.
+"""
+Firms over the years: a panel
+=============================
 
-Run: python examples/grunfeld.py [--picture grunfeld.png]
+Grunfeld's investment data: the investment of a firm, forecast by what other firms do.
+
+Run with ``python examples/grunfeld.py``; ``--picture FILE`` draws.
 The data come with statsmodels (pip install statsmodels).
 
 Years of one firm depend on each other (a series), and all firms on what a year brings. A forecast is the mean growth of

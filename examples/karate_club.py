@@ -1,6 +1,10 @@
-"""The karate club: which side a member takes, forecast from who meets whom.
+"""
+Members of a club: a network
+============================
 
-Run: python examples/karate_club.py [--picture karate.png]
+The karate club: which side a member takes, forecast from who meets whom.
+
+Run with ``python examples/karate_club.py``; ``--picture FILE`` draws.
 
 The sides depend so strongly on each other that 34 members are one record. The errors of a forecast need not: the
 coupling that they support is bounded by where they are, whatever their number. What is asked for is how many such clubs

@@ -1,4 +1,8 @@
-"""Cross-validation of grouped records, asked many times: whole patients in a fold, one guard for all folds.
+"""
+Cross-validation of patients, asked many times
+==============================================
+
+Grouped records: whole patients in a fold, and one guard for all folds.
 
 3,000 patients have two scans each that look alike. Who puts one of them into the training part and the other into the
 test part rewards models that recognise patients. The guard keeps patients together, and says what every answer is worth

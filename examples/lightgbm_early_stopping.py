@@ -1,4 +1,8 @@
-"""Early stopping of boosted trees: a question in every round, and only when a question is needed.
+"""
+Early stopping of boosted trees
+===============================
+
+A question in every round, and only when a question is needed.
 
 Both ways follow records cut from the training part, and both ask the guard about the same holdout. The economical one
 asks when the free score claims an improvement that matters, and about the round that it chooses.

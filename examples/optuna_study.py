@@ -1,8 +1,12 @@
-"""An Optuna study whose values are a guard's answers; study and guard live in files, and go on in a second session.
+"""
+An Optuna study that goes on in a second session
+================================================
+
+The study's values are a guard's answers; study and guard live in files, and go on in a second session.
 
 Every trial is one question. The study keeps what each answer is worth, and stops by itself when the guard answers no
-more. Several workers can share both files: start the script's `session` in as many processes as you like. Every answer
-is the cross-validated value here, which the holdout contradicts with a probability below 1e-6.
+more. Several workers can share both files: start the script's `session` in as many processes as you like. The guard
+guesses and checks without noise, so every run comes out the same.
 
 Run with ``python examples/optuna_study.py``.
 """
@@ -44,7 +48,7 @@ def session(folder: Path, trials: int) -> optuna.Study:
         train=(X_train, y_train),
         queries=30,
         budget=2,
-        mechanism="guess-and-check",  # without noise, so that every run comes out the same
+        mechanism="guess-and-check",
         ledger=folder / "guard.db",
     )
     objective = GuardedObjective(guard, build, "accuracy", cv=5)
@@ -65,7 +69,7 @@ def main() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", GuardExhaustedWarning)  # the sessions say it themselves
     with tempfile.TemporaryDirectory() as folder:
-        session(Path(folder), trials=12)
+        session(Path(folder), trials=6)
         study = session(Path(folder), trials=50)
     best = study.best_trial
     worth = best.user_attrs["accuracy"]

@@ -1,6 +1,10 @@
-"""Digits read by a private model: what privacy costs in accuracy, and what the report says.
+"""
+Digits read by a private model
+==============================
 
-Run: python examples/private_digits.py
+What privacy costs in accuracy, and what the report says.
+
+Run with ``python examples/private_digits.py``.
 """
 
 from __future__ import annotations

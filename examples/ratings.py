@@ -1,6 +1,10 @@
-"""Ratings of items by users: a recommender is judged on users and items that it has not seen.
+"""
+Ratings of items by users: crossed effects
+==========================================
 
-Run: python examples/ratings.py
+A recommender is judged on users and items that it has not seen.
+
+Run with ``python examples/ratings.py``.
 
 The data are generated: few users rate much, few items are rated often, and whether a forecast is right depends a little
 on who rates and on what. Neither users nor items are groups that cover both. Their shares of the variance are limits

@@ -1,6 +1,10 @@
-"""Yearly sunspot numbers, 1700 to 2008: what forecasts for one year ahead are worth.
+"""
+Sunspots: a series
+==================
 
-Run: python examples/sunspots.py [--picture sunspots.png]
+Yearly sunspot numbers, 1700 to 2008: what forecasts for one year ahead are worth.
+
+Run with ``python examples/sunspots.py``; ``--picture FILE`` draws.
 The data come with statsmodels (pip install statsmodels).
 
 Years before 1900 train, later ones are held out, so all that is promised is given the earlier years. The numbers

@@ -1,6 +1,10 @@
-"""Wells in two regions: errors of a map, correlated over distances that one region tells and the other is judged by.
+"""
+Wells in two regions: errors by distance
+========================================
 
-Run: python examples/wells.py
+Errors of a map are correlated over distances that one region tells and the other is judged by.
+
+Run with ``python examples/wells.py``.
 
 The data are generated: log concentrations at 200 wells of a region where the map was made, and at 500 of another,
 larger one. Errors of neighbouring wells agree, the more the nearer they are. How far that reaches is an upper limit

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.examples_gallery import ORDER, PRINTED
 from tests.documents import ROOT, documents
 from tests.sizes import corners
 
@@ -31,3 +32,18 @@ def test_example(script: Path, tmp_path: Path) -> None:
         shown = lines[: len(block.strip().splitlines())]
         assert block.strip().splitlines() == [line.rstrip() for line in shown]
     assert not draws or picture.read_bytes().startswith(b"\x89PNG")
+    kept = PRINTED / f"{script.stem}.txt"
+    if kept.exists():
+        shown = lines[:-1] if draws and lines[-1].startswith("Picture") else lines
+        assert kept.read_text(encoding="utf-8").splitlines() == [line.rstrip() for line in shown]
+
+
+def test_the_gallery_has_every_example_under_a_title() -> None:
+    scripts = {path.stem: path for path in (ROOT / "examples").glob("*.py")}
+    assert set(scripts) == set(ORDER)
+    assert {path.stem for path in PRINTED.glob("*.txt")} <= set(ORDER)
+    for path in scripts.values():
+        title, line, empty, first = path.read_text(encoding="utf-8").removeprefix('"""\n').splitlines()[:4]
+        assert line == "=" * len(title)
+        assert (empty, bool(first)) == ("", True)
+        assert f"``python examples/{path.name}``" in path.read_text(encoding="utf-8")

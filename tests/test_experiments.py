@@ -1,4 +1,4 @@
-"""Experiments run; their committed results hold what is claimed, and agree with the numbers in docs/measurements.md."""
+"""Experiments run; their committed results hold what is claimed, and agree with the numbers in the documents."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from benchmarks.experiments.documents import disagreements, marked
 from benchmarks.experiments.outcome import RESULTS, Number, markdown, mean_number, share_limits, share_number, summary
 from benchmarks.experiments.scaling import sorting
 from benchmarks.experiments.side_by_side import published_gaussian
-from tests.documents import ROOT
+from benchmarks.prices.summary import known
+from tests.documents import PAGES
 from tests.sizes import corners
 from thresholdout.simulation import run_experiment
 
-MEASUREMENTS = ROOT / "docs" / "measurements.md"
 KNOWN = summary()
 
 
@@ -69,8 +69,15 @@ def test_promises_hold_under_attack_and_sharper_routes_are_no_worse() -> None:
     assert value(honest.format("error")) <= value(honest.format("width"))
 
 
-def test_the_documents_agree_with_the_results() -> None:
-    assert disagreements(MEASUREMENTS.read_text(), KNOWN) == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_documents_agree_with_the_results(page: Path) -> None:
+    assert disagreements(page.read_text(encoding="utf-8"), KNOWN | known()) == []
+
+
+@pytest.mark.parametrize(("stem", "least"), [("measurements", 40), ("start", 40)])
+def test_pages_of_numbers_say_where_they_come_from(stem: str, least: int) -> None:
+    (page,) = (page for page in PAGES if page.stem == stem)
+    assert len(list(marked(page.read_text(encoding="utf-8")))) > least
 
 
 RESULT = {

@@ -7,11 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
 from benchmarks.ledger import bare_commit, bare_connection
-from benchmarks.prices.candidates import half_length, real, simulated
+from benchmarks.prices.candidates import BETA, half_length, real, simulated
 from benchmarks.prices.sessions import Kind, after_attack, checked, compared, listed, searched
+from benchmarks.prices.summary import known, quoted
+
+
+def test_quoted_prices_are_of_all_cells_and_of_promises_that_held() -> None:
+    found = quoted(2, (300,))
+    there = known()
+    assert set(found) == {key for key in there if not key.endswith(("_2000", "_20000"))}
+    assert there["price.missed"]["value"] <= binom(there["price.sessions"]["value"], BETA).isf(1e-9)
+    for key, (value, _) in found.items():
+        if key.startswith("price.ratio_list"):
+            assert 0.9 < value < 1.1
 
 
 def test_the_baseline_is_the_exact_interval() -> None:

@@ -21,11 +21,12 @@ Kind: TypeAlias = Literal["population", "wins", "given features"]
 
 @dataclass(frozen=True)
 class Run:
-    """One session: prices of its questions, how many intervals had no truth in them, and nats told at the end."""
+    """One session: prices of its questions, how many intervals had no truth in them, nats told, half lengths."""
 
     prices: tuple[float, ...]
     missed: int
     told: float = np.nan
+    half_lengths: tuple[float, ...] = ()
 
     @property
     def price(self) -> float:
@@ -42,11 +43,12 @@ def _run(
     intervals: Sequence[tuple[float, float]], candidates: Sequence[tuple[float, float | None]], told: float | None
 ) -> Run:
     """Put together half lengths that were promised, baselines with truths, and what was told."""
+    halves = tuple((high - low) / 2 for low, high in intervals)
     prices, missed = [], 0
-    for (low, high), (base, truth) in zip(intervals, candidates, strict=True):
-        prices.append((high - low) / 2 / base)
+    for half, (low, high), (base, truth) in zip(halves, intervals, candidates, strict=True):
+        prices.append(half / base)
         missed += truth is not None and not low <= truth <= high
-    return Run(tuple(prices), missed, np.nan if told is None else told)
+    return Run(tuple(prices), missed, np.nan if told is None else told, halves)
 
 
 def searched(candidates: Iterable[Candidate], n: int, n_train: int, questions: int) -> Run:
