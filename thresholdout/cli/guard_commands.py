@@ -30,15 +30,16 @@ __all__ = ["ask", "compare", "create", "history", "report", "status"]
 @click.option("--label", required=True, help="Column of the labels.")
 @click.option("--id", "id_column", default="id", show_default=True, help="Column that identifies a record.")
 @click.option("--groups", help="Column of groups; records of one group may depend on each other arbitrarily.")
+@click.option("--order", help="Column of the order in time of all rows, beside --window or --transition.")
 @click.option("--window", type=int, help="Rows of the holdout more than this far apart are independent.")
-@click.option("--chain", help="Column of the order in which the labels form the Markov chain of --transition.")
 @click.option(
     "--transition",
     "transition_path",
     type=FILE,
-    help="CSV of the chain's law: a column of labels, then one for each label with the probability of it next.",
+    help="Labels in the order of --order are a Markov chain; CSV of its law: a column of labels, then one for each "
+    "label with the probability of it next.",
 )
-@click.option("--edges", "edges_path", type=FILE, help="CSV of pairs of ids that may depend on each other.")
+@click.option("--graph", "graph_path", type=FILE, help="CSV of pairs of ids that may depend on each other.")
 @click.option(
     "--mechanism",
     type=click.Choice([name for name in get_args(MechanismName) if name != "splitting"]),
@@ -61,10 +62,10 @@ def create(
     label: str,
     id_column: str,
     groups: str | None,
+    order: str | None,
     window: int | None,
-    chain: str | None,
     transition_path: Path | None,
-    edges_path: Path | None,
+    graph_path: Path | None,
     mechanism: str | None,
     allow_equal_rows: bool,
     queries: int | None,
@@ -87,10 +88,10 @@ def create(
         label=label,
         id=id_column,
         groups=groups,
+        order=order,
         window=window,
-        chain=chain,
         transition=None if transition_path is None else read_table(transition_path),
-        edges=None if edges_path is None else read_table(edges_path),
+        graph=None if graph_path is None else read_table(graph_path),
         queries=queries,
         budget=budget,
         confidence=confidence,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from graphs.errors import ArgumentError
 from thresholdout.data.arguments import check_count
+from thresholdout.data.record_columns import is_name
 from thresholdout.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
 
     from graphs import DependencyGraph, Groups, MovingWindow
 
-__all__ = ["graph_model", "group_model", "one_structure", "series_model", "window_model"]
+__all__ = [
+    "check_window",
+    "graph_model",
+    "group_model",
+    "one_structure",
+    "planned_records",
+    "series_model",
+    "window_model",
+]
 
 _WINDOW: Final = "how far apart records have to be to be independent"
 
@@ -52,7 +61,67 @@ def one_structure(**given: object) -> str | None:
     return there[0] if there else None
 
 
-def group_model(groups: Any, n: int) -> Groups:
+def check_window(window: object, structure: str | None) -> None:
+    """Refuse a window of nothing.
+
+    Examples
+    --------
+    >>> check_window(3, "groups")
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: window: 3; expected: order=True beside it for records in order of time, order=a c...
+    """
+    if window is not None and structure not in ("order", "graph"):
+        expected = "order=True beside it for records in order of time, order=a column of times, or graph="
+        raise InputError("window", repr(window), expected)
+
+
+def planned_records(n: Any, groups: Any, order: Any, window: object, graph: Any) -> Any:
+    """Return the records that are planned for: a number, a model, or the model that follows from their structure.
+
+    Parameters
+    ----------
+    n, groups, order, window, graph
+        As in `thresholdout.plan`.
+
+    Raises
+    ------
+    InputError
+        When they do not go together, or name a column, which no table here has.
+
+    Examples
+    --------
+    >>> planned_records(None, ["ann", "ann", "bob"], None, None, None)
+    <Groups: 3 records in 2 independent groups of 1 to 2>
+    >>> planned_records(100, None, True, 7, None)
+    <MovingWindow: 100 records in a series, independent when more than 7 apart>
+    """
+    from graphs import DependenceModel
+
+    structure = one_structure(groups=groups, order=order, graph=graph)
+    check_window(window, structure)
+    if structure is None:
+        return n
+    if isinstance(n, DependenceModel):
+        raise InputError(structure, "given beside a model of the records", "one of them")
+    size = None if n is None else check_count("n", n)
+    if structure == "graph":
+        nodes = list(graph) if hasattr(graph, "nodes") else []
+        model = graph_model(graph, window, nodes)
+        _check_size("graph", model.n, size)
+        return model
+    values = groups if structure == "groups" else order
+    if is_name(values):
+        raise InputError(structure, repr(values), f"the column itself, one value for each record: X[{values!r}]")
+    if structure == "groups":
+        return group_model(groups, size)
+    if order is not True:
+        return series_model(order, window, size)
+    if size is None:
+        raise InputError("n", None, "the number of records in order of time")
+    return window_model(size, window)
+
+
+def group_model(groups: Any, n: int | None) -> Groups:
     """Return the model of records in groups: anything inside a group, independence across.
 
     Raises
@@ -94,7 +163,7 @@ def window_model(n: int, window: object) -> MovingWindow:
         return MovingWindow(n, window)  # type: ignore[arg-type]
 
 
-def series_model(times: Any, window: object, n: int) -> MovingWindow:
+def series_model(times: Any, window: object, n: int | None) -> MovingWindow:
     """Return the model of records at times, of which those more than a length of time apart are independent.
 
     Raises
@@ -172,8 +241,8 @@ _INDEX: Final = "the index of the data frame (or 0, 1, 2, ... in their order, fo
 _NAMES: Final = "an index that names every record once, since it tells which node is which record"
 
 
-def _check_size(argument: str, found: int, n: int) -> None:
-    if found != n:
+def _check_size(argument: str, found: int, n: int | None) -> None:
+    if n is not None and found != n:
         raise InputError(argument, f"{found} values", f"{n}, one for each record")
 
 

@@ -30,10 +30,10 @@ def described(
     holdout: pd.DataFrame,
     *,
     groups: str | None,
+    order: str | None,
     window: int | None,
-    chain: str | None,
     transition: pd.DataFrame | None,
-    edges: pd.DataFrame | None,
+    graph: pd.DataFrame | None,
 ) -> dict[str, Any]:
     """Write a dependence model down, as JSON values.
 
@@ -43,7 +43,7 @@ def described(
         Ids and labels of both parts.
     train, holdout : DataFrame
         Both parts, in the order of the document.
-    groups, window, chain, transition, edges
+    groups, order, window, transition, graph
         As in `thresholdout.service.prediction_guard.PredictionGuard.create`.
 
     Raises
@@ -51,24 +51,24 @@ def described(
     InputError
         When they cannot be used, or more than one kind is named.
     """
-    kinds = {"groups": groups, "window": window, "chain": chain, "edges": edges}
+    kinds = {"groups": groups, "window": window, "transition": transition, "graph": graph}
     given = [name for name, value in kinds.items() if value is not None]
     if len(given) > 1:
         raise InputError(given[1], f"given beside {given[0]}", "one kind of dependence")
-    if transition is not None and chain is None:
-        raise InputError("transition", "probabilities without an order", "chain=column beside them")
+    if order is not None:
+        _check_order(train, holdout, order, given)
+    elif transition is not None:
+        raise InputError("transition", "probabilities without an order", "order=column beside them")
     if groups is not None:
         labels = id_texts(holdout[groups])
         in_both = set(labels) & set(id_texts(train[groups]))
         return {"kind": "groups", "labels": labels, "in_both": len(in_both)}
     if window is not None:
         return {"kind": "window", "m": _window(len(holdout), window)}
-    if chain is not None:
-        law = _declared_chain(document, transition)
-        _check_follows(train, holdout, chain)
-        return law
-    if edges is not None:
-        return _edge_groups(document["train"]["ids"], document["holdout"]["ids"], edges)
+    if transition is not None:
+        return _declared_chain(document, transition)
+    if graph is not None:
+        return _edge_groups(document["train"]["ids"], document["holdout"]["ids"], graph)
     return {"kind": "independent"}
 
 
@@ -86,30 +86,36 @@ def model_of(document: dict[str, Any]) -> DependenceModel:
     return Independent(n)
 
 
-def _check_follows(train: pd.DataFrame, holdout: pd.DataFrame, chain: str) -> None:
-    """Refuse a holdout that does not come after the training part, whose labels are known."""
+def _check_order(train: pd.DataFrame, holdout: pd.DataFrame, order: str, given: list[str]) -> None:
+    """Refuse an order without a reach, and a holdout that does not come after the training part, which is known."""
     import pandas as pd
 
+    if not given:
+        seen = (
+            "an order without how far the dependence reaches; what is estimated from training labels is not their law"
+        )
+        expected = (
+            f"window= beside it, the number of rows beyond which they are independent; or {_TABLE}, known from "
+            "elsewhere; or groups= in place of it"
+        )
+        raise InputError("order", seen, expected)
+    if given[0] in ("groups", "graph"):
+        raise InputError("order", f"given beside {given[0]}", "window= or transition= beside it, or one of the two")
     size = len(train)
-    both = pd.DataFrame({chain: [*train[chain], *holdout[chain]], "held": np.arange(size + len(holdout)) >= size})
-    ordered = sorted_by(both, chain, "train and holdout")
+    both = pd.DataFrame({order: [*train[order], *holdout[order]], "held": np.arange(size + len(holdout)) >= size})
+    ordered = sorted_by(both, order, "train and holdout")
     early = int(ordered["held"].iloc[:size].sum())
-    if early or ordered[chain].iloc[size - 1] == ordered[chain].iloc[size]:
+    if early or ordered[order].iloc[size - 1] == ordered[order].iloc[size]:
         seen = f"{early} holdout rows before the end of the training part" if early else "a holdout row at its last row"
-        expected = "a holdout that begins after the last training row: between known labels the chain has another law"
-        raise InputError("chain", seen, expected)
+        expected = "a holdout that begins after the last training row: rows between known ones have another law"
+        raise InputError("order", seen, expected)
 
 
-def _declared_chain(document: dict[str, Any], transition: pd.DataFrame | None) -> dict[str, Any]:
+def _declared_chain(document: dict[str, Any], transition: pd.DataFrame) -> dict[str, Any]:
     """Read a declared chain, and let it begin after the last training label, which is known."""
     from graphs import MarkovChain
     from graphs.errors import ArgumentError
 
-    if transition is None:
-        seen = "nothing beside chain; a chain that is estimated from training labels is not their law"
-        raise InputError(
-            "transition", seen, f"{_TABLE}, known from elsewhere; or groups= or window= in place of chain="
-        )
     table = check_table(transition, "transition", [])
     names = [str(column) for column in table.columns[1:]]
     if not 1 <= len(names) <= MOST_CLASSES:
@@ -154,29 +160,29 @@ def _window(n: int, window: int) -> int:
     return int(window)
 
 
-def _edge_groups(train: list[str], holdout: list[str], edges: pd.DataFrame) -> dict[str, Any]:
+def _edge_groups(train: list[str], holdout: list[str], graph: pd.DataFrame) -> dict[str, Any]:
     """Name each holdout record's connected component by one of its ids.
 
     Paths through training records count: given what is known about a common effect, its causes depend on each other.
     """
     import networkx as nx
 
-    edges = without_index(check_table(edges, "edges", []), "edges", [])
+    edges = without_index(check_table(graph, "graph", []), "edges", [])
     titles = list(edges.columns[:2])
     if len(titles) < 2:
-        raise InputError("edges", "one column", "two columns of ids")
-    check_table(edges, "edges", titles)
+        raise InputError("graph", "one column", "two columns of ids")
+    check_table(graph, "graph", titles)
     known, protected = {*train, *holdout}, set(holdout)
     if all(str(title) in known for title in titles):
-        raise InputError("edges", f"ids in the header, {titles[0]!r} and {titles[1]!r}", "a header, such as a,b")
-    pairs = list(zip(*(id_texts(edges[title]) for title in titles), strict=True))
+        raise InputError("graph", f"ids in the header, {titles[0]!r} and {titles[1]!r}", "a header, such as a,b")
+    pairs = list(zip(*(id_texts(graph[title]) for title in titles), strict=True))
     for row, pair in enumerate(pairs):
         for one in pair:
             if one not in known:
-                raise InputError("edges", f"unknown id {one!r} in row {row + 1}", "ids of train and holdout")
-    graph: nx.Graph[str] = nx.Graph()
-    graph.add_nodes_from(holdout)
-    graph.add_edges_from(pairs)
-    names = {member: min(component) for component in nx.connected_components(graph) for member in component}
+                raise InputError("graph", f"unknown id {one!r} in row {row + 1}", "ids of train and holdout")
+    network: nx.Graph[str] = nx.Graph()
+    network.add_nodes_from(holdout)
+    network.add_edges_from(pairs)
+    names = {member: min(component) for component in nx.connected_components(network) for member in component}
     touching = sum((a in protected) != (b in protected) for a, b in pairs)
     return {"kind": "groups", "labels": [names[i] for i in holdout], "in_both": touching, "from": "edges"}

@@ -14,7 +14,14 @@ import numpy as np
 from graphs.errors import ArgumentError
 from graphs.structure.sort_keys import sort_ranks
 from thresholdout.data.record_columns import is_name, record_column
-from thresholdout.data.record_structure import graph_model, group_model, one_structure, series_model, window_model
+from thresholdout.data.record_structure import (
+    check_window,
+    graph_model,
+    group_model,
+    one_structure,
+    series_model,
+    window_model,
+)
 from thresholdout.data.series_reach import seen_reach
 from thresholdout.errors import InputError
 from thresholdout.guard.registration import check_dependence
@@ -77,9 +84,7 @@ def declared_dependence(
     (<Groups: 2 records in 1 independent group of 2>, ['b', 'c'])
     """
     structure = one_structure(groups=groups, order=order, graph=graph)
-    if window is not None and structure not in ("order", "graph"):
-        expected = "order=True beside it for records in order of time, order=a column of times, or graph="
-        raise InputError("window", repr(window), expected)
+    check_window(window, structure)
     if dependence is not None and (structure in ("groups", "graph") or window is not None):
         seen = f"a model beside {'window' if window is not None else structure}"
         raise InputError("dependence", seen, "one of them: it says how all records depend on each other")

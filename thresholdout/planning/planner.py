@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.certificates.problem import check_confidence
+from thresholdout.data.record_structure import planned_records
 from thresholdout.errors import PlanError
 from thresholdout.planning.description import recommend, warn, within
 from thresholdout.planning.plan import ALGORITHM_1, FINAL, GAUSSIAN, GUARD, LIST, PARTS, Plan, Way, WayName
@@ -14,6 +15,8 @@ from thresholdout.planning.solving import fewest_records, most_queries, records_
 from thresholdout.planning.ways import all_ways, named_way
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from graphs import DependenceModel
     from thresholdout.certificates.prior_looks import PriorLooks
 
@@ -26,6 +29,10 @@ _CLEARLY: Final = 0.9
 def plan(
     n: int | DependenceModel | None = None,
     *,
+    groups: object | None = None,
+    order: object | None = None,
+    window: object | None = None,
+    graph: nx.Graph[Any] | None = None,
     queries: int | None = None,
     expected: float = 0.9,
     train_records: int | None = None,
@@ -42,8 +49,17 @@ def plan(
     Parameters
     ----------
     n : int or graphs.DependenceModel, optional
-        Independent records in the holdout, or how its records depend on each other. Without it, ``width`` is needed,
-        and the number of independent records that reaches it is found.
+        Independent records in the holdout, or how its records depend on each other. Without it, and without
+        ``groups``, ``order`` or ``graph``, ``width`` is needed, and the number of independent records that reaches it
+        is found.
+    groups : array-like of hashable, optional
+        Group of each record of the holdout, as for `Thresholdout`; values, since there is no data frame here.
+    order : True or array-like, optional
+        Declares that ``n`` records stand in order of time, or the times of all, as for `Thresholdout`.
+    window : int, float or time difference, optional
+        Beside ``order`` or ``graph``: how far apart records have to be to be independent.
+    graph : networkx.Graph, optional
+        Its nodes are the records; records without an edge between them are independent.
     queries : int, optional
         How many questions will be asked. Any number by default: half-widths are for the first 100 then, or, beside
         ``n`` and ``width``, the largest number within that width is found.
@@ -100,13 +116,26 @@ def plan(
     'guard.score_all(models, keep=0)'
     >>> plan(width=0.02, queries=100, fixed=True).records
     2778
+    >>> plan(groups=[k // 5 for k in range(5000)], queries=100, expected=0.95).half_width.__round__(3)
+    0.043
     >>> plan(2000, queries=100, train_records=500).warnings[0][:55]
     "Cross-validate on more than the holdout's size: with tr"
     """
     from graphs import DependenceModel
 
+    records = planned_records(n, groups, order, window, graph)
     use = check_use(
-        n, queries, expected, train_records, width, fixed, budget, confidence, mechanism, identically_distributed, looks
+        records,
+        queries,
+        expected,
+        train_records,
+        width,
+        fixed,
+        budget,
+        confidence,
+        mechanism,
+        identically_distributed,
+        looks,
     )
     given = use
     if use.records is None:
@@ -119,7 +148,7 @@ def plan(
         ways = [_solved(given, use, way, chosen) for way in ways]
         chosen = next(way for way in ways if way.name == chosen.name)
     return Plan(
-        model=n if isinstance(n, DependenceModel) else use.model,
+        model=records if isinstance(records, DependenceModel) else use.model,
         train_records=use.train_records,
         queries=use.queries,
         asked=use.asked,

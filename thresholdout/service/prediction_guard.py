@@ -95,10 +95,10 @@ class PredictionGuard:
         label: str,
         id: str = "id",
         groups: str | None = None,
+        order: str | None = None,
         window: int | None = None,
-        chain: str | None = None,
         transition: pd.DataFrame | None = None,
-        edges: pd.DataFrame | None = None,
+        graph: pd.DataFrame | None = None,
         queries: int | None = None,
         budget: int | None = None,
         confidence: float = 0.95,
@@ -123,16 +123,18 @@ class PredictionGuard:
             Column that identifies a record, unique in both tables together; compared as text.
         groups : str, optional
             Column of the holdout that says which records may depend on each other arbitrarily: `graphs.Groups`.
+        order : str, optional
+            Column by which both tables are put in order, the holdout after the training part; beside it stands
+            ``window`` or ``transition``.
         window : int, optional
-            Rows of the holdout more than ``window`` apart are independent: `graphs.MovingWindow`.
-        chain : str, optional
-            Column by which both tables are put in order, the holdout after the training part; the labels then form the
-            Markov chain of ``transition``, and records depend on each other only through it: `graphs.MarkovChain`,
-            beginning after the last training label.
+            Rows of the holdout more than ``window`` apart are independent, in the order of ``order``, or as they stand
+            without it: `graphs.MovingWindow`.
         transition : DataFrame, optional
-            The chain's law, known from elsewhere: a first column of labels, and for each label a column with the
-            probability that it comes next. One that is estimated from the training labels is not their law.
-        edges : DataFrame, optional
+            The labels in the order of ``order`` form a Markov chain, and records depend on each other only through it:
+            `graphs.MarkovChain`, beginning after the last training label. Its law is known from elsewhere: a first
+            column of labels, and for each label a column with the probability that it comes next. One that is
+            estimated from the training labels is not their law.
+        graph : DataFrame, optional
             Pairs of ids, in the first two columns, of records that may depend on each other; records of the holdout
             that are connected within it form a group. Edges that touch training records are left out: the
             certificate is then about the holdout's expected values given the training records.
@@ -150,13 +152,13 @@ class PredictionGuard:
             otherwise; it is left as it is.
         """
         _check_mechanism(mechanism)
-        needed = [id, label, *([chain] if chain else []), *([groups] if groups else [])]
+        needed = [id, label, *([order] if order else []), *([groups] if groups else [])]
         train, holdout = (
             without_index(check_table(table, part, needed), part, needed)
             for table, part in ((train, "train"), (holdout, "holdout"))
         )
-        if chain is not None:
-            train, holdout = sorted_by(train, chain, "train"), sorted_by(holdout, chain, "holdout")
+        if order is not None:
+            train, holdout = sorted_by(train, order, "train"), sorted_by(holdout, order, "holdout")
         ids = id_texts(train[id]), id_texts(holdout[id])
         twice = _first_twice([*ids[0], *ids[1]])
         if twice is not None:
@@ -171,7 +173,7 @@ class PredictionGuard:
             "holdout": {"ids": ids[1], "labels": labels[1].tolist()},
         }
         document["dependence"] = described(
-            document, train, holdout, groups=groups, window=window, chain=chain, transition=transition, edges=edges
+            document, train, holdout, groups=groups, order=order, window=window, transition=transition, graph=graph
         )
         text = json.dumps(document, allow_nan=False)
         limits: dict[str, Any] = {

@@ -75,8 +75,9 @@ def test_nothing_secret_is_printed(folder: Path) -> None:
     [
         (("--groups", "patient"), "group"),
         (("--window", "3"), "3"),
-        (("--chain", "day", "--transition", "law.csv"), "Markov"),
-        (("--edges", "edges.csv"), "group"),
+        (("--order", "day", "--window", "3"), "3"),
+        (("--order", "day", "--transition", "law.csv"), "Markov"),
+        (("--graph", "edges.csv"), "group"),
     ],
 )
 def test_kinds_of_dependence(folder: Path, options: tuple[str, ...], words: str) -> None:
@@ -163,9 +164,9 @@ def test_bad_tables_make_no_ledger(folder: Path) -> None:
     assert "given beside" in refused("--groups", "patient", "--window", "2")
     assert "window: -1; expected" in refused("--window", "-1")
     assert "budget" in refused("--budget", "0")
-    assert "transition: nothing beside chain" in refused("--chain", "day")
+    assert "order: an order without how far" in refused("--order", "day")
     Path("law.csv").write_text("from,0,1\n0,0.8,0.2\n1,0.2,0.8\n")
-    assert "holdout rows before the end of the training part" in refused("--chain", "day", "--transition", "law.csv")
+    assert "holdout rows before the end of the training part" in refused("--order", "day", "--transition", "law.csv")
     spoil("holdout.csv", id="r0")
     assert "'r0' occurs twice" in refused()
     spoil("holdout.csv", id="r1503", y=None)
@@ -238,19 +239,19 @@ def test_ids_and_edges_are_text(folder: Path) -> None:
         Path("edges.csv").write_text("\n".join(["a,b", *rows]) + "\n")
 
     pairs("0001500,0001501", "0000001,0001502")
-    output = create("--edges", "edges.csv").output
+    output = create("--graph", "edges.csv").output
     assert "1499 independent groups" in output or "1499 groups" in output
     assert "1 edges touch both parts" in output
     run("ask", "guard.db", "right.csv")
     (folder / "guard.db").unlink()
     pairs("0001500,1501")
-    assert "unknown id '1501' in row 1" in create("--edges", "edges.csv", code=1).output
+    assert "unknown id '1501' in row 1" in create("--graph", "edges.csv", code=1).output
     pairs("0001500,0001501", "0001500,")
-    assert "column 'b' is empty in row 2" in create("--edges", "edges.csv", code=1).output
+    assert "column 'b' is empty in row 2" in create("--graph", "edges.csv", code=1).output
     Path("edges.csv").write_text("0001500,0001501\n0001502,0001503\n")
-    assert "ids in the header" in create("--edges", "edges.csv", code=1).output
+    assert "ids in the header" in create("--graph", "edges.csv", code=1).output
     Path("edges.csv").write_text("a\n0001500\n")
-    assert "two columns of ids" in create("--edges", "edges.csv", code=1).output
+    assert "two columns of ids" in create("--graph", "edges.csv", code=1).output
     assert not Path("guard.db").exists()
 
 

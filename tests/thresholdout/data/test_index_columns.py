@@ -66,7 +66,7 @@ def test_edges_that_were_written_with_an_index_are_read(tmp_path: Path) -> None:
     edges = written(tmp_path, pd.DataFrame({"a": ["r201", "r203"], "b": ["r202", "r204"]}))
     with pytest.warns(IndexColumnWarning, match="^edges:"):
         made = PredictionGuard.create(
-            tmp_path / "guard.db", TABLE[:200], TABLE[200:], label="y", edges=edges, allow_equal_rows=True
+            tmp_path / "guard.db", TABLE[:200], TABLE[200:], label="y", graph=edges, allow_equal_rows=True
         )
     assert made.guard.dependence.variance_inflation() > 1.0
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphs import DependencyGraph, GaussianField, Groups, MovingWindow
-from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout
+from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout, plan
 from thresholdout.data.series_reach import seen_reach
 
 N, TRAIN = 400, 600
@@ -306,3 +306,44 @@ class TestSeenReach:
     @pytest.mark.parametrize("values", [[1.0] * 50, np.arange(5.0), np.eye(30), [1.0, np.nan] * 30])
     def test_nothing_is_said_where_nothing_can_be(self, values: Any) -> None:
         assert seen_reach(values) is None
+
+
+class TestPlan:
+    @pytest.mark.parametrize(
+        ("arguments", "model"),
+        [
+            ({"groups": PATIENTS[:N]}, Groups(PATIENTS[:N])),
+            ({"groups": X["patient"][:N], "n": N}, Groups(PATIENTS[:N])),
+            ({"n": N, "order": True, "window": 5}, MovingWindow(N, 5)),
+            ({"order": DAYS[:N], "window": pd.Timedelta("5D")}, MovingWindow.of_times(DAYS[:N], pd.Timedelta("5D"))),
+            ({"graph": nx.path_graph(X.index[:N].tolist())}, DependencyGraph(nx.path_graph(N))),
+        ],
+    )
+    def test_the_same_words_make_the_model_of_a_plan(self, arguments: Mapping[str, Any], model: Any) -> None:
+        planned = plan(**arguments, queries=5)
+        assert planned.model.fingerprint() == model.fingerprint()
+        assert planned.half_width == plan(model, queries=5).half_width
+
+    @pytest.mark.parametrize(
+        ("arguments", "argument", "words"),
+        [
+            ({"groups": "patient"}, "groups", "X['patient']"),
+            ({"order": "day", "window": 3}, "order", "X['day']"),
+            ({"order": True, "window": 3}, "n", "the number of records"),
+            ({"n": N, "order": True}, "window", "in records"),
+            ({"order": DAYS[:N]}, "window", "a difference of two times"),
+            ({"n": 3, "groups": PATIENTS[:N]}, "groups", "3, one for each record"),
+            ({"n": 3, "graph": nx.path_graph(4)}, "graph", "3, one for each record"),
+            ({"n": Groups(PATIENTS[:N]), "groups": PATIENTS[:N]}, "groups", "one of them"),
+            ({"n": N, "window": 3}, "window", "order=True"),
+            ({"n": N, "groups": PATIENTS[:N], "order": True}, "order", "groups alone"),
+            ({"n": 3, "graph": [1]}, "graph", "an undirected networkx.Graph"),
+        ],
+    )
+    def test_what_cannot_be_is_said_in_one_sentence(
+        self, arguments: Mapping[str, Any], argument: str, words: str
+    ) -> None:
+        with pytest.raises(InputError) as caught:
+            plan(**arguments, queries=5)
+        assert caught.value.argument == argument
+        assert words in str(caught.value)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from graphs import MarkovChain
+from graphs import MarkovChain, MovingWindow
 from thresholdout import Thresholdout
 from thresholdout.data.tables import as_numbers, labels_of, numbers, shared_content, sorted_by
 from thresholdout.errors import InputError, InputTypeError, LedgerMismatch, LedgerUnusable
@@ -274,7 +274,7 @@ def test_predictions_that_are_no_table_are_refused(tmp_path: Path) -> None:
 def test_edges_with_float_ids_meet_integer_ids(tmp_path: Path) -> None:
     train, holdout = (part.assign(id=part["id"].str[1:].astype(int)) for part in tables([0, 1], [0, 1]))
     edges = pd.DataFrame({"a": [1000.0, 1001.0, 5.0], "b": [1001.0, 1002.0, 1500.0]})
-    service = PredictionGuard.create(tmp_path / "guard.db", train, holdout, label="y", edges=edges, queries=5, budget=1)
+    service = PredictionGuard.create(tmp_path / "guard.db", train, holdout, label="y", graph=edges, queries=5, budget=1)
     sizes = service.guard.dependence.independent_groups()
     assert sizes is not None
     assert sorted(sizes.tolist()) == [1] * 997 + [3]
@@ -294,7 +294,7 @@ def test_edges_with_float_ids_meet_integer_ids(tmp_path: Path) -> None:
 )
 def test_bad_edges_are_refused(tmp_path: Path, edges: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        made(tmp_path, [0, 1], [0, 1], edges=pd.DataFrame(edges))
+        made(tmp_path, [0, 1], [0, 1], graph=pd.DataFrame(edges))
     assert not (tmp_path / "guard.db").exists()
 
 
@@ -319,7 +319,7 @@ def chained(path: Path, start: float = N, law: Any = LAW, labels: tuple[str, str
     train, holdout = tables(*labels)
     parts = train.assign(t=range(N)), holdout.assign(t=start + np.arange(N))
     settings: dict[str, Any] = {"queries": 20, "budget": 1, "mechanism": "thresholdout"}
-    return PredictionGuard.create(path / "guard.db", *parts, label="y", chain="t", transition=law, **settings)
+    return PredictionGuard.create(path / "guard.db", *parts, label="y", order="t", transition=law, **settings)
 
 
 def test_a_chain_is_declared_and_begins_after_the_last_training_label(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_chain_is_declared_and_begins_after_the_last_training_label(tmp_path: 
 
 
 def test_an_estimated_chain_is_refused_and_what_the_refusal_names_works(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^transition: .* estimated .* is not their law; .*transition=table.*window="):
+    with pytest.raises(InputError, match=r"^order: .* estimated .* is not their law; .*window=.*transition=table"):
         chained(tmp_path, law=None)
     assert not list(tmp_path.iterdir())
     assert made(tmp_path, "ab", "ab", window=3).guard.n == N
@@ -345,9 +345,25 @@ def test_an_estimated_chain_is_refused_and_what_the_refusal_names_works(tmp_path
 
 @pytest.mark.parametrize("start", [-N, N / 2 + 0.5, N - 1])
 def test_a_holdout_of_a_chain_begins_after_the_training_part(tmp_path: Path, start: float) -> None:
-    with pytest.raises(InputError, match=r"^chain: .*begins after the last training row"):
+    with pytest.raises(InputError, match=r"^order: .*begins after the last training row"):
         chained(tmp_path, start)
     assert not list(tmp_path.iterdir())
+
+
+def test_rows_in_order_are_a_window_of_the_sorted_tables(tmp_path: Path) -> None:
+    train, holdout = tables([0, 1], [0, 1])
+    rng = np.random.default_rng(0)
+    shuffled = holdout.assign(t=N + rng.permutation(N))
+    settings: dict[str, Any] = {"label": "y", "order": "t", "window": 2}
+    service = PredictionGuard.create(tmp_path / "guard.db", train.assign(t=range(N)), shuffled, **settings)
+    assert service.guard.dependence.fingerprint() == MovingWindow(N, 2).fingerprint()
+    assert service._document["holdout"]["ids"] == shuffled.sort_values("t")["id"].tolist()
+    with pytest.raises(InputError, match=r"^order: .*begins after the last training row"):
+        PredictionGuard.create(
+            tmp_path / "other.db", train.assign(t=range(N)), holdout.assign(t=np.arange(N) - 0.5), **settings
+        )
+    with pytest.raises(InputError, match="order: given beside groups"):
+        made(tmp_path, [0, 1], [0, 1], order="id", groups="id")
 
 
 @pytest.mark.parametrize(
@@ -374,7 +390,7 @@ def test_a_law_of_numbers_is_that_of_labels_that_are_numbers(tmp_path: Path) -> 
     guard = chained(tmp_path, law=law, labels=([0, 1], [0, 1]))  # type: ignore[arg-type]
     expected = MarkovChain([[0.9, 0.1], [0.25, 0.75]], N, [0.25, 0.75])
     assert guard.guard.dependence.fingerprint() == expected.fingerprint()
-    with pytest.raises(InputError, match="chain=column beside them"):
+    with pytest.raises(InputError, match="order=column beside them"):
         made(tmp_path, [0, 1], [0, 1], transition=law)
 
 
@@ -458,7 +474,7 @@ def test_records_joined_through_a_training_record_are_one_group(tmp_path: Path) 
     table = pd.DataFrame({"id": [f"r{k}" for k in range(40)], "x": range(40), "y": [0, 1] * 20})
     edges = pd.DataFrame({"a": ["r0", "r0"], "b": ["r30", "r31"]})
     service = PredictionGuard.create(
-        tmp_path / "guard.db", table[:20], table[20:], label="y", edges=edges, queries=2, budget=1, confidence=0.5
+        tmp_path / "guard.db", table[:20], table[20:], label="y", graph=edges, queries=2, budget=1, confidence=0.5
     )
     assert sorted(np.bincount(service.guard.dependence.groups))[-2:] == [1, 2]  # type: ignore[attr-defined]
 
