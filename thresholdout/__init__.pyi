@@ -15,6 +15,7 @@ from .errors import (
     LedgerRetired as LedgerRetired,
     LedgerSealed as LedgerSealed,
     LedgerUnusable as LedgerUnusable,
+    MechanismWarning as MechanismWarning,
     OverlapError as OverlapError,
     PlanError as PlanError,
     SearchExhausted as SearchExhausted,
@@ -22,6 +23,7 @@ from .errors import (
     SharingError as SharingError,
     ThresholdoutError as ThresholdoutError,
     UnsealedLedgerWarning as UnsealedLedgerWarning,
+    WideAnswersWarning as WideAnswersWarning,
 )
 from .guard.answer import Answer as Answer
 from .guard.guard import Thresholdout as Thresholdout

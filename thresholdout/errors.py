@@ -19,6 +19,8 @@
     SearchFailed (BaseException)        the same, when the guard or its ledger can't be reached: .reason
     GuardExhaustedWarning (UserWarning) a guard answers no more, and the search goes on without it
     IndexColumnWarning (UserWarning)    a table's first column is an index without a name, and is left out
+    WideAnswersWarning (UserWarning)    the answers of a new guard will say next to nothing
+    MechanismWarning (UserWarning)      a new guard answers by another mechanism than the default
     LedgerPlaceWarning (UserWarning)   a ledger is on a network file system, where locks may not hold
     UnsealedLedgerWarning (UserWarning) the environment has a key, and this ledger keeps its secrets in plain text
 
@@ -27,6 +29,8 @@ package can handle them. Validation comes before any budget, noise or file is to
 """
 
 from __future__ import annotations
+
+import sys
 
 from graphs.errors import ArgumentError
 
@@ -43,6 +47,7 @@ __all__ = [
     "LedgerRetired",
     "LedgerSealed",
     "LedgerUnusable",
+    "MechanismWarning",
     "OverlapError",
     "PlanError",
     "SearchExhausted",
@@ -50,6 +55,8 @@ __all__ = [
     "SharingError",
     "ThresholdoutError",
     "UnsealedLedgerWarning",
+    "WideAnswersWarning",
+    "outside",
 ]
 
 
@@ -221,6 +228,37 @@ class GuardExhaustedWarning(UserWarning):
 
     >>> import warnings
     >>> warnings.filterwarnings("ignore", category=GuardExhaustedWarning)
+    """
+
+
+class WideAnswersWarning(UserWarning):
+    """The answers of a new guard will have intervals over half of the range, which say next to nothing.
+
+    Examples
+    --------
+    >>> import numpy as np, warnings
+    >>> from thresholdout import Thresholdout
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     guard = Thresholdout(np.arange(30.0))
+    >>> print(str(said[0].message)[:57])
+    the answers of this guard will say next to nothing: about
+
+    Where that is known:
+
+    >>> warnings.filterwarnings("ignore", category=WideAnswersWarning)
+    """
+
+
+class MechanismWarning(UserWarning):
+    """A new guard answers by another mechanism than the default, because of how its records depend on each other.
+
+    Examples
+    --------
+    Where that is known:
+
+    >>> import warnings
+    >>> warnings.filterwarnings("ignore", category=MechanismWarning)
     """
 
 
@@ -421,3 +459,11 @@ class UnsealedLedgerWarning(UserWarning):
     >>> import warnings
     >>> warnings.filterwarnings("error", category=UnsealedLedgerWarning)
     """
+
+
+def outside() -> int:
+    """Return the ``stacklevel`` at which a warning of the calling function shows the line of the user's code."""
+    level, frame = 1, sys._getframe(1)
+    while str(frame.f_globals.get("__name__", "")).startswith("thresholdout.") and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    return level

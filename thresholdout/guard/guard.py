@@ -18,6 +18,7 @@ from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import FAILURES, Worth
 from thresholdout.guard.comparing import ComparesModels
+from thresholdout.guard.creation_warnings import warn_of_width
 from thresholdout.guard.declared_dependence import declared_dependence
 from thresholdout.guard.gating import MakesGates
 from thresholdout.guard.given_features import check_given, check_served, truth_given
@@ -184,6 +185,13 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
     PlanError
         When no parameters serve the declared use.
 
+    Warns
+    -----
+    WideAnswersWarning
+        When the answers of a new guard will have intervals over half of the range.
+    MechanismWarning
+        When the dependence between the records leaves no claims, and Algorithm 1 answers.
+
     Notes
     -----
     All mechanisms are in `thresholdout.mechanisms`, all proofs in ``thresholdout/PROOFS.md``; that of the default is
@@ -314,6 +322,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         )
         self._certificates: dict[float, Certificate | None] = {}
         if known is None:
+            warn_of_width(self._mechanism, self._alone, declared.queries)
             state = self._mechanism.start(self._noise).to_text()
             known = enter(self._ledger, self._records, owner, declared, parameters, state, documents)
             check_order(self._ledger, known, self._records, parameters, self.dependence)  # another one was faster

@@ -356,6 +356,16 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         """Return the natural logarithm of the risk that is left; ``None`` where there is no such number. Public."""
         return None
 
+    def first_half_width(self, score: float) -> float | None:
+        """Return the half-width of a first answer that goes as expected; ``None`` where the certificate says it.
+
+        Parameters
+        ----------
+        score : float
+            Of values that are 0 or 1, in (0, 1).
+        """
+        return None
+
     def epsilon(self, n: int) -> float:
         """Bound the differential privacy of the whole interaction about means of n records, in nats.
 

@@ -37,7 +37,7 @@ from thresholdout.mechanisms.claims.interval import Limit, better, entropy, hoef
 from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_values
 from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
 from thresholdout.mechanisms.kind import CertificateT, Certifier, Direction, Kind, Parameters
-from thresholdout.noise.sources import NoiseSource
+from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 if TYPE_CHECKING:
     from graphs import DependenceModel
@@ -283,6 +283,12 @@ class Ladder(Mechanism[LadderState, Reading]):
     def start(self, noise: NoiseSource) -> LadderState:
         """Return the state before the first question; nothing is drawn."""
         return LadderState(self._start_risk)
+
+    def first_half_width(self, score: float) -> float:
+        """Return the half-width of a first answer."""
+        reading = self.read(np.arange(self._n) < score * self._n, self._n, (0.0, 1.0), "score", Known(binary=True))
+        low, high = self.step(self.start(SeededNoise(0)), score, reading, SeededNoise(0))[1].interval or (0.0, 1.0)
+        return 0.5 * (high - low)
 
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import TYPE_CHECKING, Any, Final, cast, get_args
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from thresholdout.certificates.certify_parameters import Theorems
 from thresholdout.certificates.prior_looks import PriorLooks, confidence_after
 from thresholdout.certificates.problem import within_limits
-from thresholdout.errors import InputError, InputTypeError
+from thresholdout.errors import InputError, InputTypeError, MechanismWarning, outside
 from thresholdout.mechanisms import (
     ClaimsParameters,
     FoldClaimsParameters,
@@ -188,6 +189,13 @@ def _by_posterior(model: DependenceModel, declared: Declaration) -> Thresholdout
             "privacy, with queries= and budget=; plan(model, queries=100, budget=1) says how wide",
         )
     needed = confidence_after(declared.looks, model.n, declared.confidence)
+    warnings.warn(
+        f"no deviation of a mean can be bounded for {model.describe()}, so the guard makes no claims: Algorithm 1 "
+        f"answers, by its privacy, {declared.queries:,} questions and {declared.budget:,} of them from the holdout. "
+        "thresholdout.plan says how wide; mechanism=plan(...).parameters chooses it without this warning",
+        MechanismWarning,
+        stacklevel=outside(),
+    )
     return algorithm_1(model, queries=declared.queries, budget=declared.budget, confidence=needed)
 
 

@@ -18,6 +18,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+import numpy as np
+
 from graphs.numerics.rounding import UNIT
 from thresholdout.data.arguments import check_count, check_number, check_unit
 from thresholdout.data.values import record_rounding
@@ -31,7 +33,7 @@ from thresholdout.mechanisms.claims.reading import Reading, grid_steps, read_sum
 from thresholdout.mechanisms.claims.score import RAISED, lowered, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.kind import Parameters
-from thresholdout.noise.sources import NoiseSource
+from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 __all__ = ["FoldClaims", "FoldClaimsParameters"]
 
@@ -152,6 +154,12 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     def start(self, noise: NoiseSource) -> ClaimsState:
         """Return the state before the first question."""
         return ClaimsState(start_risk(self.parameters.confidence, self.parameters.told), 0, 0, 0, _SILENT, 0, Memory())
+
+    def first_half_width(self, score: float) -> float:
+        """Return the half-width of a first answer, of which nothing was expected."""
+        reading = self.read(np.full(self._n, score), self._n, (0.0, 1.0), "score", Known(vague=True))
+        low, high = self.step(self.start(SeededNoise(0)), score, reading, SeededNoise(0))[1].interval or (0.0, 1.0)
+        return 0.5 * (high - low)
 
     def read(
         self, values: object, n: int, bounds: tuple[float, float], argument: str, known: Known = UNKNOWN

@@ -35,11 +35,12 @@ from thresholdout.mechanisms.claims.reading import COARSE, Reading, read_sums, r
 from thresholdout.mechanisms.claims.score import MOST_LETTERS, RAISED, Found, lowered, search, start_risk
 from thresholdout.mechanisms.claims.state import ClaimsState
 from thresholdout.mechanisms.claims.statistic_claims import StatisticTest
-from thresholdout.noise.sources import NoiseSource
+from thresholdout.noise.sources import NoiseSource, SeededNoise
 
 __all__ = ["Claims"]
 
 _TYPICAL: Final = 0.0475  # variance of a value that is right 95 times in 100
+_USUAL: Final = 100  # questions, where their number is not declared
 _LEAST: Final = 1e-290  # of which the price of a look can be computed
 
 
@@ -287,6 +288,15 @@ class Claims(QuestionClaims, Mechanism[ClaimsState, Reading]):
         after = replace(state, log_risk=NOTHING, asked=asked, hits=hits, letters=letters)
         value = min(max(value, low), high)
         return after, Outcome(value, "holdout", state.hits, asked, interval=(low, high), risk=NOTHING)
+
+    def first_half_width(self, score: float) -> float:
+        """Return the half-width of a first answer that is confirmed, of 100 questions where none are declared.
+
+        Those of later answers are about the same, if training values are as near as sampling makes them.
+        """
+        of = self if self.parameters.queries else Claims(replace(self.parameters, queries=_USUAL), self._n)
+        low, high = of.first_claim(of.start(SeededNoise(0)), score, Known(binary=True)).interval
+        return 0.5 * (high - low)
 
     def refuses_final(self, state: ClaimsState) -> BudgetExhausted | None:
         """Return why there is no final check any more, or ``None``."""
