@@ -1,4 +1,4 @@
-"""What a question costs, and what importing costs, against the least that they could cost.
+"""What a question costs, what making a guard costs, and importing, against the least that they could cost.
 
 Run with ``python -m benchmarks.guard``.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.ledger import bare_commit, bare_connection, microseconds
 from graphs import Groups
@@ -101,6 +102,47 @@ def ask_in_file(repeats: int) -> tuple[float, float]:
     return float(np.median(times["bare"])) / 1e6, float(np.median(times["guard"])) / 1e6
 
 
+Made: TypeAlias = "tuple[np.ndarray | pd.DataFrame, np.ndarray]"
+"""Features and labels of both parts together."""
+
+
+def numbers(n: int, columns: int) -> Made:
+    """Return features in 64-bit floats."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(2 * n, columns)), rng.integers(0, 2, 2 * n)
+
+
+def frame_with_texts(n: int, columns: int) -> Made:
+    """Return a frame with two columns of texts, of which 50 differ."""
+    features, labels = numbers(n, columns - 2)
+    texts = np.array([f"category {k}" for k in range(50)])[np.random.default_rng(1).integers(0, 50, (2 * n, 2))]
+    return pd.DataFrame(features).assign(first=texts[:, 0], second=texts[:, 1]), labels
+
+
+def make_against_hashing(made: Made, repeats: int) -> tuple[float, float, float]:
+    """Return the CPU seconds of pandas' hash of all rows, and of making a guard, with its peak memory in bytes.
+
+    They are taken in turn, on both parts. Memory is above that of the copy of the holdout, which the guard keeps.
+    """
+    features, labels = made
+    n = len(labels) // 2
+    table = pd.DataFrame(features)
+    holdout, train = (features[:n], labels[:n]), (features[n:], labels[n:])
+    hashed, guards = np.empty(repeats), np.empty(repeats)
+    for i in range(repeats):
+        start = time.process_time()
+        pd.util.hash_pandas_object(table, index=False)
+        middle = time.process_time()
+        Thresholdout(holdout, train=train)
+        hashed[i], guards[i] = middle - start, time.process_time() - middle
+    tracemalloc.start()
+    guard = Thresholdout(holdout, train=train)
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del guard
+    return float(np.median(hashed)), float(np.median(guards)), peak - kept
+
+
 def import_seconds(module: str, repeats: int = 7) -> float:
     """Return the median time of a fresh interpreter that imports a module, less that of one that imports nothing."""
 
@@ -116,6 +158,13 @@ QUESTIONS: dict[str, Callable[[int], Asked]] = {
     "claims, values of pairs": losses_of_pairs,
     "claims, independent values": losses,
 }
+MADE: tuple[tuple[str, Callable[[int, int], Made], int, int, int], ...] = (
+    ("numbers", numbers, 10_000, 4, 9),
+    ("numbers", numbers, 100_000, 4, 9),
+    ("numbers", numbers, 1_000_000, 4, 5),
+    ("numbers", numbers, 200_000, 30, 5),
+    ("two of them texts", frame_with_texts, 1_000_000, 4, 3),
+)
 SIZES = ((1_000, 1000), (100_000, 100), (1_000_000, 25), (10_000_000, 7))
 
 
@@ -128,6 +177,13 @@ def main() -> None:
             mean, ask, peak = ask_against_mean(made(n), repeats)
             times = f"{mean * 1e6:,.1f} µs | {ask * 1e6:,.1f} µs | {ask / mean:.2f}"
             print(f"| {name} | {n:,} | {times} | {peak / 1024:,.0f} KiB |")
+    print()
+    print("| making a guard | records in each part | hash_pandas_object | guard | ratio | memory for the work |")
+    print("|---|---|---|---|---|---|")
+    for name, make, n, columns, repeats in MADE:
+        hashed, seconds, more = make_against_hashing(make(n, columns), repeats)
+        times = f"{hashed:.3f} s | {seconds:.3f} s | {seconds / hashed:.2f}"
+        print(f"| {columns} columns, {name} | {n:,} | {times} | {more / 2**20:,.0f} MiB |")
     print()
     bare, ask = ask_in_file(2000)
     print(

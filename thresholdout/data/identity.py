@@ -22,6 +22,7 @@ __all__ = [
     "kept",
     "order",
     "part",
+    "record_count",
     "table_digest",
 ]
 
@@ -68,6 +69,12 @@ def part(data: object, name: str) -> Part:
     return pieces
 
 
+def record_count(data: Part) -> int:
+    """Return how many records a part has."""
+    shape = getattr(data[0], "shape", None)
+    return int(shape[0]) if shape is not None else len(data[0])
+
+
 def check_labels(data: Part, name: str) -> None:
     """Refuse missing labels in a pair (X, y).
 
@@ -81,9 +88,9 @@ def check_labels(data: Part, name: str) -> None:
     labels = data[1].to_numpy() if hasattr(data[1], "to_numpy") else np.asarray(data[1])
     missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(1, dtype=bool)
     if labels.dtype.kind == "O":
-        missing = np.array(
-            [label is None or type(label).__name__ == "NAType" or label != label for label in labels.flat]
-        )
+        import pandas as pd
+
+        missing = pd.isna(labels.ravel())
     if missing.any():
         raise InputError(name, f"labels of which {int(missing.sum())} are missing", "a label for every record")
 
@@ -107,18 +114,25 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def identity(data: Part) -> str:
+def identity(data: Part, hashes: NDArray[np.uint64] | None = None) -> str:
     """Return who a data set is: 64 hexadecimal digits that depend on its records, not on their order.
 
     The same numbers give the same identity whatever holds them (lists, arrays of any numeric type, data frames, sparse
     matrices); names of columns do not count, their order does.
+
+    Parameters
+    ----------
+    data : tuple
+        Its pieces.
+    hashes : ndarray of shape (n, 2), optional
+        Of its records, by `thresholdout.data.row_hashes.record_hashes`, where they are known.
 
     Examples
     --------
     >>> identity(([[1, 2], [3, 4]], [0, 1])) == identity((np.array([[3.0, 4.0], [1.0, 2.0]]), np.array([True, False])))
     True
     """
-    return _digest(b"thresholdout holdout", len(data), _sorted(record_hashes(data)))
+    return _digest(b"thresholdout holdout", len(data), _sorted(record_hashes(data) if hashes is None else hashes))
 
 
 def table_digest(hashes: NDArray[np.uint64]) -> str:
@@ -138,13 +152,17 @@ def table_digest(hashes: NDArray[np.uint64]) -> str:
     return _digest(b"thresholdout table", 1, _sorted(hashes))
 
 
-def order(data: Part) -> str:
-    """Return a digest of a data set's records in their order: 64 hexadecimal digits."""
-    return _digest(b"thresholdout order", len(data), record_hashes(data))
+def order(data: Part, hashes: NDArray[np.uint64] | None = None) -> str:
+    """Return a digest of a data set's records in their order: 64 hexadecimal digits; arguments as for `identity`."""
+    return _digest(b"thresholdout order", len(data), record_hashes(data) if hashes is None else hashes)
 
 
 def _sorted(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))]
+    """Sort rows by their first half, and those that share it by the second."""
+    found: NDArray[np.uint64] = hashes[np.argsort(hashes[:, 0])]
+    if bool(((found[1:, 0] == found[:-1, 0]) & (found[1:, 1] < found[:-1, 1])).any()):
+        found = hashes[np.lexsort((hashes[:, 1], hashes[:, 0]))]
+    return found
 
 
 def _digest(what: bytes, pieces: int, hashes: NDArray[np.uint64]) -> str:

@@ -7,11 +7,13 @@ who only ask: a guard that exists compares nothing with single records of its ho
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from thresholdout.data.identity import Part, record_count
 from thresholdout.data.record_labels import aligned
 from thresholdout.data.row_hashes import Precision, columns_of, record_hashes, rounded
 from thresholdout.errors import InputError, OverlapError
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from graphs import DependenceModel
     from graphs.numerics.arguments import IntArray
-    from thresholdout.data.identity import Part
 
 __all__ = ["check_disjoint", "check_groups"]
 
@@ -30,16 +31,24 @@ Rounding: TypeAlias = "tuple[Precision | Sequence[Precision], ...]"
 """To what precision each piece is rounded, or each of its columns."""
 
 _STORED: Final[tuple[tuple[Precision, str], ...]] = ((np.float32, "single"), (np.float16, "half"))
+_BLOCK: Final = 1 << 14
 _BEYOND_CHANCE: Final = 10
 """So many times more records must agree after rounding than agree by chance."""
 
 
-def check_disjoint(train: Part, holdout: Part) -> None:
+def check_disjoint(train: Part, holdout: Part, hashes: NDArray[np.uint64] | None = None) -> None:
     """Refuse two parts that share records: equal in every column of every piece, or but for a rounding.
 
     A part that went through single or half precision, as a whole or in some of its columns, has the roundings of what
     it was made of. Roundings also agree by chance: where different records of one part become equal by the same
     rounding, only many more agreements between the parts than that count.
+
+    Parameters
+    ----------
+    train, holdout : tuple
+        Pieces of both parts.
+    hashes : ndarray of shape (n, 2), optional
+        Of the holdout's records, by `thresholdout.data.row_hashes.record_hashes`, where they are known.
 
     Raises
     ------
@@ -55,13 +64,16 @@ def check_disjoint(train: Part, holdout: Part) -> None:
     """
     if len(train) != len(holdout):
         return
-    exact = record_hashes(train)[:, 0], record_hashes(holdout)[:, 0]
-    shared = int(np.isin(exact[1], exact[0]).sum())
+    exact = record_hashes(train)[:, 0], (record_hashes(holdout) if hashes is None else hashes)[:, 0]
+    shared = int(_among(np.sort(exact[1]), exact[0]).sum())
     if shared:
         _refuse(shared, exact[1].size, "")
+    first: _Fit | None = None
+    second: _Fit | None = None
     for precision, name in _STORED:
-        shared = _copies(train, exact[0], holdout, exact[1], precision)[0]
-        shared = max(shared, _copies(holdout, exact[1], train, exact[0], precision)[1])
+        first, second = _fitting(train, precision, first), _fitting(holdout, precision, second)
+        shared = _copies(train, exact[0], holdout, exact[1], _roundings(first, second, precision))[0]
+        shared = max(shared, _copies(holdout, exact[1], train, exact[0], _roundings(second, first, precision))[1])
         if shared:
             _refuse(shared, exact[1].size, f", rounded to {name} precision")
 
@@ -136,17 +148,30 @@ def _refuse(shared: int, size: int, how: str) -> None:
     )
 
 
+def _among(keys: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which keys are among others; sorted keys are looked up fast."""
+    there = np.sort(others)
+    place = np.searchsorted(there, keys)
+    place[place == there.size] = 0
+    found: NDArray[np.bool_] = there[place] == keys
+    return found
+
+
 def _copies(
-    stored: Part, stored_keys: NDArray[np.uint64], original: Part, keys: NDArray[np.uint64], precision: Precision
+    stored: Part,
+    stored_keys: NDArray[np.uint64],
+    original: Part,
+    keys: NDArray[np.uint64],
+    roundings: Sequence[Rounding],
 ) -> tuple[int, int]:
     """Return how many originals have a rounding among stored records, and how many stored records are such roundings.
 
     Both are zero where chance may have done it.
     """
     most = 0, 0
-    for rounding in _roundings(stored, original, precision):
+    for rounding in roundings:
         coarse = record_hashes(original, rounding)[:, 0]
-        found = np.isin(coarse, stored_keys) & (coarse != keys)
+        found = _among(coarse, stored_keys) & (coarse != keys)
         if not found.any():
             continue
         order = np.argsort(coarse, kind="stable")
@@ -154,46 +179,80 @@ def _copies(
         by_chance = 2 * int(alike.sum()) * len(stored_keys) / len(keys)
         count = int(found.sum())
         if count > _BEYOND_CHANCE * by_chance:
-            most = max(most, (count, int(np.isin(stored_keys, coarse[found]).sum())))
+            most = max(most, (count, int(_among(stored_keys, coarse[found]).sum())))
     return most
 
 
-def _roundings(stored: Part, original: Part, precision: Precision) -> list[Rounding]:
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """What a rounding leaves as it is.
+
+    Attributes
+    ----------
+    columns : list of list of bool
+        For each piece, which of its columns; all entries of a sparse one count as one column.
+    some : bool
+        Whether any record stays what it is as a whole.
+    """
+
+    columns: list[list[bool]]
+    some: bool
+
+
+def _roundings(stored: _Fit, original: _Fit, precision: Precision) -> list[Rounding]:
     """Return what may have been rounded: everything, or those columns that have only numbers of this precision.
 
     Nothing, where a rounding changes no original, or no stored record can have come out of it.
     """
-    fits = [_fitting(piece, precision) for piece in stored]
-    changes = [[not column.all() for column in _fitting(piece, precision)] for piece in original]
-    if not any(map(any, changes)):
+    if all(map(all, original.columns)):
         return []
-    ways: list[Rounding] = []
-    if np.logical_and.reduce([column for piece in fits for column in piece]).any():
-        ways.append((precision,) * len(original))
-    whole = [[bool(column.all()) for column in piece] for piece in fits]
-    if all(map(all, whole)) or [len(piece) for piece in whole] != [len(piece) for piece in changes]:
+    ways: list[Rounding] = [(precision,) * len(original.columns)] if stored.some else []
+    whole = stored.columns
+    if all(map(all, whole)) or [len(piece) for piece in whole] != [len(piece) for piece in original.columns]:
         return ways
-    pairs = [pair for piece in zip(whole, changes, strict=True) for pair in zip(*piece, strict=True)]
-    if any(one and other for one, other in pairs):
+    pairs = [pair for piece in zip(whole, original.columns, strict=True) for pair in zip(*piece, strict=True)]
+    if any(fitting and not kept for fitting, kept in pairs):
         ways.append(tuple([precision if fitting else np.float64 for fitting in piece] for piece in whole))
     return ways
 
 
-def _fitting(piece: Any, precision: Precision) -> list[NDArray[np.bool_]]:
-    """Return for each column which of its entries are no other after rounding; for sparse ones, all as one column."""
-    if hasattr(piece, "tocsr"):
-        entries = piece.tocoo()
-        values = np.asarray(entries.data, dtype=np.float64)
-        rows = np.ones(piece.shape[0], dtype=bool)
-        rows[entries.row[rounded(values, precision) != values]] = False
-        return [rows]
-    found = []
-    for column in columns_of(piece):
-        if column.dtype == np.float64:
-            found.append((rounded(column, precision) == column) | np.isnan(column))
-        else:
-            found.append(np.ones(len(column), dtype=bool))
-    return found
+def _fitting(part: Part, precision: Precision, finer: _Fit | None) -> _Fit:
+    """Return what a rounding leaves as it is; what a finer one changes, it changes too."""
+    whole, numeric, rows = [], [], None
+    for number, piece in enumerate(part):
+        if hasattr(piece, "tocsr"):
+            kept = _kept_rows(piece, precision)
+            rows = kept if rows is None else rows & kept
+            whole.append([bool(kept.all())])
+            continue
+        columns = columns_of(piece)
+        whole.append([True] * len(columns) if finer is None else list(finer.columns[number]))
+        for place, column in enumerate(columns):
+            if column.dtype.kind in "biuf" and not np.can_cast(column.dtype, precision):
+                numeric.append((number, place, column))
+    if finer is not None and not finer.some and not any(map(any, whole)):
+        return _Fit(whole, False)
+    size, some = record_count(part), False
+    for start in range(0, size, _BLOCK):
+        left = np.ones(min(_BLOCK, size - start), dtype=bool) if rows is None else rows[start : start + _BLOCK].copy()
+        for number, place, column in numeric:
+            if not whole[number][place] and not left.any():
+                continue
+            values = column[start : start + _BLOCK].astype(np.float64)
+            same = (rounded(values, precision) == values) | np.isnan(values)
+            whole[number][place] &= bool(same.all())
+            left &= same
+        some |= bool(left.any())
+    return _Fit(whole, some)
+
+
+def _kept_rows(piece: Any, precision: Precision) -> NDArray[np.bool_]:
+    """Return which rows of a sparse matrix a rounding leaves as they are."""
+    entries = piece.tocoo()
+    values = np.asarray(entries.data, dtype=np.float64)
+    rows = np.ones(piece.shape[0], dtype=bool)
+    rows[entries.row[rounded(values, precision) != values]] = False
+    return rows
 
 
 def _kinds(names: Sequence[Hashable]) -> set[str]:

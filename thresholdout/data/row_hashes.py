@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+
+from graphs.progress_bar import progress_bar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +23,15 @@ Precision: TypeAlias = "type[np.float64] | type[np.float32] | type[np.float16]"
 """To what numbers are rounded before they are hashed."""
 
 _LANES: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
-_BLOCK: Final = 1 << 16
-"""Numbers that are hashed at a time, so that the temporary arrays stay in the cache."""
+_COLUMNS: Final = 64
+_BLOCK: Final = 1 << 15
+"""Columns, and numbers, that are hashed at a time, so that the temporary arrays stay in the cache."""
+_LONG: Final = 1 << 27
+"""So many numbers take longer than a moment."""
+_NUMERIC: Final = "biuf"
+_PLAIN: Final = frozenset({str, bytes, bool, int, float, np.float64, np.int64, type(None)})
+"""Types of which equal objects have equal hashes here."""
+_MISSING: Final = ("NAType", "NaTType")
 
 
 def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float64) -> NDArray[np.uint64]:
@@ -58,19 +67,14 @@ def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float
     """
     if hasattr(piece, "tocsr"):
         one = precision[0] if isinstance(precision, Sequence) else precision
-        return _finished(_sparse(piece, one), piece.shape[1])
+        return _finished(_sparse_sums(piece, one), piece.shape[1])
     columns = columns_of(piece)
     precisions = precision if isinstance(precision, Sequence) else [precision] * len(columns)
-    n = len(columns[0]) if columns else len(piece)
-    sums = np.zeros((n, 2), dtype=np.uint64)
-    for j, column in enumerate(columns):
-        keys = _column_keys(j)
-        if column.dtype != np.float64:
-            sums += _object_hashes(column, keys, precisions[j])
-            continue
-        for start in range(0, n, _BLOCK):
-            part = np.ascontiguousarray(column[start : start + _BLOCK])
-            sums[start : start + _BLOCK] += _number_hashes(rounded(part, precisions[j]), keys)
+    sums = np.zeros((2, len(columns[0]) if columns else len(piece)), dtype=np.uint64)
+    numeric = [j for j, column in enumerate(columns) if column.dtype.kind in _NUMERIC]
+    _add_numbers(sums, columns, numeric, precisions)
+    for j in sorted(set(range(len(columns))).difference(numeric)):
+        sums += _object_hashes(columns[j], _column_keys(j), precisions[j])
     return _finished(sums, len(columns))
 
 
@@ -81,7 +85,9 @@ def record_hashes(
     precisions = precision if isinstance(precision, tuple) else (precision,) * len(pieces)
     total = row_hashes(pieces[0], precisions[0])
     for piece, one in zip(pieces[1:], precisions[1:], strict=True):
-        total = _mix(total * np.uint64(_LANES[0]) + row_hashes(piece, one))
+        total *= np.uint64(_LANES[0])
+        total += row_hashes(piece, one)
+        _mix(total, np.empty_like(total))
     return total
 
 
@@ -92,10 +98,7 @@ def membership_keys(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def columns_of(piece: Any) -> list[NDArray[Any]]:
-    """Split a container that is not sparse into one-dimensional columns: 64-bit floats, texts, or objects.
-
-    Times are their nanoseconds, as text.
-    """
+    """Split a container that is not sparse into one-dimensional columns: numbers, times, texts, or objects."""
     if hasattr(piece, "columns") and hasattr(piece, "iloc"):
         columns = [piece.iloc[:, k].to_numpy() for k in range(piece.shape[1])]
     elif isinstance(piece, list) and any(isinstance(item, np.ndarray | list | tuple) for item in piece[:1]):
@@ -103,7 +106,7 @@ def columns_of(piece: Any) -> list[NDArray[Any]]:
     else:
         array = piece.to_numpy() if hasattr(piece, "to_numpy") else np.asarray(piece)
         columns = list(array.reshape(array.shape[0], -1).T) if array.size else []
-    return [_plain(column) for column in columns]
+    return columns
 
 
 def _matrix(rows: list[Any]) -> NDArray[Any]:
@@ -116,18 +119,11 @@ def _matrix(rows: list[Any]) -> NDArray[Any]:
     return array.reshape(array.shape[0], -1)
 
 
-def _plain(column: NDArray[Any]) -> NDArray[Any]:
-    if column.dtype.kind in "biuf":
-        return column.astype(np.float64, copy=False)
-    if column.dtype.kind in "mM":
-        unit = "datetime64[ns]" if column.dtype.kind == "M" else "timedelta64[ns]"
-        return np.array([f"ns {value}" for value in column.astype(unit).view(np.int64).tolist()], dtype=object)
-    return column
-
-
 def _number(item: object) -> float | None:
     """Return an object as a number, a missing one as NaN, anything else as None."""
-    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+    if type(item) is str:  # most are, and the questions below take longer
+        return None
+    if item is None or type(item).__name__ in _MISSING:
         return math.nan
     if isinstance(item, Real | Decimal):
         return float(item)
@@ -136,6 +132,8 @@ def _number(item: object) -> float | None:
 
 def _text(item: object) -> str:
     """Return a text that different objects do not share, as far as their types allow."""
+    if type(item) is str:
+        return item
     if isinstance(item, np.ndarray):
         return f"array {item.dtype} {item.shape} {hashlib.sha256(np.ascontiguousarray(item).tobytes()).hexdigest()}"
     if isinstance(item, list | tuple):
@@ -164,68 +162,131 @@ def rounded(values: NDArray[np.float64], precision: Precision) -> NDArray[np.flo
         return values.astype(precision).astype(np.float64)
 
 
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit integers one to one: the finaliser of splitmix64."""
-    x = x ^ (x >> np.uint64(30))
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
+def _mix(x: NDArray[np.uint64], spare: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit integers one to one, in place: the finaliser of splitmix64."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        np.right_shift(x, np.uint64(shift), out=spare)
+        x ^= spare
+        x *= np.uint64(factor)
+    np.right_shift(x, np.uint64(31), out=spare)
+    x ^= spare
     return x
 
 
-def _column_keys(column: int) -> NDArray[np.uint64]:
-    return np.array([(column + 1) * lane % 2**64 | 1 for lane in _LANES], dtype=np.uint64)
+def _column_keys(column: Any) -> NDArray[np.uint64]:
+    """Return an odd constant for each half of a column's hashes, or of several columns'."""
+    number = np.atleast_1d(np.asarray(column, dtype=np.uint64)) + np.uint64(1)
+    return np.stack([number * np.uint64(lane) | np.uint64(1) for lane in _LANES])
 
 
-def _number_hashes(values: NDArray[np.float64], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash numbers that stand in columns with these keys: shape (k, 2); zeros give zeros."""
-    values = values + 0.0  # a copy, without negative zeros
-    values[np.isnan(values)] = np.nan
-    mixed = _mix(values.view(np.uint64))
-    hashes = _mix(mixed[:, None] + keys)
-    hashes[values == 0.0] = 0
-    return hashes
+def _add_numbers(
+    sums: NDArray[np.uint64],
+    columns: Sequence[NDArray[Any]],
+    numeric: Sequence[int],
+    precisions: Sequence[Precision],
+) -> None:
+    """Add the hashes of all columns of numbers to those of their rows, a block after the other."""
+    n = sums.shape[1]
+    groups = [numeric[first : first + _COLUMNS] for first in range(0, len(numeric), _COLUMNS)]
+    steps: Any = [(group, first) for group in groups for first in range(0, n, _BLOCK // len(group))]
+    if n * len(numeric) > _LONG:
+        steps = progress_bar(steps, doing="reading records", unit="blocks")
+    room = np.empty((3, _BLOCK))
+    for group, first in steps:
+        last = min(n, first + _BLOCK // len(group))
+        values, *spare = (part[: len(group) * (last - first)].reshape(len(group), -1) for part in room)
+        for row, j in zip(values, group, strict=True):
+            row[:] = columns[j][first:last]
+            if precisions[j] is not np.float64:
+                row[:] = rounded(row, precisions[j])
+        keys = _column_keys(np.array(group)[:, None])
+        halves = _number_hashes(values, keys, [part.view(np.uint64) for part in spare])
+        for total, half in zip(sums, halves, strict=True):
+            total[first:last] += half.sum(axis=0)
+
+
+def _number_hashes(
+    values: NDArray[np.float64], keys: NDArray[np.uint64], spare: Sequence[NDArray[np.uint64]]
+) -> Iterator[NDArray[np.uint64]]:
+    """Hash numbers that stand in columns with these keys, one half after the other; zeros give zeros.
+
+    The values are overwritten, and so is what is yielded: it lives in the first of two spare arrays.
+    """
+    values += 0.0  # without negative zeros
+    with np.errstate(all="ignore"):
+        if math.isnan(values.sum()):
+            values[np.isnan(values)] = np.nan
+    zeros = None if values.all() else values == 0.0
+    mixed = _mix(values.view(np.uint64), spare[0])
+    for key in keys:
+        hashes = _mix(np.add(mixed, key, out=spare[0]), spare[1])
+        if zeros is not None:
+            hashes[zeros] = 0
+        yield hashes
 
 
 def _object_hashes(column: NDArray[Any], keys: NDArray[np.uint64], precision: Precision) -> NDArray[np.uint64]:
-    """Hash a column of anything, entry by entry: numbers as numbers, so that their type makes no difference."""
-    items = column.tolist()
-    numbers = [_number(item) for item in items] if column.dtype.kind == "O" else [None] * len(items)
+    """Hash a column of anything: numbers as numbers, so that their type makes no difference, the rest as text."""
+    codes, items = _different(column)
+    numbers = [_number(item) for item in items]
     numeric = np.array([number is not None for number in numbers], dtype=bool)
-    hashes = np.empty((len(items), 2), dtype=np.uint64)
-    values = np.array([number for number in numbers if number is not None], dtype=np.float64)
-    hashes[numeric] = _number_hashes(rounded(values, precision), keys)
+    hashes = np.empty((2, len(items)), dtype=np.uint64)
+    values = rounded(np.array([number for number in numbers if number is not None], dtype=np.float64), precision)
+    halves = _number_hashes(values.copy(), keys, [*np.empty((2, values.size), dtype=np.uint64)])
+    for row, half in zip(hashes, halves, strict=True):
+        row[numeric] = half
     texts = [_text(item) for item, number in zip(items, numbers, strict=True) if number is None]
-    hashes[~numeric] = _text_hashes(texts) * keys
-    return hashes
+    if texts:
+        hashes[:, ~numeric] = _text_hashes(texts) * keys
+    return hashes if codes is None else hashes[:, codes]
+
+
+def _different(column: NDArray[Any]) -> tuple[NDArray[np.intp] | None, list[Any]]:
+    """Return the different entries of a column, and which of them each entry is, or else all of them.
+
+    Times are texts of their nanoseconds. What is equal may have different texts, such as the tuples (1,) and (1.0,):
+    so only texts and numbers are looked for.
+    """
+    import pandas as pd
+
+    if column.dtype.kind in "mM":
+        unit = "datetime64[ns]" if column.dtype.kind == "M" else "timedelta64[ns]"
+        codes, moments = pd.factorize(column.astype(unit).view(np.int64))
+        return codes, [f"ns {moment}" for moment in moments.tolist()]
+    items = column.tolist()
+    if any(kind.__name__ not in _MISSING for kind in set(map(type, items)) - _PLAIN):
+        return None, items
+    codes, different = pd.factorize(column.astype(object))
+    found = different.tolist()
+    missing = codes < 0
+    if missing.any():
+        codes[missing] = len(found)
+        found.append(None)
+    return codes, found
 
 
 def _text_hashes(texts: list[str]) -> NDArray[np.uint64]:
-    """Hash texts; every different one is hashed once."""
-    import pandas as pd
-
-    codes, different = pd.factorize(np.array(texts, dtype=object))
-    table = np.empty((len(different), 2), dtype=np.uint64)
-    for k, text in enumerate(different):
-        digest = hashlib.sha256(b"t" + text.encode("utf-8", "surrogatepass")).digest()
-        table[k] = int.from_bytes(digest[:8], "little") | 1, int.from_bytes(digest[8:16], "little")
-    hashes: NDArray[np.uint64] = table[codes]
+    """Hash texts, each half in a row."""
+    digests = b"".join([hashlib.sha256(b"t" + text.encode("utf-8", "surrogatepass")).digest() for text in texts])
+    hashes = np.frombuffer(digests, dtype="<u8").reshape(len(texts), 4)[:, :2].T.astype(np.uint64)
+    hashes[0] |= np.uint64(1)
     return hashes
 
 
-def _sparse(matrix: Any, precision: Precision) -> NDArray[np.uint64]:
+def _sparse_sums(matrix: Any, precision: Precision) -> NDArray[np.uint64]:
+    """Return the sums of the hashes of each row's entries."""
     rows = matrix.tocsr().copy()
     rows.sum_duplicates()
-    columns = np.asarray(rows.indices, dtype=np.uint64)
-    keys = (columns[:, None] + np.uint64(1)) * np.array(_LANES, dtype=np.uint64) | np.uint64(1)
-    values = np.asarray(rows.data, dtype=np.float64)
-    entries = _number_hashes(rounded(values, precision), keys)
-    sums = np.concatenate([np.zeros((1, 2), dtype=np.uint64), np.cumsum(entries, axis=0, dtype=np.uint64)])
-    hashes: NDArray[np.uint64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
-    return hashes
+    values = rounded(np.array(rows.data, dtype=np.float64), precision)
+    hashes = _number_hashes(values, _column_keys(rows.indices), [*np.empty((2, values.size), dtype=np.uint64)])
+    sums = np.zeros((2, rows.shape[0]), dtype=np.uint64)
+    for total, half in zip(sums, hashes, strict=True):
+        ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(half, dtype=np.uint64)])
+        total[:] = ends[rows.indptr[1:]] - ends[rows.indptr[:-1]]
+    return sums
 
 
 def _finished(sums: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
     """Scramble the sums once more, together with the number of columns."""
-    return _mix(sums + _column_keys(width))
+    sums += _column_keys(width)
+    return _mix(sums, np.empty_like(sums)).T

@@ -18,6 +18,7 @@ from thresholdout.data.identity import (
     kept,
     order,
     part,
+    record_count,
     table_digest,
 )
 from thresholdout.data.overlap import check_disjoint, check_groups
@@ -57,6 +58,10 @@ class Records:
         Number of holdout records.
     holdout : tuple
         A copy that nobody else can change. Secret.
+    identity : str
+        Who the holdout is, whatever the order of its records.
+    order : str
+        A digest of the holdout's records in their order.
     labels, train_labels : pandas.Index or None
         Of the records of each part, where a piece of it has an index.
     training_folds : TrainingFolds
@@ -81,10 +86,13 @@ class Records:
             check_labels(self._train, "train")
             self.train_labels = record_labels(self._train, "train")
             _check_parts(self._train, given)
-            if not allow_equal_rows:
-                check_disjoint(self._train, given)
-        self.n = _length(given)
+        self.n = record_count(given)
         self.holdout = kept(given)
+        hashes = record_hashes(self.holdout)
+        if self._train is not None and not allow_equal_rows:
+            check_disjoint(self._train, self.holdout, hashes)
+        self.identity = identity(self.holdout, hashes)
+        self.order = order(self.holdout, hashes)
 
     def check_groups(self, train_groups: object | None, dependence: DependenceModel, ordered: bool = False) -> None:
         """Refuse groups of training records that the holdout has, too, and set the folds of the training part.
@@ -95,16 +103,6 @@ class Records:
         if train_groups is not None:
             groups = check_groups(train_groups, dependence, self.train_size, self.train_labels)
         self.training_folds = TrainingFolds(groups, ordered or is_series(dependence))
-
-    @cached_property
-    def identity(self) -> str:
-        """Who the holdout is, whatever the order of its records."""
-        return identity(self.holdout)
-
-    @cached_property
-    def order(self) -> str:
-        """A digest of the holdout's records in their order."""
-        return order(self.holdout)
 
     @property
     def train(self) -> Part:
@@ -122,7 +120,7 @@ class Records:
     @property
     def train_size(self) -> int | None:
         """Number of training records, when there is a training part."""
-        return None if self._train is None else _length(self._train)
+        return None if self._train is None else record_count(self._train)
 
     @property
     def train_independent(self) -> int | None:
@@ -235,11 +233,6 @@ def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:
     different, counts = np.unique(keys, return_counts=True)
     there = np.searchsorted(known, different, side="right") - np.searchsorted(known, different, side="left")
     return bool((there >= (1 if different.size == 1 else counts)).all())
-
-
-def _length(data: Part) -> int:
-    shape = getattr(data[0], "shape", None)
-    return int(shape[0]) if shape is not None else len(data[0])
 
 
 def _check_parts(train: Part, holdout: Part) -> None:
