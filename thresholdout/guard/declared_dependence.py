@@ -13,6 +13,7 @@ import numpy as np
 
 from graphs.errors import ArgumentError
 from graphs.structure.sort_keys import sort_ranks
+from thresholdout.data.overlap import check_groups
 from thresholdout.data.record_columns import is_name, record_column
 from thresholdout.data.record_structure import (
     check_window,
@@ -23,7 +24,7 @@ from thresholdout.data.record_structure import (
     window_model,
 )
 from thresholdout.data.series_reach import seen_reach
-from thresholdout.errors import InputError
+from thresholdout.errors import InputError, OverlapError
 from thresholdout.guard.registration import check_dependence
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from thresholdout.guard.holdout import Records
 
 __all__ = ["Declared", "declared_dependence"]
+
+_MOST_FACTORS: Final = 8
+"""Most names of columns that are groups at once."""
 
 _NOTHING_LEFT: Final = 0.5
 """Half-width of one question from which on an answer says nothing."""
@@ -47,12 +51,15 @@ class Declared:
         Of the holdout's records, given those of the training part.
     train_groups : object
         Group of each training record, or None.
+    together : ndarray or None
+        Training records that are in one fold of a cross-validation, where that is not by these groups.
     ordered : bool
         Whether an order of the records was declared; those of the training part are in it, then.
     """
 
     model: DependenceModel
     train_groups: Any = None
+    together: IntArray | None = None
     ordered: bool = False
 
 
@@ -88,6 +95,8 @@ def declared_dependence(
     if dependence is not None and (structure in ("groups", "graph") or window is not None):
         seen = f"a model beside {'window' if window is not None else structure}"
         raise InputError("dependence", seen, "one of them: it says how all records depend on each other")
+    if structure == "groups" and _are_names(groups, records.n):
+        return _crossed(records, tuple(groups), train_groups)
     if structure == "groups":
         named = record_column(groups, records.holdout, records.labels, "groups", "holdout")
         model = group_model(named, records.n)
@@ -114,6 +123,43 @@ def _train_groups(records: Records, groups: Any, train_groups: Any) -> Any:
         return train_groups
     data = records.train if is_name(train_groups) else ()
     return record_column(train_groups, data, records.train_labels, "train_groups", "training part")
+
+
+def _are_names(groups: Any, n: int) -> bool:
+    """Return whether groups are several names of columns, and not one value for each of n records."""
+    return (
+        isinstance(groups, (list, tuple))
+        and 2 <= len(groups) <= _MOST_FACTORS
+        and len(groups) != n
+        and all(map(is_name, groups))
+    )
+
+
+def _crossed(records: Records, names: tuple[Any, ...], train_groups: Any) -> Declared:
+    """Return the model of records that belong to a group of each of several kinds, such as users and items."""
+    from graphs import Crossed
+
+    if train_groups is not None:
+        raise InputError("train_groups", "given beside several groups", "nothing; they are read from the training part")
+    columns = [record_column(name, records.holdout, records.labels, "groups", "holdout") for name in names]
+    models = [group_model(column, records.n) for column in columns]
+    together = None
+    if records.train_size is not None:
+        data = records.train
+        for name, model in zip(names, models, strict=True):
+            column = record_column(name, data, records.train_labels, "groups", "training part")
+            try:
+                found = check_groups(column, model, records.train_size, records.train_labels)
+                together = found if together is None else together
+            except OverlapError as error:
+                others = " and ".join(repr(other) for other in names if other != name)
+                expected = (
+                    f"parts without common groups of any kind; or groups={others}, if answers are to be about these "
+                    f"groups of {name!r}, as they are, and not about new ones"
+                )
+                raise OverlapError("groups", f"{name!r}, of which {error.seen}", expected) from None
+    factors = {str(name): model.groups for name, model in zip(names, models, strict=True)}
+    return Declared(Crossed.of_factors(factors), together=together)
 
 
 def _in_order(records: Records, dependence: DependenceModel | None, order: Any, window: object) -> DependenceModel:

@@ -85,11 +85,12 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         How the holdout's records depend on each other; independent records by default, where neither ``groups``,
         ``order`` nor ``graph`` says it. The certificate holds under this model, so it is the one assumption to think
         about.
-    groups : str or array-like of hashable, optional
+    groups : str, list of str, or array-like of hashable, optional
         Group of each holdout record, such as the patient: records of one group may depend on each other in any way, and
         groups are independent. The name of a column of the data frame or of an index level, which both parts have, or
         one value for each record. A column is only read, and stays among the features: an identifier is none, so keep
-        it in the index (``X.set_index("patient")``), or drop it in a pipeline.
+        it in the index (``X.set_index("patient")``), or drop it in a pipeline. Several names, ``["user", "item"]``,
+        are effects of each kind on their records (`graphs.Crossed`).
     train_groups : str or array-like of hashable, optional
         Group of each training record, beside ``groups`` as an array or ``dependence=Groups(patients)``; where
         ``groups`` is a name, it is read from the training part. Groups in both parts are refused.
@@ -265,7 +266,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             graph=graph,
         )
         self.dependence = structure.model
-        self._records.check_groups(structure.train_groups, self.dependence, structure.ordered)
+        self._records.check_groups(
+            structure.train_groups, self.dependence, together=structure.together, ordered=structure.ordered
+        )
         self._noise: NoiseSource = check_noise(noise)
         kept, owner = check_documents(documents), check_owner(owner)
         declared = Declaration(

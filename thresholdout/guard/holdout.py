@@ -94,15 +94,30 @@ class Records:
         self.identity = identity(self.holdout, hashes)
         self.order = order(self.holdout, hashes)
 
-    def check_groups(self, train_groups: object | None, dependence: DependenceModel, ordered: bool = False) -> None:
+    def check_groups(
+        self,
+        train_groups: object | None,
+        dependence: DependenceModel,
+        *,
+        together: NDArray[Any] | None = None,
+        ordered: bool = False,
+    ) -> None:
         """Refuse groups of training records that the holdout has, too, and set the folds of the training part.
 
-        These follow an order where one was declared, or the model of the holdout has one.
+        Parameters
+        ----------
+        train_groups : object or None
+            Group of each training record, where the model of the holdout has groups.
+        dependence : DependenceModel
+            Of the holdout.
+        together : ndarray or None
+            Training records that are in one fold, where that is not by these groups.
+        ordered : bool
+            Whether an order was declared; the folds follow it then, as they do where the model has one.
         """
-        groups = None
         if train_groups is not None:
-            groups = check_groups(train_groups, dependence, self.train_size, self.train_labels)
-        self.training_folds = TrainingFolds(groups, ordered or is_series(dependence))
+            together = check_groups(train_groups, dependence, self.train_size, self.train_labels)
+        self.training_folds = TrainingFolds(together, ordered or is_series(dependence))
 
     @property
     def train(self) -> Part:

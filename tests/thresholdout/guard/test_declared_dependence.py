@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from graphs import DependencyGraph, GaussianField, Groups, MovingWindow
+from graphs import Crossed, DependencyGraph, GaussianField, Groups, MovingWindow
 from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout, plan
 from thresholdout.data.series_reach import seen_reach
 
@@ -130,6 +130,46 @@ class TestGroups:
         named = KFoldGuard(features, LABELS, cv=2, groups="patient")
         given = KFoldGuard(features, LABELS, cv=2, groups=PATIENTS)
         assert named.dependence.fingerprint() == given.dependence.fingerprint()
+
+
+class TestSeveralKindsOfGroups:
+    USERS, ITEMS = np.divmod(np.arange(900), 30)
+
+    def ratings(self, held: NDArray[np.bool_], known: NDArray[np.bool_], **arguments: Any) -> Thresholdout:
+        frame = pd.DataFrame({"user": self.USERS, "item": self.ITEMS})
+        right = (self.USERS + self.ITEMS) % 2
+        return Thresholdout((frame[held], right[held]), train=(frame[known], right[known]), **arguments)
+
+    def test_users_and_items_are_crossed(self) -> None:
+        held, known = (self.USERS < 20) & (self.ITEMS < 20), (self.USERS >= 20) & (self.ITEMS >= 20)
+        guard = self.ratings(held, known, groups=["user", "item"])
+        expected = Crossed.of_factors({"user": self.USERS[held], "item": self.ITEMS[held]})
+        assert guard.dependence.fingerprint() == expected.fingerprint()
+        folds = guard._records.training_folds.groups
+        assert folds is not None
+        assert len(set(zip(folds.tolist(), self.USERS[known].tolist(), strict=True))) == 10
+
+    def test_users_or_items_of_both_parts_are_refused_and_what_the_refusal_names_works(self) -> None:
+        held = self.USERS < 20
+        with pytest.raises(OverlapError, match=r"groups: 'item', of which 30 of 30 groups.*or groups='user', if"):
+            self.ratings(held, ~held, groups=["user", "item"])
+        assert (
+            self.ratings(held, ~held, groups="user").dependence.fingerprint() == Groups(self.USERS[held]).fingerprint()
+        )
+
+    def test_known_records_tie_effects_together(self) -> None:
+        """Why that is refused: two users who share no item are dependent once ratings tie their items together."""
+        users, items = ["a", "b", "c", "c"], ["x", "y", "x", "y"]
+        model = Crossed(users, items)
+        assert model.given([2, 3]).leakage(0.1, adversary="uninformed") == pytest.approx([0.2, 0.2])
+        assert Crossed(users[:2], items[:2]).leakage(0.1, adversary="uninformed") == pytest.approx([0.1, 0.1])
+
+    def test_what_cannot_be_is_said_in_one_sentence(self) -> None:
+        held = self.USERS < 20
+        with pytest.raises(InputError, match="'film', which is no column"):
+            self.ratings(held, ~held, groups=["user", "film"])
+        with pytest.raises(InputError, match="they are read from the training part"):
+            self.ratings(held, ~held, groups=["user", "item"], train_groups="user")
 
 
 class TestOrder:
