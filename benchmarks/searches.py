@@ -80,7 +80,7 @@ def guarded(n_jobs: int, kind: str) -> float:
         search = GridSearchCV(
             Working(),
             {"seed": range(CANDIDATES)},
-            scoring=guard.scorer("accuracy"),
+            scoring=guard.scorer("accuracy", cv="training"),
             cv=guard.split(),
             n_jobs=n_jobs,
             refit=False,
@@ -128,7 +128,7 @@ def questions(kind: str) -> tuple[float, float]:
     train, holdout = parts()
     with store(kind) as ledger:
         guard = Thresholdout(holdout, train=train, queries=10_000, budget=5, ledger=ledger)
-        scorer = guard.scorer("accuracy")
+        scorer = guard.scorer("accuracy", cv="training")
         here = question_milliseconds(scorer, train)
         (there,) = Parallel(n_jobs=2)([delayed(question_milliseconds)(scorer, train)])
         guard._ledger.close()

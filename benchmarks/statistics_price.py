@@ -117,7 +117,7 @@ def asked(metric: str, n: int, n_train: int, positive: float, questions: int, on
     level = (1 - CONFIDENCE) / questions
     for _ in range(questions):
         model = search.model()
-        low, high = guard.score(model, metric).interval
+        low, high = guard.score(model, metric, cv="training").interval
         truth = model.f1 if metric == "f1" else model.area if metric == "roc_auc" else float(ndtr(model.area))
         missed += not low <= truth <= high
         if metric == "f1":

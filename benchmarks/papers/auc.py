@@ -270,7 +270,7 @@ def certified(n: int) -> float:
     """Return the largest half-width of areas near 0.95 at confidence 0.95, with as many training records."""
     search = Search(n, n, 0.5, seed=0)
     guard: Any = Thresholdout(search.holdout, train=search.train)
-    return float(max(guard.score(search.model(), AREA).half_width for _ in range(ROUNDS)))
+    return float(max(guard.score(search.model(), AREA, cv="training").half_width for _ in range(ROUNDS)))
 
 
 if __name__ == "__main__":

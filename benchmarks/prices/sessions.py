@@ -107,7 +107,7 @@ def compared(kind: Kind, n: int, n_train: int, questions: int, disagreement: flo
         new = np.where(differ & ~well, 1 - likely, likely)
         old = np.where(differ, 1 - new, new)
         about: Literal["wins", "difference"] = "wins" if kind == "wins" else "difference"
-        intervals.append(guard.compare(_Recorded(new), _Recorded(old), about=about).interval)
+        intervals.append(guard.compare(_Recorded(new), _Recorded(old), about=about, cv="training").interval)
         half = half_length(share, disagreement * n, BETA / questions)
         if kind == "wins":
             asked.append((half, share))
@@ -133,7 +133,7 @@ def checked(n: int, n_train: int, questions: int, seed: int) -> Run:
     told = guard.told
     assert best is not None
     right = np.concatenate([best.holdout, best.train])
-    interval = guard.final_check(_Recorded(np.where(right, y, 1 - y))).interval
+    interval = guard.final_check(_Recorded(np.where(right, y, 1 - y)), cv="training").interval
     return _run([interval], [(half_length(best.truth or 0.0, n, BETA), best.truth)], told)
 
 

@@ -58,8 +58,12 @@ ORACLES: dict[str, Callable[[Thresholdout], Probe]] = {
     "origin in single precision": lambda guard: lambda row: told(lambda: guard.origin(row.astype(np.float32))),
     "handle": lambda guard: through_a_handle(elsewhere(guard)),
     "split": lambda guard: lambda row: told(lambda: list(guard.split().split(row))),
-    "scorer": lambda guard: lambda row: told(lambda: guard.scorer()(MODEL, np.vstack([row, row + CODES]), [0, 0])),
-    "placeholder": lambda guard: lambda row: told(lambda: guard.scorer()(MODEL, np.vstack([row, row]), [0, 0])),
+    "scorer": lambda guard: (
+        lambda row: told(lambda: guard.scorer(cv="training")(MODEL, np.vstack([row, row + CODES]), [0, 0]))
+    ),
+    "placeholder": lambda guard: (
+        lambda row: told(lambda: guard.scorer(cv="training")(MODEL, np.vstack([row, row]), [0, 0]))
+    ),
     "search": lambda guard: lambda row: told(lambda: searched(guard, row)),
 }
 

@@ -15,6 +15,7 @@ from sklearn import metrics as sk
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score, median_absolute_error, r2_score, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 
 from graphs import DependenceModel, Groups, Independent, MovingWindow
@@ -23,6 +24,7 @@ from thresholdout.errors import InputError, InputTypeError
 from thresholdout.mechanisms.claims.evidence import Bets, Counts, Hoeffding
 from thresholdout.noise.sources import SeededNoise
 from thresholdout.scoring import metrics, statistics
+from thresholdout.scoring.out_of_fold import out_of_fold
 from thresholdout.scoring.statistics.statistic_parts import matching_constant
 
 Floats = NDArray[np.float64]
@@ -84,8 +86,11 @@ def test_cross_validated_values_are_out_of_fold() -> None:
     X, y = rng.normal(size=(200, 150)), rng.integers(0, 2, size=200)
     model = LogisticRegression(C=1e3, max_iter=300).fit(X, y)
     assert statistics.roc_auc().of(model, X, y) > 0.95  # fits noise
-    assert abs(statistics.roc_auc().cross_validated(model, X, y, cv=5) - 0.5) < 0.15
-    assert statistics.r2().cross_validated(LinearRegression(), X, X[:, 0], cv=5) > 0.9
+    folds = list(StratifiedKFold(5).split(X, y))
+    found = out_of_fold(model, X, y, folds, statistics.roc_auc().response_of(model))
+    assert abs(statistics.roc_auc().of_predictions(found, X, y) - 0.5) < 0.15
+    found = out_of_fold(LinearRegression(), X, X[:, 0], folds, "predict")
+    assert statistics.r2().of_predictions(found, X, X[:, 0]) > 0.9
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 2, 2), (1, 2, 3, 1), (1,) * 7, (3, 3, 2, 2, 1)])
@@ -329,12 +334,12 @@ def test_answers_of_a_guard_contain_what_is_so(mechanism: Any) -> None:
     for options in ({}, {"identically_distributed": True}, {"model": Groups(np.arange(N) // 2)}):
         guard = guarded(y, mechanism=mechanism, **options)
         for name, truth in expected.items():
-            answer = guard.score(model, name)
+            answer = guard.score(model, name, cv="training")
             low, high = answer.interval
             assert low <= truth <= high
             assert answer.truth == statistics.get_statistic(name).target
             assert answer.half_width < (1.2 if name == "matthews_corrcoef" else 0.4)
-        sliced = guard.score(model, statistics.sliced("accuracy", lambda X: X[:, 0] % 2 == 0, "even"))
+        sliced = guard.score(model, statistics.sliced("accuracy", lambda X: X[:, 0] % 2 == 0, "even"), cv="training")
         assert sliced.interval[0] <= 0.8 <= sliced.interval[1]
         assert "even" in sliced.truth
 
@@ -344,12 +349,12 @@ def test_dependent_records_have_ratios_and_no_truths_given_labels() -> None:
     y = (rng.random(2 * N) < 0.5).astype(np.int64)
     model = Given(np.where(rng.random(2 * N) < 0.9, y, 1 - y))
     guard = guarded(y, MovingWindow(N, 1))
-    low, high = guard.score(model, "f1").interval
+    low, high = guard.score(model, "f1", cv="training").interval
     assert low <= 0.9 <= high
     assert high - low < 0.9
     for name in ("roc_auc", "balanced_accuracy", "r2"):
         with pytest.raises(InputError, match=r"truth is given the labels.*independent"):
-            guard.score(model, name)
+            guard.score(model, name, cv="training")
     assert len(guard.history) == 1
 
 
@@ -371,7 +376,7 @@ def test_only_truths_that_are_given_the_labels_cost_half_of_the_risk() -> None:
         guard = guarded(y, groups, identically_distributed=one_law, mechanism="guess-and-check")
         for name in ("f1", "balanced_accuracy", "roc_auc", "r2"):
             before = guard.told
-            guard.score(model, name)
+            guard.score(model, name, cv="training")
             costs[name, case] = guard.told - before > math.log(2)
     halved = [question for question, half in costs.items() if half]
     assert halved == [("r2", "one law"), ("balanced_accuracy", "laws"), ("balanced_accuracy", "groups")]
@@ -386,7 +391,7 @@ def test_what_is_shown_does_not_depend_on_numbers_of_records() -> None:
             positive = np.concatenate([np.arange(N) < 200 + shift, train]).astype(np.int64)
             model = Given(np.where(np.arange(2 * N) % 10 == 3, 1 - positive, positive))
             guard = guarded(positive, mechanism="guess-and-check", identically_distributed=True)
-            answer = guard.score(model, name)
+            answer = guard.score(model, name, cv="training")
             assert answer.source == "train"
             shown.add((answer.value, answer.interval, guard.told))
         assert len(shown) == 1
@@ -396,10 +401,10 @@ def test_a_statistic_that_does_not_exist_on_the_holdout_is_a_question_that_fails
     y = np.concatenate([np.zeros(N, dtype=np.int64), np.arange(N) % 2])
     guard = guarded(y)
     with pytest.raises(InputError, match="failed on the holdout"):
-        guard.score(Given(y), "recall")
+        guard.score(Given(y), "recall", cv="training")
     assert guard.history["source"].tolist() == ["failed"]
     with pytest.raises(InputError, match="no records predicted 1"):  # on the training part, for nothing
-        guard.score(Given(0 * y), "precision")
+        guard.score(Given(0 * y), "precision", cv="training")
     assert len(guard.history) == 1
 
 
@@ -409,7 +414,7 @@ def test_statistics_in_lists() -> None:
     y = (rng.random(2 * N) < 0.4).astype(np.int64)
     models = [Given(np.where(rng.random(2 * N) < 0.8, y, 1 - y)) for _ in range(3)]
     for name, truth, width in (("recall", 0.8, 0.2), ("roc_auc", 0.8, 0.25), ("f1_macro", 0.7916, 0.3)):
-        for answer in guarded(y, identically_distributed=True).score_all(models, name, keep=0):
+        for answer in guarded(y, identically_distributed=True).score_all(models, name, keep=0, cv="training"):
             low, high = answer.interval
             assert low <= truth <= high
             assert high - low < width
@@ -424,7 +429,7 @@ def test_a_declared_difference_is_one_of_as_many_fewer_records() -> None:
         assert isinstance(evidence, Hoeffding)
         assert evidence.value == 0.5
         assert evidence.records == pytest.approx(N / 2 / (difference / 2) ** 2)
-        low, high = guarded(y).score(Given(y), mine).interval
+        low, high = guarded(y).score(Given(y), mine, cv="training").interval
         assert low < 2.0 < high
     for bad in (0.0, math.nan):
         with pytest.raises(InputError, match="difference"):
@@ -478,7 +483,7 @@ def test_a_metric_that_is_called_accuracy_and_has_other_values_is_no_count_of_wi
     half = metrics.Metric("accuracy", "predict", lambda y, said, classes: 0.5 * (y == said), (0.0, 1.0), True)
     with pytest.raises(InputError, match="records that are right or wrong"):
         guarded(np.arange(2 * N) % 2).score(
-            Given(np.arange(2 * N) % 2), statistics.sliced(half, lambda X: X[:, 0] % 3 == 0, "thirds")
+            Given(np.arange(2 * N) % 2), statistics.sliced(half, lambda X: X[:, 0] % 3 == 0, "thirds"), cv="training"
         )
 
 
@@ -488,7 +493,7 @@ def test_a_final_check_by_a_statistic_tells_the_value_of_the_holdout(name: str) 
     y = (rng.random(2 * N) < 0.5).astype(np.int64)
     model = Given(np.where(rng.random(2 * N) < 0.85, y, 1 - y))
     guard = guarded(y, identically_distributed=True)
-    answer = guard.final_check(model, name)
+    answer = guard.final_check(model, name, cv="training")
     low, high = answer.interval
     assert answer.value == pytest.approx(statistics.get_statistic(name).value(y[:N], model.said[:N]), abs=1e-12)
     assert low <= (0.7 if name == "matthews_corrcoef" else 0.85) <= high

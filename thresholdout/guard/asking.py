@@ -19,6 +19,8 @@ from thresholdout.guard.answering import Worth
 from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
+from thresholdout.guard.training_folds import TrainingFolds
+from thresholdout.guard.training_values import Trained, fixed, trained
 from thresholdout.mechanisms import Known
 from thresholdout.planning.declaration import Given
 from thresholdout.scoring.metrics import Metric
@@ -133,10 +135,9 @@ class AsksAboutEstimators:
         models : sequence or mapping of fitted estimators
             At least one; the keys of a mapping are the candidates' names in the history.
         metric, cv
-            As in `score`.
+            As in `score`; each model is fitted as many times as there are folds.
         train_values : sequence, optional
-            Training values that are known already, in place of `cv`: for each model its cross-validated score, or the
-            values of the training records.
+            As in `score`, for each model; ``None`` for one that is cross-validated.
         keys : sequence of str, optional
             As in `ask`, one for each model.
         keep : float, default=0.2
@@ -163,13 +164,13 @@ class AsksAboutEstimators:
         True
         """
         candidates = listed(models, keys)
-        given = _checked_values(train_values, len(candidates), cv)
+        given, how = _checked_values(train_values, len(candidates)), self._fixed(cv)
         check_word("tell", tell, ("all", "best"))
         share = checked_keep(keep)
         asked = []
         pairs = list(zip(candidates, given, strict=True))
         for (name, model, key), values in progress_bar(pairs, doing="scores of training", unit="models"):
-            question, read = self._scoring(model, metric, cv, None, key, values)
+            question, read = self._scoring(model, metric, how, None, key, values)
             asked.append((question.about(name), read))
         if tell == "all":
             return self._interaction.answer_all("estimator", asked, share, self._worth)
@@ -182,6 +183,7 @@ class AsksAboutEstimators:
         metric: str | Metric | Statistic = "accuracy",
         *,
         cv: object | None = None,
+        train_values: object | None = None,
         key: str | None = None,
     ) -> Answer:
         """Ask the last question: how good the model is that was chosen. The guard answers no more afterwards.
@@ -192,7 +194,7 @@ class AsksAboutEstimators:
 
         Parameters
         ----------
-        estimator, metric, cv, key
+        estimator, metric, cv, train_values, key
             As in `score`.
 
         Returns
@@ -213,11 +215,11 @@ class AsksAboutEstimators:
         >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]), final_check=True,
         ...                      mechanism="guess-and-check")
         >>> models = [DecisionTreeClassifier(max_depth=d, random_state=0).fit(X[300:], y[300:]) for d in (1, 2, 3)]
-        >>> best = max(models, key=lambda model: guard.score(model, cv=5).value)
-        >>> guard.final_check(best, cv=5).half_width < 0.1
+        >>> best = max(models, key=lambda model: guard.score(model).value)
+        >>> guard.final_check(best).half_width < 0.1
         True
         """
-        question, read = self._scoring(estimator, metric, cv, None, key)
+        question, read = self._scoring(estimator, metric, cv, None, key, train_values)
         question.name += ", final check"  # so that the key of an earlier question is not taken for this one's
         return self._interaction.look("estimator", question, read, self._worth, final=True)
 
@@ -263,21 +265,19 @@ class AsksAboutEstimators:
         """Return the question about a fitted estimator's score."""
         chosen, weights = self._checked_score(metric, sample_weight)
         train, holdout = self._records.labelled()
-        values = given
-        if given is None:
-            X, y = train
-            values = chosen.of(estimator, X, y) if cv is None else chosen.cross_validated(estimator, X, y, cv)
+        found = self._trained(chosen, estimator, cv, given)
+        values = found.values
         if isinstance(chosen, Statistic):
             if not isinstance(values, Estimate):  # a search's own cross-validated score
-                values = chosen.estimate_at(float(values), estimator, *train)
+                values = chosen.estimate_at(_one_number(values, chosen), estimator, *train)
             question, evidence = statistic_question(
                 chosen, self._records, self.dependence, estimator, values, key, self._one_law
             )
             return question, lambda: self._interaction.statistic(evidence(), question.known)
         limits = chosen.bounds
         if weights is not None:
-            values, limits = weights.on_train(values, chosen.bounds)
-        mean, known = self._records.train_mean(values, limits, self._mechanism)
+            values, limits = weights.on_train(values, chosen.bounds, found.tested)
+        mean, known = self._records.train_mean(values, limits, self._mechanism, tested=found.tested)
         if np.ndim(values) == 0 and weights is None and not getattr(estimator, "only_holdout", False):
             known = self._resembling(chosen.of(estimator, *train), mean, limits)
         question = Question(mean, limits, chosen.name, key, known)
@@ -290,6 +290,21 @@ class AsksAboutEstimators:
             return weights.on_holdout(clipped(protected, self.n, chosen.bounds, "estimator"))
 
         return question, self._reading("estimator", question, on_holdout, worst)
+
+    def _trained(
+        self, metric: Metric | Statistic, estimator: Any, cv: object | None, given: object | None = None
+    ) -> Trained:
+        """Return a fitted estimator's values on the training part."""
+        return trained(metric, estimator, self._records.labelled()[0], self._training_folds, cv, given)
+
+    def _fixed(self, cv: object | None) -> object | None:
+        """Return how to cross-validate several estimators by the same folds."""
+        return fixed(cv, self._records.labelled()[0], self._training_folds)
+
+    @property
+    def _training_folds(self) -> TrainingFolds:
+        """How the training part is cut."""
+        return self._records.training_folds
 
     def _resembling(self, values: object, mean: float, limits: tuple[float, float]) -> Known:
         """Return what values on the records that a model was fitted to say, beside a mean over others."""
@@ -349,12 +364,18 @@ def _check_lists(questions: object, **others: object) -> None:
             raise InputError(argument, f"{len(values)} of them", f"{len(questions)}, one for each question")
 
 
-def _checked_values(values: object, models: int, cv: object) -> Sequence[Any]:
+def _one_number(value: object, statistic: Statistic) -> float:
+    """Return a statistic's training value that was given."""
+    number = as_real(value)
+    if number is None:
+        raise InputTypeError("train_values", f"a {type(value).__name__}", f"the {statistic.name} of the training part")
+    return number
+
+
+def _checked_values(values: object, models: int) -> Sequence[Any]:
     """Return a training value for each model, or nothing for each."""
     if values is None:
         return [None] * models
-    if cv is not None:
-        raise InputError("cv", repr(cv), "nothing beside train_values, which take its place")
     if not isinstance(values, (list, tuple, np.ndarray)):
         raise InputTypeError("train_values", f"a {type(values).__name__}", "a list")
     if len(values) != models:

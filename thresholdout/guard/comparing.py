@@ -12,7 +12,8 @@ import numpy as np
 from graphs.progress_bar import progress_bar
 from thresholdout.data.arguments import check_word
 from thresholdout.data.identity import handed_out
-from thresholdout.errors import InputError
+from thresholdout.data.record_labels import aligned
+from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.asking import AsksAboutEstimators, checked_keep, listed
 from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.given_features import Said, described, said_by
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.guard.answer import Answer
+    from thresholdout.guard.holdout import Records
 
 __all__ = ["ComparesModels", "Side"]
 
@@ -44,11 +46,14 @@ class Side:
         Returns the same on the holdout. Secret.
     said : Said or None
         What it says about the holdout's records, where truths are given their features.
+    tested : ndarray or None
+        Which training records the values are of, where it is not each of them once.
     """
 
     train: NDArray[np.float64]
     holdout: Callable[[], NDArray[np.float64]]
     said: Said | None
+    tested: NDArray[np.intp] | None = None
 
 
 class ComparesModels(AsksAboutEstimators):
@@ -62,6 +67,7 @@ class ComparesModels(AsksAboutEstimators):
         *,
         about: About = "difference",
         cv: object | None = None,
+        train_values: tuple[object, object] | None = None,
         key: str | None = None,
     ) -> Comparison:
         """Ask whether one fitted estimator is better than another, and by how much.
@@ -78,9 +84,11 @@ class ComparesModels(AsksAboutEstimators):
             The difference of both scores, in the metric's units; or the share of wins of `b` among the records on which
             exactly one of both is right. A share of wins settles more with as many records. It needs a metric that is
             right or wrong on a record, independent records, and ``identically_distributed=True``.
-        cv : int or splitter, optional
-            As in `score`, for the training values of both. It is recommended: how often models differ is taken from
-            their training values, and on the records that they were fitted to they do so too seldom.
+        cv : int, splitter, iterable of (fit, test) or "training", optional
+            As in `score`, for the training values of both, by the same folds. How often models differ is taken from
+            them; on the records that they were fitted to they do so too seldom.
+        train_values : tuple of two array-likes, optional
+            As in `score`: of `b` and of `a`, one value for each training record.
         key : str, optional
             As in `ask`.
 
@@ -105,7 +113,9 @@ class ComparesModels(AsksAboutEstimators):
         ('better', 'better')
         """
         chosen = self._compared(metric, about)
-        return self._decide(chosen, self._side(b, chosen, cv), self._side(a, chosen, cv), about, key)
+        how = self._fixed(cv)
+        of_b, of_a = _checked_pair(train_values, self._records)
+        return self._decide(chosen, self._side(b, chosen, how, of_b), self._side(a, chosen, how, of_a), about, key)
 
     def compare_all(
         self,
@@ -148,14 +158,15 @@ class ComparesModels(AsksAboutEstimators):
         >>> guard = Thresholdout((X[:300], y[:300]), train=(X[300:], y[300:]))
         >>> models = {f"depth {d}": DecisionTreeClassifier(max_depth=d, random_state=0) for d in (1, 2, 3)}
         >>> fitted = {name: model.fit(X[300:], y[300:]) for name, model in models.items()}
-        >>> [found.verdict for found in guard.compare_all(fitted, DummyClassifier().fit(X[300:], y[300:]), cv=5)]
+        >>> [found.verdict for found in guard.compare_all(fitted, DummyClassifier().fit(X[300:], y[300:]))]
         ['better', 'better', 'better']
         """
         candidates = listed(models, keys)
         chosen = self._compared(metric, about)
-        against, asked = self._side(baseline, chosen, cv), []
+        how = self._fixed(cv)
+        against, asked = self._side(baseline, chosen, how), []
         for name, model, key in progress_bar(candidates, doing="scores of training", unit="models"):
-            question, read = self._versus(chosen, self._side(model, chosen, cv), against, about, key)
+            question, read = self._versus(chosen, self._side(model, chosen, how), against, about, key)
             asked.append((question.about(name), read))
         answers = self._interaction.answer_all("models", asked, checked_keep(keep), self._worth)
         return [
@@ -188,10 +199,10 @@ class ComparesModels(AsksAboutEstimators):
             raise InputError("about", f"'wins' for {self.dependence.describe()}", f"independent records; or {_INSTEAD}")
         return chosen
 
-    def _side(self, model: Any, metric: Metric, cv: object | None) -> Side:
+    def _side(self, model: Any, metric: Metric, cv: object | None, given: object | None = None) -> Side:
         """Return a fitted estimator as comparisons see it; on the holdout it is computed once at most."""
-        train, holdout = self._records.labelled()
-        values = metric.of(model, *train) if cv is None else metric.cross_validated(model, train[0], train[1], cv)
+        holdout = self._records.labelled()[1]
+        found = self._trained(metric, model, cv, given)
         classes = getattr(model, "classes_", None)
         output = None if self.given is None else np.array(getattr(model, metric.response)(handed_out(holdout)[0]))
 
@@ -204,7 +215,7 @@ class ComparesModels(AsksAboutEstimators):
             return np.asarray(metric.values(labels, output.copy(), classes), dtype=np.float64)
 
         said = None if output is None else said_by(metric, output, classes)
-        return Side(np.asarray(values, dtype=np.float64), on_holdout, said)
+        return Side(np.asarray(found.values, dtype=np.float64), on_holdout, said, found.tested)
 
     def _versus(
         self, metric: Metric, b: Side, a: Side, about: About, key: str | None, name: str = ""
@@ -214,7 +225,8 @@ class ComparesModels(AsksAboutEstimators):
             return self._wins(metric, b, a, key)
         title, most = name or f"{metric.name}, difference", metric.bounds[1] - metric.bounds[0]
         if b.said is None or a.said is None:
-            mean, known = self._records.train_mean(b.train - a.train, (-most, most), self._mechanism, binary=False)
+            difference, limits = b.train - a.train, (-most, most)
+            mean, known = self._records.train_mean(difference, limits, self._mechanism, False, b.tested)
             question = Question(mean, (-most, most), title, key, replace(known, difference=True))
             return question, self._reading("b", question, lambda: self._both(b, a)[0], 0.0)
         differ = b.said.differs(a.said, self.n)
@@ -258,6 +270,20 @@ class ComparesModels(AsksAboutEstimators):
         return Comparison.of(
             answer, self.n, greater_is_better=metric.greater_is_better, about=about, candidate=candidate
         )
+
+
+def _checked_pair(values: object, records: Records) -> tuple[Any, Any]:
+    """Return given training values of two models, or nothing."""
+    if values is None:
+        return None, None
+    if not isinstance(values, (tuple, list)) or len(values) != 2:
+        raise InputTypeError("train_values", f"a {type(values).__name__}", "a pair: values of b, and of a")
+    b, a = (np.asarray(aligned(one, records.train_labels, "train_values")) for one in values)
+    n = records.train_size
+    if any(one.shape != (n,) or one.dtype.kind not in "biuf" for one in (b, a)):
+        seen = " and ".join(f"{one.dtype} of shape {one.shape}" for one in (b, a))
+        raise InputError("train_values", seen, f"a number for each of {n} training records, of b and of a")
+    return b, a
 
 
 def _right_or_wrong(*values: NDArray[np.float64]) -> bool:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from thresholdout.guard.fold_assignment import Fold
 
-__all__ = ["FoldPredictions", "check_estimator", "fold_predictions"]
+__all__ = ["FoldPredictions", "check_estimator", "fold_predictions", "parts_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,21 @@ def check_estimator(estimator: Any, response: str) -> None:
         raise InputTypeError("estimator", repr(estimator), "a scikit-learn estimator, which is cloned for every fold")
     if not hasattr(estimator, response):
         raise InputTypeError("estimator", f"{type(estimator).__name__} without {response}", response)
-    if any(_frozen_parts(estimator)):
+    from sklearn.frozen import FrozenEstimator
+
+    if any(isinstance(part, FrozenEstimator) for part in parts_of(estimator)):
         seen = "a frozen model, which stays what it is in every fold"
         raise InputError("estimator", seen, "an estimator that every fold fits anew")
 
 
-def _frozen_parts(thing: Any) -> Iterator[bool]:
-    """Yield, for an estimator and everything in its parameters, also in lists, whether it is frozen."""
-    from sklearn.frozen import FrozenEstimator
-
+def parts_of(thing: Any) -> Iterator[Any]:
+    """Yield an estimator and everything in its parameters, also in lists."""
     if isinstance(thing, Mapping):
         thing = list(thing.values())
     if isinstance(thing, (list, tuple)):
         for part in thing:
-            yield from _frozen_parts(part)
-    elif hasattr(thing, "get_params") and not isinstance(thing, type):
-        yield isinstance(thing, FrozenEstimator)
-        yield from _frozen_parts(thing.get_params(deep=False))
+            yield from parts_of(part)
+        return
+    yield thing
+    if hasattr(thing, "get_params") and not isinstance(thing, type):
+        yield from parts_of(thing.get_params(deep=False))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from thresholdout.data.values import UnitRecords
     from thresholdout.guard.guard import Thresholdout
+    from thresholdout.guard.training_folds import Splits
     from thresholdout.ledger.entry import Entry
     from thresholdout.mechanisms.claims.gate import GateState
     from thresholdout.mechanisms.claims.gate_tests import GateTest
@@ -46,11 +47,22 @@ _LAST: Final = ", last look"
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """A model, and its values on the training part by the cross-validation that they come from."""
+    """A model, and its values on the training part with the folds that they come from."""
 
     estimator: Any
     values: NDArray[np.float64]
-    cv: object | None
+    folds: Splits | None
+    given: bool
+
+    def alike(self, other: _Model) -> bool:
+        """Whether both have values by the same folds, or this one has values that were given."""
+        if self.given or self.folds is None or other.folds is None:
+            return self.given or (self.folds is other.folds and not other.given)
+        return len(self.folds) == len(other.folds) and all(
+            np.array_equal(mine, its)
+            for own, others in zip(self.folds, other.folds, strict=True)
+            for mine, its in zip(own, others, strict=True)
+        )
 
 
 class Gate(Shared):
@@ -88,7 +100,7 @@ class Gate(Shared):
     >>> y = (X[:, 0] + rng.normal(size=3000) > 0).astype(int)
     >>> guard = Thresholdout((X[:1000], y[:1000]), train=(X[1000:], y[1000:]), identically_distributed=True)
     >>> gate = guard.gate(DummyClassifier().fit(X[1000:], y[1000:]))
-    >>> gate.propose(LogisticRegression().fit(X[1000:], y[1000:]), cv=5)
+    >>> gate.propose(LogisticRegression().fit(X[1000:], y[1000:]))
     <Decision 1: keep, certified by sign test; cost ... nats, 0.04... of the risk left>
     >>> gate
     <Gate: accuracy, each certified by sign test; the incumbent is certified; 0.04... of the risk left>
@@ -100,7 +112,9 @@ class Gate(Shared):
     )  # fmt: skip
     """What other processes may use of a gate that was sent to them; see `thresholdout.guard.sharing.shared_objects`."""
 
-    def __init__(self, guard: Thresholdout, incumbent: Any, metric: Metric, certify: Certify, delta: float) -> None:
+    def __init__(
+        self, guard: Thresholdout, incumbent: Any, metric: Metric, certify: Certify, delta: float, train_values: object
+    ) -> None:
         self.guard = guard
         self.metric = metric
         self.certify = certify
@@ -110,7 +124,8 @@ class Gate(Shared):
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._first = incumbent
-        self._incumbent = self._certified = _Model(incumbent, self._training_values(incumbent, None), None)
+        first = self._trained(incumbent, None if train_values is not None else "training", train_values)
+        self._incumbent = self._certified = first
         self._decided: dict[tuple[str, str | None], tuple[Decision, float]] = {}
 
     @property
@@ -139,19 +154,31 @@ class Gate(Shared):
         """Which test certifies, as far as the models' training values show."""
         return self._rules(self._incumbent, self._certified).test_name
 
-    def propose(self, candidate: Any, *, cv: object | None = None, key: str | None = None, name: str = "") -> Decision:
+    def propose(
+        self,
+        candidate: Any,
+        *,
+        cv: object | None = None,
+        train_values: object | None = None,
+        key: str | None = None,
+        name: str = "",
+    ) -> Decision:
         """Keep or reject a candidate.
 
         Parameters
         ----------
         candidate : estimator
             Fitted.
-        cv : int or splitter, optional
-            Compare both models' cross-validated values on the training part, instead of their values on the records
-            that they were fitted to. What the training part says decides whether a look at the holdout is worth its
-            price, and at which share of the risk. That can be as wrong as it likes: a false keep is as improbable. But
-            it costs: a candidate that looks better for being overfitted is looked at in vain, for nats and not for
-            hundredths of one; so does a gain that is there and does not show. It takes as many fits as there are folds.
+        cv : int, splitter, iterable of (fit, test) or "training", optional
+            As in `Thresholdout.score`, for the training values of both models by the same folds: those of the incumbent
+            are computed again when the folds are others. What the training part says decides whether a look at the
+            holdout is worth its price, and at which share of the risk. That can be as wrong as it likes: a false keep
+            is as improbable. But it costs: a candidate that looks better for being overfitted, as by
+            ``cv="training"``, is looked at in vain, for nats and not for hundredths of one; so does a gain that is
+            there and does not show.
+        train_values : array-like, optional
+            As in `Thresholdout.score`, for the candidate: one value for each training record. Those of the incumbent
+            must have been given too, or be of all training records.
         key : str, optional
             Identity of the proposal. Proposing again with the same key gives the same decision and costs nothing, also
             after a crash: a program that starts anew proposes from the beginning, and is soon where it was.
@@ -178,8 +205,7 @@ class Gate(Shared):
         """
         check_short_texts(name=name)
         check_process(self._process, "gate")
-        values = self._training_values(candidate, cv)
-        return self._proposed(candidate, values, cv, key, name)
+        return self._proposed(self._trained(candidate, cv, train_values), key, name)
 
     def last_look(self, *, key: str | None = None) -> Decision | None:
         """Test the incumbent against the last certified model at nearly all of the risk that is left.
@@ -222,28 +248,26 @@ class Gate(Shared):
                 self._decided[_LAST, key] = decision, float(np.mean(new.values))
             return decision
 
-    def _proposed(
-        self, candidate: Any, values: NDArray[np.float64], cv: object | None, key: str | None, name: str
-    ) -> Decision:
+    def _proposed(self, new: _Model, key: str | None, name: str) -> Decision:
         """Decide about a candidate of which the training values are known."""
         check_question(key, 0.0, "")
         check_process(self._process, "gate")
         with self._lock:
-            new, level = _Model(candidate, values, cv), float(np.mean(values))
+            level = float(np.mean(new.values))
             if ("", key) in self._decided:
                 decision, known = self._decided["", key]
                 if not math.isclose(known, level, rel_tol=_SAME, abs_tol=_SAME):
                     seen = f"{key!r}, proposed with the training value {known!r}, now {level!r}"
                     raise InputError("key", seen, "a key names one candidate; use another key, or None")
                 return replace(decision, cost=0.0, repeated=True)
-            if candidate is self._incumbent.estimator:
+            if new.estimator is self._incumbent.estimator:
                 seen = "the very object that is the incumbent"
                 raise InputError("candidate", seen, "another model: clone(model).fit(...), or copy.deepcopy(model)")
             climbing = self.on_the_way
-            self._incumbent = old = self._like(self._incumbent, cv)
+            self._incumbent = old = self._like(self._incumbent, new)
             if not climbing:
                 self._certified = old
-            self._certified = certified = self._like(self._certified, cv)
+            self._certified = certified = self._like(self._certified, new)
             rules, gains, whole = self._rules(new, old, certified), self._gains(new, old), self._gains(new, certified)
             proposal, beyond, on_the_way = rules.proposal(gains), rules.proposal(whole), self.on_the_way
             blank = rules.blank()
@@ -321,15 +345,30 @@ class Gate(Shared):
             first, second = second, first  # the difference of losses, the other way round
         return lambda noise: rules.holdout(first, second, noise)
 
-    def _training_values(self, model: Any, cv: object | None) -> NDArray[np.float64]:
-        """Return a model's training values in units of the metric's range."""
-        X, y = self.guard.train
-        values = self.metric.of(model, X, y) if cv is None else self.metric.cross_validated(model, X, y, cv)
-        return unit_records(values, len(y), self.metric.bounds, "candidate").unit()
+    def _trained(self, model: Any, cv: object | None, given: object | None = None) -> _Model:
+        """Return a model with its training values in units of the metric's range."""
+        found = self.guard._trained(self.metric, model, cv, given)
+        if found.given and np.ndim(found.values) == 0:
+            raise InputError("train_values", repr(given), "one value for each training record")
+        size = len(self.guard.train[1]) if found.tested is None else found.tested.size
+        values = unit_records(found.values, size, self.metric.bounds, "train_values" if found.given else "candidate")
+        return _Model(model, values.unit(), found.splits, found.given)
 
-    def _like(self, model: _Model, cv: object | None) -> _Model:
-        """Return a model with training values by the same cross-validation as a candidate's."""
-        return model if _same(model.cv, cv) else _Model(model.estimator, self._training_values(model.estimator, cv), cv)
+    def _like(self, model: _Model, new: _Model) -> _Model:
+        """Return a model with training values that go with a candidate's."""
+        if model.alike(new):
+            found = model
+        elif not new.given:
+            found = self._trained(model.estimator, "training" if new.folds is None else new.folds)
+        elif model.folds is None:
+            seen = "values of the candidate beside an incumbent that has none"
+            raise InputError("train_values", seen, "guard.gate(incumbent, train_values=...), too")
+        else:
+            found = model
+        if found.values.size != new.values.size:
+            seen = f"{new.values.size} values of the candidate, {found.values.size} of the incumbent"
+            raise InputError("train_values", seen, "as many; cv= that tests each training record once")
+        return found
 
     def _gains(self, new: _Model, old: _Model) -> NDArray[np.float64]:
         """Return the training records' gains, in units of the metric's range."""
@@ -359,15 +398,15 @@ class Gate(Shared):
 class _RemoteGate(Elsewhere, Gate):
     """What a gate is in every process but its own: it sends the candidates there."""
 
-    def propose(self, candidate: Any, *, cv: object | None = None, key: str | None = None, name: str = "") -> Decision:
+    def propose(
+        self,
+        candidate: Any,
+        *,
+        cv: object | None = None,
+        train_values: object | None = None,
+        key: str | None = None,
+        name: str = "",
+    ) -> Decision:
         """Keep or reject a candidate; see `Gate.propose`. It is cross-validated in this process."""
-        return self._proposed(
-            candidate, self._training_values(candidate, cv), cv, fresh_key() if key is None else key, name
-        )
-
-
-def _same(one: object, other: object) -> bool:
-    """Whether two ways to cross-validate are the same."""
-    if one is other or (isinstance(one, int) and isinstance(other, int)):
-        return one == other
-    return hasattr(one, "get_n_splits") and hasattr(other, "get_n_splits") and repr(one) == repr(other)
+        new = self._trained(candidate, cv, train_values)
+        return self._proposed(new, fresh_key() if key is None else key, name)

@@ -33,6 +33,7 @@ class MakesGates:
         *,
         certify: Certify = "each",
         delta: float = 0.0,
+        train_values: object | None = None,
     ) -> Gate:
         """Return a gate, which keeps or rejects candidates that are to be better than an incumbent.
 
@@ -55,6 +56,8 @@ class MakesGates:
             and `Gate.last_look`.
         delta : float, default=0.0
             By how much more a candidate has to be better to be certified, in the metric's units.
+        train_values : array-like, optional
+            The incumbent's value for each training record, if it cannot be fitted again; see `Thresholdout.score`.
 
         Returns
         -------
@@ -87,7 +90,7 @@ class MakesGates:
         >>> gate = guard.gate(DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[900:], y[900:]))
         >>> for depth in (3, 4, 8, 1):
         ...     candidate = clone(gate.incumbent).set_params(max_depth=depth).fit(X[900:], y[900:])
-        ...     print(gate.propose(candidate, cv=5, name=f"depth {depth}"))
+        ...     print(gate.propose(candidate, name=f"depth {depth}"))
         <Decision 1 depth 3: keep, certified by sign test; cost 0.011 nats, 0.0495 of the risk left>
         <Decision 2 depth 4: keep, certified by sign test; cost 0.011 nats, 0.0489 of the risk left>
         <Decision 3 depth 8: keep, certified by sign test; cost 0.011 nats, 0.0484 of the risk left>
@@ -101,4 +104,4 @@ class MakesGates:
         most = chosen.bounds[1] - chosen.bounds[0]
         zero, below = -math.ulp(0.0), math.nextafter(most, 0.0)
         more = check_number("delta", delta, zero, below, f"a number from 0 to less than {most:g}, the metric's range")
-        return Gate(cast("Thresholdout", self), incumbent, chosen, certify, more)
+        return Gate(cast("Thresholdout", self), incumbent, chosen, certify, more, train_values)

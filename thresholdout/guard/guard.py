@@ -212,7 +212,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_answered", "_asked", "_id", "_origin", "ask", "ask_all", "certificate", "certificate_with",
+            "__repr__", "_answered", "_asked", "_id", "_origin", "_training_folds", "ask", "ask_all", "certificate",
+            "certificate_with",
             "compare", "compare_all", "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate",
             "given", "history", "looks", "n", "parameters", "record_look", "recorded_looks", "remaining", "report",
             "risk_left", "score", "score_all", "scorer", "split", "told", "train",
@@ -425,6 +426,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         metric: str | Metric | Statistic = "accuracy",
         *,
         cv: object | None = None,
+        train_values: object | None = None,
         sample_weight: tuple[object, object] | None = None,
         key: str | None = None,
     ) -> Answer:
@@ -439,10 +441,18 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             `thresholdout.scoring.statistics` (precision, recall, F1, areas under the curve, R2, a metric on a slice),
             for Thresholdout and guess and check; their names, or scorer objects of scikit-learn. Shares of a random
             number of records (precision, F1) are a little narrower with ``identically_distributed=True``.
-        cv : int or splitter, optional
-            Take as training value the estimator's cross-validated score on the training part, instead of its score on
-            the records that it was fitted to. A training value that is not overfitted agrees with the holdout more
-            often, so less budget is spent; it takes as many more fits as there are folds.
+        cv : int, splitter, iterable of (fit, test) or "training", optional
+            How the training value is cross-validated: by clones of the estimator, fitted to parts of the training part
+            and tested on the rest. By default in 5 folds as scikit-learn forms them, stratified for classifiers; folds
+            of whole groups where `train_groups` are declared, and of later records where the dependence model is that
+            of a series. It takes as many fits as there are folds, which a line in the log
+            (``thresholdout.guard.training_values``, at INFO) says. A number is that of such folds. Any splitter will
+            do; where it tests some records more than once, or not at all, the training value is the mean over all
+            tests. ``"training"`` takes the score on the records that the estimator was fitted to, without a fit; it is
+            too good for models that fit them closely, so that their answers are wider and cost more.
+        train_values : float or array-like, optional
+            The training value itself, in place of `cv`, for models that cannot be fitted again: a cross-validated
+            score that is known already, or the metric's value for each training record.
         sample_weight : tuple of two array-likes, optional
             Weights of the training records and of the holdout records, not negative, for metrics that are means. The
             question is then the mean of weight times value, divided by the mean *training* weight: a mean over the
@@ -456,7 +466,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         Answer
             The metric itself: losses are not negated here. `Answer.truth` says what its interval is about.
         """
-        question, read = self._scoring(estimator, metric, cv, sample_weight, key)
+        question, read = self._scoring(estimator, metric, cv, sample_weight, key, train_values)
         return self._interaction.look("estimator", question, read, self._worth)
 
     @property

@@ -165,6 +165,7 @@ class Records:
         bounds: tuple[float, float],
         mechanism: Mechanism[Any, Any],
         binary: bool | None = None,
+        tested: NDArray[np.intp] | None = None,
     ) -> tuple[float, Known]:
         """Return the mean of training values in units of the range, and what they say about the holdout's.
 
@@ -178,10 +179,14 @@ class Records:
             That asks.
         binary : bool, optional
             Whether the holdout's values are ends of the range, or coins; by default if all training values are.
+        tested : ndarray, optional
+            Which records the values are of, where it is not each of them once.
         """
         number = as_real(values)
         if number is not None:
             return unit_mean([number], 1, bounds, "train_values"), Known(binary=bool(binary))
+        if tested is not None:
+            return mechanism.trained(values, None, bounds, "train_values", binary)
         if self._train is not None:
             values = aligned(values, self.train_labels, "train_values")
         return mechanism.trained(values, self.train_size, bounds, "train_values", binary)

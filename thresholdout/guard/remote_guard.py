@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle
+from thresholdout.guard.training_values import Trained, fixed, trained
 from thresholdout.ledger.entry_checks import fresh_key
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
-from thresholdout.scoring.statistics.known_values import known
 
 if TYPE_CHECKING:
     from thresholdout.data.identity import Part
@@ -43,21 +43,28 @@ class RemoteGuard(Elsewhere, Thresholdout):
         metric: str | Metric | Statistic = "accuracy",
         *,
         cv: object | None = None,
+        train_values: object | None = None,
         sample_weight: tuple[object, object] | None = None,
         key: str | None = None,
     ) -> Answer:
         """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
-        if cv is not None:
-            metric = known(metric, get_score(metric).cross_validated(estimator, self.train[0], self.train[1], cv))
+        own = fresh_key() if key is None else key
+        if cv != "training":
+            train_values, cv = self._trained(get_score(metric), estimator, cv, train_values), None
         answer: Answer = self._handle.call(
-            "score",
-            estimator,
-            metric,
-            cv=cv if cv is None else "known",
-            sample_weight=sample_weight,
-            key=fresh_key() if key is None else key,
+            "score", estimator, metric, cv=cv, train_values=train_values, sample_weight=sample_weight, key=own
         )
         return answer
+
+    def _trained(
+        self, metric: Metric | Statistic, estimator: Any, cv: object | None, given: object | None = None
+    ) -> Trained:
+        """Return a fitted estimator's values on the training part, computed in this process."""
+        return trained(metric, estimator, self.train, self._training_folds, cv, given)
+
+    def _fixed(self, cv: object | None) -> object | None:
+        """Return how to cross-validate several estimators by the same folds."""
+        return fixed(cv, self.train, self._training_folds)
 
     @property
     def train(self) -> Part:

@@ -56,11 +56,14 @@ class Weights:
             raise InputError("sample_weight", "training weights of too different sizes for floats", "smaller weights")
         self._holdout = np.minimum(holdout / self._centre, self._most)
 
-    def on_train(self, values: Any, bounds: tuple[float, float]) -> tuple[NDArray[np.float64], tuple[float, float]]:
-        """Return weighted training values, and their range."""
+    def on_train(
+        self, values: Any, bounds: tuple[float, float], tested: NDArray[np.intp] | None = None
+    ) -> tuple[NDArray[np.float64], tuple[float, float]]:
+        """Return weighted training values, of all records or of those that were tested, and their range."""
         lower, upper = bounds
         limits = min(0.0, lower) * self._most, max(0.0, upper) * self._most
-        weighted = np.asarray(values, dtype=np.float64) * (self._train / self._centre)
+        weights = self._train if tested is None else self._train[tested]
+        weighted = np.asarray(values, dtype=np.float64) * (weights / self._centre)
         return np.clip(weighted, *limits), limits
 
     def on_holdout(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

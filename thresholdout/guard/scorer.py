@@ -29,13 +29,13 @@ from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared,
 from thresholdout.guard.train_split import placeholder_size, rows_of
 from thresholdout.ledger.entry_checks import fresh_key
 from thresholdout.scoring.statistics import Statistic, get_score
-from thresholdout.scoring.statistics.known_values import known
 from thresholdout.scoring.statistics.scorers import is_scorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.guard.guard import Thresholdout
+    from thresholdout.guard.training_values import Trained
     from thresholdout.scoring.metrics import Metric
 
 __all__ = ["GuardScorer", "stands_for"]
@@ -84,8 +84,8 @@ class GuardScorer(Shared):
     metric : str, Metric, Statistic, or a list or mapping of them
         The score; a loss is negated, so that greater is better. With several the scorer returns a dict, as
         scikit-learn's multimetric scoring takes it.
-    cv : int or splitter, optional
-        How to cross-validate the training value; see `Thresholdout.score`.
+    cv : int, splitter, iterable of (fit, test) or "training", optional
+        How to cross-validate the training value; see `Thresholdout.score`. All candidates have the same folds.
     sample_weight : tuple of two array-likes, optional
         Weights of the training records and of the holdout records; see `Thresholdout.score`. Weights that a search
         routes here apply to plain training scores: holdout records have none in the search.
@@ -135,7 +135,7 @@ class GuardScorer(Shared):
         metrics = _metrics(metric)
         for chosen in metrics.values():
             guard._checked_score(chosen, sample_weight)
-        self._declared = Declared(guard, metrics, cv, sample_weight is not None)
+        self._declared = Declared(guard, metrics, guard._fixed(cv), sample_weight is not None)
         self._weights = None if sample_weight is None else (np.array(sample_weight[0]), np.array(sample_weight[1]))
         self._request: bool | str | None = None
         self._lock = threading.Lock()
@@ -285,28 +285,30 @@ class GuardScorer(Shared):
             Identity of each metric's question.
         round_ : str
             Identity of the round of a search that the question is part of.
-        given : mapping of str to values, optional
-            Each metric's cross-validated values, when they were computed elsewhere.
+        given : mapping of str to Trained, optional
+            Each metric's training values, when they were computed elsewhere.
         """
         check_process(self._process, "scorer")
         with self._lock:
             self._rounds.setdefault(round_, set()).update(keys.values())
-        values = {}
-        for name, metric in self._declared.metrics.items():
-            if given is not None:
-                metric = known(metric, given[name])
-            values[name] = _signed(metric, self._answer(estimator, metric, keys[name], round_))
-        return values
+        return {
+            name: _signed(
+                metric, self._answer(estimator, metric, keys[name], round_, None if given is None else given[name])
+            )
+            for name, metric in self._declared.metrics.items()
+        }
 
-    def _answer(self, estimator: Any, metric: Metric | Statistic, key: str, round_: str) -> float:
+    def _answer(
+        self, estimator: Any, metric: Metric | Statistic, key: str, round_: str, given: Trained | None = None
+    ) -> float:
         """Ask one question, or return what stands in for its answer."""
         if self._refusal is not None and self._policy in ("nan", "stop"):
             return self._stand_in(self._refusal, estimator, metric, key, round_)
-        cv = self._declared.cv
+        found = self.guard._trained(metric, estimator, self._declared.cv) if given is None else given
         try:
-            answer = self.guard.score(estimator, metric, cv=cv, sample_weight=self._weights, key=key)
+            answer = self.guard.score(estimator, metric, train_values=found, sample_weight=self._weights, key=key)
         except BudgetExhausted as error:
-            return self._stand_in(error, estimator, metric, key, round_)
+            return self._stand_in(error, estimator, metric, key, round_, found)
         with self._lock:
             self._asked += not answer.repeated
             self._answered.add(round_)
@@ -316,7 +318,13 @@ class GuardScorer(Shared):
         return answer.value
 
     def _stand_in(
-        self, error: BudgetExhausted, estimator: Any, metric: Metric | Statistic, key: str, round_: str
+        self,
+        error: BudgetExhausted,
+        estimator: Any,
+        metric: Metric | Statistic,
+        key: str,
+        round_: str,
+        found: Trained | None = None,
     ) -> float:
         with self._lock:
             first = self._refusal is None
@@ -332,10 +340,11 @@ class GuardScorer(Shared):
             warn_exhausted(error, self._policy, self._answers(set().union(*self._rounds.values())), stacklevel=4)
         if self._policy != "train":
             return math.nan
-        X, y = self.guard.train
-        cv = self._declared.cv
-        values = metric.of(estimator, X, y) if cv is None else metric.cross_validated(estimator, X, y, cv)
-        return float(np.average(values, weights=None if self._weights is None else self._weights[0]))
+        found = found or self.guard._trained(metric, estimator, self._declared.cv)
+        weights = None if self._weights is None else self._weights[0]
+        if weights is not None and found.tested is not None:
+            weights = weights[found.tested]
+        return float(np.average(found.values, weights=weights))
 
     def _answers(self, keys: set[str]) -> int:
         """Count the answers in the ledger: a question of another thread may have one that is still on its way."""
@@ -362,9 +371,9 @@ class _RemoteScorer(Elsewhere, GuardScorer):
     ) -> dict[str, float]:
         """Send the estimator to the guard; what takes fits, cross-validated training values, is computed here."""
         cv = self._declared.cv
-        if cv is not None:
-            X, y = self.guard.train
-            given = {n: metric.cross_validated(estimator, X, y, cv) for n, metric in self._declared.metrics.items()}
+        if cv != "training":
+            metrics = self._declared.metrics
+            given = {name: self.guard._trained(metric, estimator, cv) for name, metric in metrics.items()}
         values: dict[str, float] = self._handle.call("_ask", estimator, keys, round_, given)
         return values
 

@@ -40,7 +40,7 @@ class ServesSearches:
         metric : str, Metric, Statistic, or a list or mapping of them, default="accuracy"
             As in `score`. With several, each candidate is as many questions.
         cv, sample_weight : optional
-            As in `score`; ``cv`` is recommended for models that fit their training records closely.
+            As in `score`: each candidate is cross-validated, by the same folds for all, in the search's workers.
         exhausted : {"stop", "nan", "train", "raise"}, default="stop"
             What happens when the guard answers no more. "stop": one warning, candidates without an answer get NaN, and
             the best of the answered is chosen; `SearchExhausted` where none is answered. "nan": the same, also where
@@ -56,7 +56,7 @@ class ServesSearches:
         >>> guard = Thresholdout((X[900:], y[900:]), train=(X[:900], y[:900]), queries=20, budget=2,
         ...                      mechanism="thresholdout")
         >>> search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4, 8]},
-        ...                       scoring=guard.scorer("accuracy", cv=5), cv=guard.split(), n_jobs=2)
+        ...                       scoring=guard.scorer("accuracy"), cv=guard.split(), n_jobs=2)
         >>> search.fit(X[:900], y[:900]).best_params_
         {'max_depth': 8}
         >>> len(guard.history)

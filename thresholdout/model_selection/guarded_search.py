@@ -36,7 +36,6 @@ from thresholdout.model_selection.refits import (
 from thresholdout.model_selection.search_candidates import check_search, listed_candidates, most_candidates, ranked
 from thresholdout.model_selection.training_value import Scoring
 from thresholdout.scoring.statistics import Statistic
-from thresholdout.scoring.statistics.known_values import known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -276,7 +275,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 return found.answer(position)
             value = float(values[order[position]])
             key = content_key(model, scoring.metric, value)
-            return guard.score(model, known(scoring.metric, value), cv=value, key=key)
+            return guard.score(model, scoring.metric, train_values=value, key=key)
 
         self._ask_all(guard, order, models, ask, values, scoring, policy)
         if part is not None:

@@ -17,7 +17,6 @@ from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhau
 from thresholdout.model_selection.early_stopping import EarlyStopping, EveryRound, StoppingRule
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
-from thresholdout.scoring.statistics.known_values import known
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -294,8 +293,8 @@ class GuardedStopping:
     def _question(self, model: Any, look: Look) -> Answer:
         key = None if self._key is None else f"{self._key}/round {look.round}"
         if isinstance(self.metric, Statistic):
-            return self.guard.score(model, self.metric, key=key)
-        return self.guard.score(model, known(self.metric, look.signal), cv="known", key=key)
+            return self.guard.score(model, self.metric, cv="training", key=key)
+        return self.guard.score(model, self.metric, train_values=look.signal, key=key)
 
     def _stand_in(self, error: BudgetExhausted, signal: float) -> float:
         """Keep to the policy, and return what stands in for the answer."""

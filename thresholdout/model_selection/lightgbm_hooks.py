@@ -17,7 +17,6 @@ from thresholdout.guard.sharing.shared_objects import Elsewhere
 from thresholdout.model_selection.guarded_stopping import GuardedStopping
 from thresholdout.model_selection.predicting_functions import Kind, as_it_is, check_objective, classifies, predictor
 from thresholdout.scoring.metrics import Metric, get_metric
-from thresholdout.scoring.statistics.known_values import known
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -316,7 +315,7 @@ class LightGBMEval:
             raise InputError("valid_sets", seen, "[train, holdout], or a part cut from the training records first")
         try:
             key = None if self._key is None else f"{self._key}/round {number}"
-            answer = self._guard.score(model, known(self.metric, free), cv="known", key=key)
+            answer = self._guard.score(model, self.metric, train_values=free, key=key)
         except BudgetExhausted as error:
             if self._policy == "raise":
                 raise

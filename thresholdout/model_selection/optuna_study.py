@@ -49,8 +49,8 @@ class GuardedObjective:
     metric : str, Metric, Statistic or sequence of them, default="accuracy"
         As in `Thresholdout.score`; several make a study with several objectives. Losses are not negated: their
         direction is ``"minimize"``, which is checked.
-    cv : int or splitter, optional
-        As in `Thresholdout.score`; recommended for models that fit their training records closely.
+    cv : int, splitter, iterable of (fit, test) or "training", optional
+        As in `Thresholdout.score`; all trials have the same folds.
     fit : bool, default=True
         Fit what `build` returns; ``False`` when `build` does that itself.
     exhausted : {"stop", "nan", "train", "raise"}, default="stop"
@@ -91,7 +91,7 @@ class GuardedObjective:
     >>> guard = Thresholdout((X[300:], y[300:]), train=(X[:300], y[:300]), queries=8)
     >>> def build(trial):
     ...     return DecisionTreeClassifier(max_depth=trial.suggest_int("max_depth", 1, 8), random_state=0)
-    >>> objective = GuardedObjective(guard, build, "accuracy", cv=5, exhausted="stop")
+    >>> objective = GuardedObjective(guard, build, "accuracy", exhausted="stop")
     >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
     >>> study = optuna.create_study(direction="maximize")
     >>> study.optimize(objective, n_trials=4)
@@ -123,7 +123,7 @@ class GuardedObjective:
         guard.parameters.check_tells_each()
         self.guard = guard
         self._build = build
-        self._cv = cv
+        self._cv = guard._fixed(cv)
         self._fit = fit
         self._policy = check_exhausted(exhausted)
         self._key = key
@@ -229,9 +229,7 @@ class GuardedObjective:
         return value
 
     def _train_value(self, estimator: Any, metric: Metric | Statistic) -> float:
-        X, y = self.guard.train
-        values = metric.of(estimator, X, y) if self._cv is None else metric.cross_validated(estimator, X, y, self._cv)
-        return float(np.mean(values))
+        return float(np.mean(self.guard._trained(metric, estimator, self._cv).values))
 
     def _record(self, trial: Any, study: Any) -> None:
         """Note in the study how far the guard is, and stop the study when that was the last answer."""

@@ -19,6 +19,8 @@ from thresholdout.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thresholdout.scoring.out_of_fold import OutOfFold
+
 __all__ = [
     "Metric",
     "absolute_error",
@@ -69,29 +71,33 @@ class Metric:
         InputTypeError
             When the estimator lacks the method that the metric needs.
         """
-        method = getattr(estimator, self.response, None)
-        if method is None:
-            raise InputTypeError("estimator", f"{type(estimator).__name__} without {self.response}", self.response)
-        output = np.asarray(method(X))
+        output = np.asarray(getattr(estimator, self.response_of(estimator))(X))
         return self.values(np.asarray(y), output, getattr(estimator, "classes_", None))
 
-    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> NDArray[Any]:
-        """Return the values of an estimator's clones, each on the records that it was not fitted to, shape (n,).
+    def response_of(self, estimator: Any) -> str:
+        """Return the method of an estimator that is used.
+
+        Raises
+        ------
+        InputTypeError
+            When the estimator lacks it.
+        """
+        if not hasattr(estimator, self.response):
+            raise InputTypeError("estimator", f"{type(estimator).__name__} without {self.response}", self.response)
+        return self.response
+
+    def of_predictions(self, found: OutOfFold, X: Any, y: Any) -> NDArray[Any]:
+        """Return the values of out-of-fold predictions, one for each time that a record was tested.
 
         Parameters
         ----------
-        estimator : estimator
-            It is cloned; a classifier without a class in some fold gives that class probability 0.
+        found : OutOfFold
+            The predictions; a class that a fold has not seen has probability 0 there.
         X, y : array-like
-            Records and labels.
-        cv : int or splitter
-            As in scikit-learn; the test sides must partition the records.
+            All records and labels.
         """
-        from sklearn.base import clone
-        from sklearn.model_selection import cross_val_predict
-
-        output = cross_val_predict(clone(estimator), X, y, cv=cv, method=self.response)
-        return self.values(np.asarray(y), np.asarray(output), np.unique(np.asarray(y)))
+        labels = np.asarray(y)
+        return self.values(labels[found.tested], found.output, found.classes)
 
 
 def accuracy() -> Metric:

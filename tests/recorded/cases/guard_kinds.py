@@ -58,14 +58,19 @@ def _tried(function: Any) -> Any:
 @CASES.case("guards: statistics of patients")
 def dependent_statistics() -> Any:
     guard = _guard(dependence=Groups([k // 3 for k in range(N)]))
-    return [[name, _tried(lambda name=name: guard.score(MODELS[6], name))] for name in STATISTICS] + [_standing(guard)]
+    return [[name, _tried(lambda name=name: guard.score(MODELS[6], name, cv="training"))] for name in STATISTICS] + [
+        _standing(guard)
+    ]
 
 
 @CASES.case("guards: statistics without noise")
 def quiet_statistics() -> Any:
     guard = _guard(mechanism="guess-and-check")
     made = (precision(positive=0), recall(positive=1), fbeta(0.5), "recall_macro")
-    return [[_tried(lambda score=score: guard.score(MODELS[6], score)) for score in made], _standing(guard)]
+    return [
+        [_tried(lambda score=score: guard.score(MODELS[6], score, cv="training")) for score in made],
+        _standing(guard),
+    ]
 
 
 @CASES.case("guards: slices")
@@ -75,7 +80,7 @@ def slices() -> Any:
         sliced("accuracy", lambda X: X[:, 0] > 0.5, "first"),
         sliced("brier_score", lambda X: X[:, 1] > 0.5, "second"),
     ]
-    return [[_answer(guard.score(MODELS[k], part)) for part in where for k in (3, 6)], _standing(guard)]
+    return [[_answer(guard.score(MODELS[k], part, cv="training")) for part in where for k in (3, 6)], _standing(guard)]
 
 
 @CASES.case("guards: areas of several classes")
@@ -83,7 +88,11 @@ def areas() -> Any:
     labels = (Y + (X[:, 8] % 3 == 0)).astype(int)
     guard = Thresholdout((X[:N], labels[:N]), train=(X[N:], labels[N:]), noise=SeededNoise(1))
     return [
-        [_answer(guard.score(Shares(k), score)) for score in (roc_auc_ovr(), roc_auc_ovo()) for k in (3, 6)],
+        [
+            _answer(guard.score(Shares(k), score, cv="training"))
+            for score in (roc_auc_ovr(), roc_auc_ovo())
+            for k in (3, 6)
+        ],
         _standing(guard),
     ]
 
@@ -93,14 +102,18 @@ def regressions() -> Any:
     target = Y + X[:, 1] / 4
     guard = Thresholdout((X[:N], target[:N]), train=(X[N:], target[N:]), noise=SeededNoise(1))
     made = (r2(), root_mean_squared_error(2.0), median_absolute_error(2.0))
-    return [[_answer(guard.score(Shares(k), score)) for score in made for k in (3, 6)], _standing(guard)]
+    return [[_answer(guard.score(Shares(k), score, cv="training")) for score in made for k in (3, 6)], _standing(guard)]
 
 
 @CASES.case("guards: a declared difference")
 def declared() -> Any:
     most = bounded_difference("most", lambda y, said: max(float(np.mean(y == said)), 0.5), difference=1.0)
     guard = _guard()
-    return [_answer(guard.score(MODELS[6], most)), _answer(guard.score(MODELS[7], most)), _standing(guard)]
+    return [
+        _answer(guard.score(MODELS[6], most, cv="training")),
+        _answer(guard.score(MODELS[7], most, cv="training")),
+        _standing(guard),
+    ]
 
 
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -116,10 +129,10 @@ for _name, _settings in MECHANISMS.items():
     @CASES.case(f"guards: failures, {_name}")
     def failures(settings: dict[str, Any] = _settings) -> Any:
         guard = _guard(**settings)
-        told = [_answer(guard.score(MODELS[3]))]
+        told = [_answer(guard.score(MODELS[3], cv="training"))]
         with pytest.raises(InputError, match="charged"):
             guard.ask(lambda X, y: (X[:, 0] == y) if len(X) > N // 2 and X[0, 8] >= N else None)
-        told.append(_answer(guard.score(MODELS[5])))
+        told.append(_answer(guard.score(MODELS[5], cv="training")))
         return [told, _standing(guard), _history(guard)]
 
 
@@ -127,20 +140,20 @@ for _name, _settings in MECHANISMS.items():
 def parts() -> Any:
     groups = Groups([k // 2 for k in range(N)])
     guard = _guard(mechanism="splitting", queries=4, identically_distributed=True, dependence=groups)
-    return [_answer(guard.score(MODELS[k])) for k in (3, 5, 7)]
+    return [_answer(guard.score(MODELS[k], cv="training")) for k in (3, 5, 7)]
 
 
 @CASES.case("guards: sample weights")
 def weights() -> Any:
     guard = _guard()
     given = 1.0 + X[:, 0]
-    return [_answer(guard.score(MODELS[k], sample_weight=(given[N:], given[:N]))) for k in (3, 6, 7)]
+    return [_answer(guard.score(MODELS[k], sample_weight=(given[N:], given[:N]), cv="training")) for k in (3, 6, 7)]
 
 
 @CASES.case("guards: what is unlimited")
 def unlimited() -> Any:
     guard = _guard(dependence=MarkovField.ising(nx.star_graph(N - 1), 0.001), queries=5, budget=1)
-    return [_answer(guard.score(MODELS[5])), guard.certificate.route, guard.certificate.tolerance]
+    return [_answer(guard.score(MODELS[5], cv="training")), guard.certificate.route, guard.certificate.tolerance]
 
 
 @CASES.case("guards: folds of statistics and losses")

@@ -85,7 +85,7 @@ def _searched(guard: Thresholdout, metric: Any = "accuracy") -> Any:
     answers: list[Any] = []
     for model in (*MODELS[3:], *MODELS[:3]):
         try:
-            answers.append([_answer(guard.score(model, metric)), _standing(guard)])
+            answers.append([_answer(guard.score(model, metric, cv="training")), _standing(guard)])
         except BudgetExhausted as error:
             answers.append(type(error).__name__)
             break
@@ -143,14 +143,17 @@ def functions() -> Any:
     told = [_answer(guard.ask(lambda X, y, k=k: X[:, k] == y)) for k in range(4)]
     with pytest.raises(InputError, match="charged"):
         guard.ask(lambda X, y: y if len(X) != N else None)
-    return [told, _answer(guard.score(MODELS[5])), _standing(guard), _history(guard)]
+    return [told, _answer(guard.score(MODELS[5], cv="training")), _standing(guard), _history(guard)]
 
 
 @CASES.case("guards: other metrics")
 def metrics() -> Any:
     guard = _guard()
     names = ("zero_one_loss", "brier_score", "log_loss", "accuracy")
-    return [[_answer(guard.score(MODELS[k], name)) for name in names for k in (2, 6, 7)], _standing(guard)]
+    return [
+        [_answer(guard.score(MODELS[k], name, cv="training")) for name in names for k in (2, 6, 7)],
+        _standing(guard),
+    ]
 
 
 STATISTICS = ("precision", "recall", "f1", "jaccard", "balanced_accuracy", "roc_auc", "matthews_corrcoef", "f1_macro")
@@ -161,7 +164,7 @@ for _name in STATISTICS:
     def statistic(name: str = _name) -> Any:
         plain, one_law = _guard(), _guard(identically_distributed=True)
         return [
-            [_answer(guard.score(MODELS[k], name)) for k in (2, 6, 7)] + [_standing(guard)]
+            [_answer(guard.score(MODELS[k], name, cv="training")) for k in (2, 6, 7)] + [_standing(guard)]
             for guard in (plain, one_law)
         ]
 
@@ -182,12 +185,12 @@ def lists() -> Any:
     found = []
     for settings in ({}, {"queries": 20, "final_check": True}):
         guard = _guard(**settings)
-        found.append([_answer(answer) for answer in guard.score_all(MODELS)])
+        found.append([_answer(answer) for answer in guard.score_all(MODELS, cv="training")])
         found.append(_standing(guard))
-        found.append(_answer(guard.score(MODELS[6])))
-        found.append(_answer(guard.final_check(MODELS[6])))
+        found.append(_answer(guard.score(MODELS[6], cv="training")))
+        found.append(_answer(guard.final_check(MODELS[6], cv="training")))
         found.append(_standing(guard))
-    best = _guard().score_all(MODELS, tell="best", keep=0.0)
+    best = _guard().score_all(MODELS, tell="best", keep=0.0, cv="training")
     return [found, [[_answer(answer), answer.candidate] for answer in best]]
 
 
@@ -204,9 +207,16 @@ def final_checks() -> Any:
     for settings in ({}, {"final_check": True}, {"final_check": True, "queries": 5}):
         guard = _guard(**settings)
         before = [guard.final_half_width(score) for score in (0.6, 0.9)]
-        guard.score(MODELS[6])
-        guard.score(MODELS[7])
-        found.append([before, guard.final_half_width(0.9), _answer(guard.final_check(MODELS[6])), _standing(guard)])
+        guard.score(MODELS[6], cv="training")
+        guard.score(MODELS[7], cv="training")
+        found.append(
+            [
+                before,
+                guard.final_half_width(0.9),
+                _answer(guard.final_check(MODELS[6], cv="training")),
+                _standing(guard),
+            ]
+        )
     return found
 
 
@@ -217,16 +227,18 @@ def _comparison(found: Comparison) -> Any:
 @CASES.case("guards: comparisons")
 def comparisons() -> Any:
     guard = _guard()
-    told = [_comparison(guard.compare(MODELS[b], MODELS[a])) for b, a in ((6, 5), (5, 6), (1, 0), (7, 6))]
+    told = [
+        _comparison(guard.compare(MODELS[b], MODELS[a], cv="training")) for b, a in ((6, 5), (5, 6), (1, 0), (7, 6))
+    ]
     wins = _guard(identically_distributed=True)
-    told += [_comparison(wins.compare(MODELS[6], MODELS[4], about="wins"))]
+    told += [_comparison(wins.compare(MODELS[6], MODELS[4], about="wins", cv="training"))]
     return [told, _standing(guard), _standing(wins)]
 
 
 @CASES.case("guards: lists of comparisons")
 def comparison_lists() -> Any:
     guard = _guard()
-    found = guard.compare_all({"one": MODELS[5], "two": MODELS[6], "three": MODELS[7]}, MODELS[4])
+    found = guard.compare_all({"one": MODELS[5], "two": MODELS[6], "three": MODELS[7]}, MODELS[4], cv="training")
     return [[[_comparison(each), each.candidate] for each in found], _standing(guard)]
 
 
@@ -234,7 +246,7 @@ def _climbed(guard: Thresholdout, certify: Any, metric: str = "accuracy", delta:
     gate = guard.gate(MODELS[0], metric, certify=certify, delta=delta)
     told: list[Any] = []
     for k in (2, 1, 4, 7, 5, 6, 3):
-        found = gate.propose(Column(k).fit(X, Y))
+        found = gate.propose(Column(k).fit(X, Y), cv="training")
         told.append(
             [found.letter, found.certified, found.test, found.cost, found.risk_left, found.remaining, found.gain]
         )
@@ -273,7 +285,12 @@ def looks() -> Any:
         expected = guard.certificate_with(event).expected_half_width(0.9)
         certificate = guard.record_look(event)
         found.append(
-            [expected, certificate.expected_half_width(0.9), _answer(guard.score(MODELS[5])), _standing(guard)]
+            [
+                expected,
+                certificate.expected_half_width(0.9),
+                _answer(guard.score(MODELS[5], cv="training")),
+                _standing(guard),
+            ]
         )
     return found
 
@@ -282,7 +299,7 @@ def looks() -> Any:
 def looks_beside_algorithm_1() -> Any:
     guard = _guard(threshold=0.04, noise_scale=0.004, queries=10, budget=3)
     certificate = guard.record_look(BlackBox(0.01))
-    return [certificate.tolerance, certificate.route, _answer(guard.score(MODELS[7]))]
+    return [certificate.tolerance, certificate.route, _answer(guard.score(MODELS[7], cv="training"))]
 
 
 @CASES.case("guards: folds")
@@ -333,8 +350,8 @@ def exported() -> Any:
             guard = _guard(ledger=ledger, **settings)
             _searched(guard)
             if k == 0:
-                guard.score_all(MODELS[:3])
-                guard.compare(MODELS[5], MODELS[4])
+                guard.score_all(MODELS[:3], cv="training")
+                guard.compare(MODELS[5], MODELS[4], cv="training")
             (name,) = ledger.guards()
             export_history(ledger, name, Path(folder, f"{k}.jsonl"))
             found.append([_entries(Path(folder, f"{k}.jsonl")), ledger.state(name), ledger.verify(name)])
@@ -347,11 +364,11 @@ def moved() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         first, second, third = open_ledger(Path(folder, "a.db")), open_ledger(Path(folder, "b.db")), MemoryLedger()
         guard = _guard(ledger=first, queries=9)
-        told = [_answer(guard.score(model)) for model in MODELS[4:]]
+        told = [_answer(guard.score(model, cv="training")) for model in MODELS[4:]]
         (name,) = first.guards()
         move(first, second, name)
         again = _guard(ledger=second, queries=9, noise=SeededNoise(8))
-        told.append(_answer(again.score(MODELS[3])))
+        told.append(_answer(again.score(MODELS[3], cv="training")))
         export_history(second, name, Path(folder, "b.jsonl"))
         imported = import_history(third, Path(folder, "b.jsonl"))
         rows = [[getattr(entry, field) for field in _KEPT] for entry in third.entries(imported)]

@@ -74,7 +74,7 @@ def test_labelled_values_are_taken_by_label() -> None:
     train = pd.Series(np.r_[3.0, np.ones(N - 1)], index=X[N:].index)
     for given in (weight, weight.iloc[TURN], weight.to_numpy()):
         for own in (train, train.iloc[TURN]):
-            answer = make().score(model, sample_weight=(own, given))
+            answer = make().score(model, sample_weight=(own, given), cv="training")
             assert answer.value * float(np.mean(train.to_numpy())) == pytest.approx(expected, abs=1e-3)
 
 

@@ -82,7 +82,7 @@ def sources(guard: Thresholdout) -> list[str]:
 
 
 def climbed(gate: Gate, models: list[Told], first: int = 0) -> list[Decision]:
-    return [gate.propose(model, key=f"step {k}") for k, model in enumerate(models) if k >= first]
+    return [gate.propose(model, key=f"step {k}", cv="training") for k, model in enumerate(models) if k >= first]
 
 
 def gains(certify: str) -> list[float]:

@@ -87,28 +87,28 @@ class Reuses(Told):
 
 def test_a_better_model_is_found_and_named() -> None:
     guard = records(0.05)
-    found = guard.compare(Told(1), Told(0))
+    found = guard.compare(Told(1), Told(0), cv="training")
     assert found.verdict == "better"
     assert found.interval[0] <= 0.05 <= found.interval[1]
     assert found.settling is None
-    assert guard.compare(Told(0), Told(1)).verdict == "worse"
-    assert guard.compare(Told(1), Told(0), "zero_one_loss").verdict == "better"  # a smaller loss
+    assert guard.compare(Told(0), Told(1), cv="training").verdict == "worse"
+    assert guard.compare(Told(1), Told(0), "zero_one_loss", cv="training").verdict == "better"  # a smaller loss
     width = found.interval[1] - found.interval[0]
-    score = guard.score(Told(1))
+    score = guard.score(Told(1), cv="training")
     assert width < 0.08 < 2 * 0.5  # of values from -1 to 1, of which 92 % are 0
     assert len(guard.history) == 4
     assert score.value > 0.9
 
 
 def test_what_is_not_settled_says_how_many_records_would_settle_it() -> None:
-    found = records(0.01).compare(Told(1), Told(0))
+    found = records(0.01).compare(Told(1), Told(0), cv="training")
     assert found.verdict == "not settled"
     assert found.interval[0] <= 0.0 <= found.interval[1]
     assert found.settling is None or found.settling > N
 
 
 def test_equal_models_are_not_settled() -> None:
-    found = records(0.01).compare(Told(1), Told(1))
+    found = records(0.01).compare(Told(1), Told(1), cv="training")
     assert found.verdict == "not settled"
     assert found.value == pytest.approx(0.0, abs=1e-3)
 
@@ -116,25 +116,25 @@ def test_equal_models_are_not_settled() -> None:
 def test_scores_and_differences_do_not_learn_from_each_other() -> None:
     guard, other = records(0.05), records(0.05)
     for _ in range(5):
-        guard.score(Told(0), "zero_one_loss")
-    alone = other.compare(Told(1), Told(0))
-    assert guard.compare(Told(1), Told(0)).value == pytest.approx(alone.value, abs=1e-12)
+        guard.score(Told(0), "zero_one_loss", cv="training")
+    alone = other.compare(Told(1), Told(0), cv="training")
+    assert guard.compare(Told(1), Told(0), cv="training").value == pytest.approx(alone.value, abs=1e-12)
 
 
 def test_refuses_what_is_no_mean_and_other_mechanisms() -> None:
     with pytest.raises(InputError, match="a metric that is a mean over records"):
-        records(0.0).compare(Told(1), Told(0), "f1")
+        records(0.0).compare(Told(1), Told(0), "f1", cv="training")
     X, y = np.arange(8.0 * N)[:, None], np.ones(8 * N, dtype=int)
     half = 4 * N
     gaussian = Thresholdout((X[:half], y[:half]), train=(X[half:], y[half:]), queries=5, mechanism="gaussian")
     with pytest.raises(InputError, match="a comparison, asked of gaussian"):
-        gaussian.compare(Told(0), Told(0))
+        gaussian.compare(Told(0), Told(0), cv="training")
 
 
 class TestLists:
     def test_all_are_compared_at_once_as_narrowly_as_a_list(self) -> None:
         guard = records(0.05, more=2)
-        better, same = guard.compare_all({"second": Told(1), "first": Told(0)}, Told(0), keep=0)
+        better, same = guard.compare_all({"second": Told(1), "first": Told(0)}, Told(0), keep=0, cv="training")
         assert (better.candidate, better.verdict, same.verdict) == ("second", "better", "not settled")
         assert better.interval[0] <= 0.05 <= better.interval[1]
         assert better.interval[1] - better.interval[0] < 2 * 0.03
@@ -143,24 +143,24 @@ class TestLists:
             ["accuracy, difference", "first", 1, "holdout"],
         ]
         with pytest.raises(BudgetExhausted):
-            guard.compare(Told(1), Told(0))
+            guard.compare(Told(1), Told(0), cv="training")
 
     def test_what_a_list_told_is_paid_with_less_than_nine_nats_each(self) -> None:
         guard = records(0.05, more=2)
-        guard.compare_all([Told(1)] * 5, Told(0))
+        guard.compare_all([Told(1)] * 5, Told(0), cv="training")
         assert guard.told is not None
         assert guard.told < math.log(5) + 5 * 9.0
-        assert guard.compare(Told(1), Told(0)).interval[0] < 0.05
+        assert guard.compare(Told(1), Told(0), cv="training").interval[0] < 0.05
 
     def test_keys_bring_the_same_answers_for_nothing(self, tmp_path: Path) -> None:
         guard = records(0.05, ledger=tmp_path / "guard.db")
-        first = guard.compare_all([Told(1), Told(0)], Told(0), keys=["1", "2"])
+        first = guard.compare_all([Told(1), Told(0)], Told(0), keys=["1", "2"], cv="training")
         before = guard.risk_left
-        again = guard.compare_all([Told(1), Told(0)], Told(0), keys=["1", "2"])
+        again = guard.compare_all([Told(1), Told(0)], Told(0), keys=["1", "2"], cv="training")
         assert [found.interval for found in again] == [found.interval for found in first]
         assert [found.answer.repeated for found in again] == [True, True]
-        one = guard.compare(Told(1), Told(0), key="3")
-        other = guard.compare(Told(1), Told(0), key="3")
+        one = guard.compare(Told(1), Told(0), key="3", cv="training")
+        other = guard.compare(Told(1), Told(0), key="3", cv="training")
         assert (one.value, one.interval, one.verdict, one.settling) == (
             other.value,
             other.interval,
@@ -176,24 +176,24 @@ class TestLists:
     def test_a_failure_is_charged_once_and_shows_nothing(self) -> None:
         guard = records(0.05, more=2)
         with pytest.raises(InputError) as caught:
-            guard.compare_all([Told(1), Fails(1)], Told(0))
+            guard.compare_all([Told(1), Fails(1)], Told(0), cv="training")
         assert "labels" not in str(caught.value)
         assert caught.value.__context__ is None
         assert guard.history["source"].tolist() == ["failed"]
         with pytest.raises(InputError, match="it failed on the holdout"):
-            guard.compare(Told(1), Fails(0))
+            guard.compare(Told(1), Fails(0), cv="training")
         assert len(guard.history) == 2
 
     def test_refuses_what_is_no_list(self) -> None:
         guard = records(0.05)
         with pytest.raises(InputError, match="models"):
-            guard.compare_all(Told(1), Told(0))  # type: ignore[arg-type]
+            guard.compare_all(Told(1), Told(0), cv="training")  # type: ignore[arg-type]
         with pytest.raises(InputError, match="an empty list"):
-            guard.compare_all([], Told(0))
+            guard.compare_all([], Told(0), cv="training")
         with pytest.raises(InputError, match="keys: 1 of them"):
-            guard.compare_all([Told(1), Told(0)], Told(0), keys=["1"])
+            guard.compare_all([Told(1), Told(0)], Told(0), keys=["1"], cv="training")
         with pytest.raises(InputError, match="keep"):
-            guard.compare_all([Told(1)], Told(0), keep=1.0)
+            guard.compare_all([Told(1)], Told(0), keep=1.0, cv="training")
         assert guard.told == pytest.approx(0.0, abs=1e-9)
 
 
@@ -216,19 +216,21 @@ def test_codes_of_both_ends_sum_to_at_most_one(steps: int, mean: float) -> None:
 class TestWins:
     def test_a_share_of_wins_settles_what_a_difference_does_not(self) -> None:
         guard = records(0.03, identically_distributed=True)
-        found = guard.compare(Told(1), Told(0), about="wins")
+        found = guard.compare(Told(1), Told(0), about="wins", cv="training")
         share = (0.08 + 0.03) / 0.16
         assert found.verdict == "better"
         assert found.interval[0] <= share <= found.interval[1]
-        assert records(0.03).compare(Told(1), Told(0)).verdict == "not settled"
-        losses = records(0.03, identically_distributed=True).compare(Told(1), Told(0), "zero_one_loss", about="wins")
+        assert records(0.03).compare(Told(1), Told(0), cv="training").verdict == "not settled"
+        losses = records(0.03, identically_distributed=True).compare(
+            Told(1), Told(0), "zero_one_loss", about="wins", cv="training"
+        )
         assert losses.interval == found.interval  # wins are those of the better loss
-        assert guard.compare(Told(0), Told(1), about="wins").verdict == "worse"
+        assert guard.compare(Told(0), Told(1), about="wins", cv="training").verdict == "worse"
         assert guard.history["name"].tolist()[0] == "accuracy, share of wins"
 
     def test_a_list_of_shares_has_exact_limits(self) -> None:
         guard = records(0.03, identically_distributed=True)
-        found, same = guard.compare_all([Told(1), Told(1)], Told(0), about="wins", keep=0)
+        found, same = guard.compare_all([Told(1), Told(1)], Told(0), about="wins", keep=0, cv="training")
         holdout = guard._records.holdout[0]
         wins = int(np.count_nonzero(holdout[:, 1] > holdout[:, 0]))
         losses = int(np.count_nonzero(holdout[:, 1] < holdout[:, 0]))
@@ -255,7 +257,7 @@ class TestWins:
                 identically_distributed=True,
                 mechanism="guess-and-check",
             )
-            found = guard.compare(Told(1), Told(0), about="wins")
+            found = guard.compare(Told(1), Told(0), about="wins", cv="training")
             assert found.answer.source == "train"
             shown.add((found.value, found.interval, found.settling, guard.told, guard._interaction.state()))
         assert len(shown) == 1
@@ -263,26 +265,26 @@ class TestWins:
     def test_refusals_name_the_call_that_works(self) -> None:
         guard = records(0.03)
         with pytest.raises(InputError, match=r"one law; expected: compare\(b, a\)") as caught:
-            guard.compare(Told(1), Told(0), about="wins")
+            guard.compare(Told(1), Told(0), about="wins", cv="training")
         assert "identically_distributed=True" in str(caught.value)
-        assert guard.compare(Told(1), Told(0)).about == "difference"
+        assert guard.compare(Told(1), Told(0), cv="training").about == "difference"
         groups = records(0.03, identically_distributed=True, dependence=Groups(np.arange(N) // 2))
         with pytest.raises(InputError, match=r"independent records; or compare\(b, a\)"):
-            groups.compare(Told(1), Told(0), about="wins")
-        assert groups.compare(Told(1), Told(0)).about == "difference"
+            groups.compare(Told(1), Told(0), about="wins", cv="training")
+        assert groups.compare(Told(1), Told(0), cv="training").about == "difference"
         one_law = records(0.03, identically_distributed=True)
         with pytest.raises(InputError, match=r"neither 0 nor 1.*compare\(b, a\)"):
-            one_law.compare(Told(1), Told(0), halves(), about="wins")
-        assert one_law.compare(Told(1), Told(0), halves()).verdict
+            one_law.compare(Told(1), Told(0), halves(), about="wins", cv="training")
+        assert one_law.compare(Told(1), Told(0), halves(), cv="training").verdict
         with pytest.raises(InputError, match="about: 'share'"):
-            one_law.compare(Told(1), Told(0), about="share")  # type: ignore[arg-type]
+            one_law.compare(Told(1), Told(0), about="share", cv="training")  # type: ignore[arg-type]
         assert len(one_law.history) == 1
 
     def test_values_that_are_neither_on_the_holdout_alone_are_charged(self) -> None:
         guard = records(0.03, identically_distributed=True, more=2)
         metric = halves(lambda output: len(output) == N)
         with pytest.raises(InputError, match="it failed on the holdout"):
-            guard.compare(Told(1), Told(0), metric, about="wins")
+            guard.compare(Told(1), Told(0), metric, about="wins", cv="training")
         assert guard.history["source"].tolist() == ["failed"]
 
 
@@ -305,12 +307,12 @@ class TestGivenTheFeatures:
         assert guard.given == "features"
         assert "given the features of all of them" in guard.certificate.about
         assert "given the features" not in records(0.03).certificate.about
-        found = guard.compare(Told(1), Told(0))
+        found = guard.compare(Told(1), Told(0), cv="training")
         assert found.verdict == "better"
         holdout = guard._records.holdout[0]
         differ = float(np.mean(holdout[:, 0] != holdout[:, 1]))
         assert (found.answer.lower, found.answer.upper) == (-differ, differ)  # the share may be shown
-        other = records(0.03).compare(Told(1), Told(0))
+        other = records(0.03).compare(Told(1), Told(0), cv="training")
         assert found.interval[1] - found.interval[0] < other.interval[1] - other.interval[0]
         with pytest.raises(LedgerMismatch, match="given = 'features'"):
             records(0.03, ledger=tmp_path / "guard.db")
@@ -320,7 +322,7 @@ class TestGivenTheFeatures:
 
     def test_models_that_agree_cost_nearly_nothing(self) -> None:
         guard = records(0.03, given="features")
-        found = guard.compare(Told(1), Told(1))
+        found = guard.compare(Told(1), Told(1), cv="training")
         assert found.verdict == "not settled"
         assert max(map(abs, found.interval)) <= 1 / N + 1e-12
         assert guard.told is not None
@@ -330,7 +332,7 @@ class TestGivenTheFeatures:
     def test_intervals_hold_and_lists_too(self, metric: str) -> None:
         guard = records(0.03, given="features", more=2)
         sign = 1 if metric == "accuracy" else -1
-        first, second = guard.compare_all([Told(1), Told(0)], Told(0), metric)
+        first, second = guard.compare_all([Told(1), Told(0)], Told(0), metric, cv="training")
         holdout = guard._records.holdout[0]
         truth = sign * float(np.mean(holdout[:, 1] - holdout[:, 0]))  # labels are certain given the features
         assert first.verdict == "better"
@@ -343,7 +345,7 @@ class TestGivenTheFeatures:
             return np.full(N, np.nan) if len(y) == N else (told == y).astype(float)
 
         metric = metrics.Metric("right", "predict", right, (0.0, 1.0), True, reads_classes=False)
-        found = records(0.03, given=given, more=2).compare(Told(1), Told(0), metric)
+        found = records(0.03, given=given, more=2).compare(Told(1), Told(0), metric, cv="training")
         assert found.interval[0] <= 0.0 <= found.interval[1]
         assert found.answer.source == "holdout"
 
@@ -354,9 +356,9 @@ class TestGivenTheFeatures:
 
         guard = records(0.03, given="features", more=2)
         with pytest.raises(InputError, match=r"outputs of shapes \(1999,\) and \(2000,\)"):
-            guard.compare(Short(1), Told(0))
+            guard.compare(Short(1), Told(0), cv="training")
         assert guard.history.empty
-        assert guard.compare(Told(1), Told(0)).verdict == "better"
+        assert guard.compare(Told(1), Told(0), cv="training").verdict == "better"
 
     def test_probabilities_of_other_classes_say_something_else(self) -> None:
         """The same numbers in columns of which the classes are swapped: one model's losses are small, the other's not.
@@ -364,17 +366,17 @@ class TestGivenTheFeatures:
         Labels are certain given the features, so the truth is the holdout's own difference: 0.04 less 0.64.
         """
         right, swapped = Probable([0, 1]), Probable([1, 0])
-        found = records(0.03, given="features").compare(right, swapped, "brier_score")
+        found = records(0.03, given="features").compare(right, swapped, "brier_score", cv="training")
         assert found.interval[0] <= 0.2**2 - 0.8**2 <= found.interval[1]
         assert found.verdict == "better"
-        alike = records(0.03, given="features").compare(right, Probable([0, 1]), "brier_score")
+        alike = records(0.03, given="features").compare(right, Probable([0, 1]), "brier_score", cv="training")
         assert max(map(abs, alike.interval)) <= 1 / N + 1e-12
 
     def test_predictions_of_models_that_know_other_classes_are_what_they_are(self) -> None:
         guard = records(0.03, given="features")
         other = Told(1)
         other.classes_ = np.array([0, 1, 2])
-        assert max(map(abs, guard.compare(other, Told(1)).interval)) <= 1 / N + 1e-12
+        assert max(map(abs, guard.compare(other, Told(1), cv="training").interval)) <= 1 / N + 1e-12
 
     def test_a_metric_of_ones_own_that_reads_classes_is_compared_everywhere(self) -> None:
         def known(y: NDArray[Any], output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
@@ -384,7 +386,7 @@ class TestGivenTheFeatures:
         other = Told(1)
         other.classes_ = np.array([0, 1, 2])
         metric = metrics.Metric("known", "predict", known, (0.0, 1.0), True)
-        found = records(0.03, given="features").compare(Told(1), other, metric)
+        found = records(0.03, given="features").compare(Told(1), other, metric, cv="training")
         assert found.interval[0] <= 1.0 <= found.interval[1] + 1e-12
         assert found.verdict == "better"
 
@@ -394,20 +396,20 @@ class TestGivenTheFeatures:
         A coin for each would have a deviation of sqrt(15) times that of these losses.
         """
         metric = metrics.squared_error(4.0)
-        found = records(0.03, given="features").compare(Told(1), Told(0), metric)
-        plain = records(0.03).compare(Told(1), Told(0), metric)
+        found = records(0.03, given="features").compare(Told(1), Told(0), metric, cv="training")
+        plain = records(0.03).compare(Told(1), Told(0), metric, cv="training")
         assert found.interval[1] - found.interval[0] < plain.interval[1] - plain.interval[0]
 
     def test_at_most_is_in_units_of_the_same_range(self) -> None:
         """The difference is known to 0.03, and that is half as much in units of its range from -1 to 1."""
         most = 0.016
         guard = records(0.03, given="features", at_most=most)
-        found = guard.compare(Told(1), Told(0))
+        found = guard.compare(Told(1), Told(0), cv="training")
         assert 0.5 * found.answer.half_width <= most
         with pytest.raises(BudgetExhausted):
-            records(0.03, given="features", at_most=0.002).compare(Told(1), Told(0))
+            records(0.03, given="features", at_most=0.002).compare(Told(1), Told(0), cv="training")
         with pytest.raises(BudgetExhausted):
-            records(0.03, at_most=0.002).compare(Told(1), Told(0))
+            records(0.03, at_most=0.002).compare(Told(1), Told(0), cv="training")
 
     def test_what_a_model_said_first_is_what_is_compared(self) -> None:
         """A model that says something else each time is what it said when asked: here the other model, with any label.
@@ -415,21 +417,21 @@ class TestGivenTheFeatures:
         Otherwise it would differ on records that are no part of the comparison.
         """
         moody = Moody(1)
-        found = records(0.03, given="features").compare(moody, Told(1))
+        found = records(0.03, given="features").compare(moody, Told(1), cv="training")
         assert moody.calls == 2  # about the training part, and about the holdout's features
         assert max(map(abs, found.interval)) <= 1 / N + 1e-12
 
     def test_what_models_say_is_kept_though_they_write_to_it(self) -> None:
         guard = records(0.03, given="features")
         holdout = guard._records.holdout[0]
-        found = guard.compare(Reuses(1), Reuses(0))
+        found = guard.compare(Reuses(1), Reuses(0), cv="training")
         assert found.interval[0] <= float(np.mean(holdout[:, 1] - holdout[:, 0])) <= found.interval[1]
         assert found.verdict == "better"
 
     def test_groups_count_as_often_as_they_differ(self) -> None:
         whole = np.arange(N) // 2
-        found = records(0.03, given="features", dependence=Groups(whole)).compare(Told(1), Told(0))
-        plain = records(0.03, given="features").compare(Told(1), Told(0))
+        found = records(0.03, given="features", dependence=Groups(whole)).compare(Told(1), Told(0), cv="training")
+        plain = records(0.03, given="features").compare(Told(1), Told(0), cv="training")
         assert found.interval[1] - found.interval[0] > plain.interval[1] - plain.interval[0]
 
     def test_what_needs_one_law_or_random_features_is_refused(self) -> None:
@@ -448,12 +450,12 @@ class TestGivenTheFeatures:
                 records(0.03, given=wrong)
         guard = records(0.03, given="features", mechanism="guess-and-check")
         with pytest.raises(InputError, match=r"a guard with given='features'; expected: .* such as 'accuracy'"):
-            guard.score(Told(1), "balanced_accuracy")
+            guard.score(Told(1), "balanced_accuracy", cv="training")
         with pytest.raises(InputError, match=r"compare\(b, a\)"):
-            guard.compare(Told(1), Told(0), about="wins")
+            guard.compare(Told(1), Told(0), about="wins", cv="training")
         assert guard.history.empty
-        assert guard.score(Told(1), "accuracy").value > 0.9
-        assert guard.compare(Told(1), Told(0)).verdict == "better"
+        assert guard.score(Told(1), "accuracy", cv="training").value > 0.9
+        assert guard.compare(Told(1), Told(0), cv="training").verdict == "better"
 
 
 @pytest.mark.statistical

@@ -42,7 +42,7 @@ def quiet() -> Iterator[list[Any]]:
 
 
 def searched(guard: Any, policy: Exhausted, backend: str, n_jobs: int) -> tuple[Any, Any, list[str]]:
-    scorer = guard.scorer(exhausted=policy)
+    scorer = guard.scorer(exhausted=policy, cv="training")
     search = GridSearchCV(tree(), {"max_depth": DEPTHS}, scoring=scorer, cv=guard.split(), n_jobs=n_jobs)
     with joblib.parallel_config(backend), quiet() as caught:
         search.fit(*TRAIN)
@@ -52,7 +52,7 @@ def searched(guard: Any, policy: Exhausted, backend: str, n_jobs: int) -> tuple[
 @BY_BACKEND
 def test_raise_ends_the_search(backend: str, n_jobs: int) -> None:
     guard = make(queries=2)
-    scorer = guard.scorer(exhausted="raise")
+    scorer = guard.scorer(exhausted="raise", cv="training")
     search = GridSearchCV(tree(), {"max_depth": DEPTHS}, scoring=scorer, cv=guard.split(), n_jobs=n_jobs)
     ended: list[BaseException] = []
 
@@ -128,7 +128,7 @@ class Counting(type(tree())):  # type: ignore[misc]
 @pytest.mark.parametrize("policy", ["nan", "stop"])
 def test_after_the_first_refusal_nothing_is_predicted(policy: Exhausted) -> None:
     guard = make(queries=1)
-    scorer, model = guard.scorer(exhausted=policy), Counting(max_depth=2).fit(*TRAIN)
+    scorer, model = guard.scorer(exhausted=policy, cv="training"), Counting(max_depth=2).fit(*TRAIN)
     placeholder = np.repeat(X[:1], 3, axis=0)
     scorer(model, placeholder)
     with pytest.warns(GuardExhaustedWarning):
@@ -143,8 +143,8 @@ def test_stand_ins_have_the_signs_weights_and_folds_of_the_question() -> None:
     weights = np.random.default_rng(1).uniform(0.5, 2.0, 900), np.ones(897)
     guard = make(queries=1)
     scorers = {
-        "loss": guard.scorer("zero_one_loss", exhausted="train"),
-        "weighted": guard.scorer(sample_weight=weights, exhausted="train"),
+        "loss": guard.scorer("zero_one_loss", exhausted="train", cv="training"),
+        "weighted": guard.scorer(sample_weight=weights, exhausted="train", cv="training"),
         "folds": guard.scorer(cv=3, exhausted="train"),
     }
     guard.ask(0.5, np.ones(897))
@@ -163,7 +163,7 @@ def test_policies_are_checked_first() -> None:
     assert [check_exhausted(policy) for policy in POLICIES] == list(POLICIES)
     for wrong in ("Raise", None, 3, ["raise"]):
         with pytest.raises(InputError, match=r"exhausted: .*; expected: one of 'raise', 'train', 'nan', 'stop'"):
-            make().scorer(exhausted=wrong)  # type: ignore[arg-type]
+            make().scorer(exhausted=wrong, cv="training")  # type: ignore[arg-type]
 
 
 def test_a_warning_points_at_its_cause() -> None:
@@ -182,7 +182,9 @@ def test_one_default_everywhere() -> None:
 def test_by_default_a_search_ends_with_its_answers_and_says_what_to_do(backend: str, n_jobs: int) -> None:
     """What a user sees: one warning of the guard, then scikit-learn's of the scores that are missing."""
     guard = make(queries=4)
-    search = GridSearchCV(tree(), {"max_depth": DEPTHS}, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs)
+    search = GridSearchCV(
+        tree(), {"max_depth": DEPTHS}, scoring=guard.scorer(cv="training"), cv=guard.split(), n_jobs=n_jobs
+    )
     with joblib.parallel_config(backend), quiet() as caught:
         search.fit(*TRAIN)
     assert [w.category for w in caught] == [GuardExhaustedWarning, UserWarning]
@@ -213,7 +215,7 @@ def test_a_budget_that_is_used_up_says_what_spends_less() -> None:
 def test_a_search_without_any_answer_is_an_error_that_names_what_goes_on(backend: str, n_jobs: int) -> None:
     """Scikit-learn would choose the first candidate; this includes a second search with the same scorer."""
     guard = make(queries=3)
-    scorer = guard.scorer()
+    scorer = guard.scorer(cv="training")
     search = GridSearchCV(tree(), {"max_depth": [2, 3, 4]}, scoring=scorer, cv=guard.split(), n_jobs=n_jobs)
     with joblib.parallel_config(backend):
         search.fit(*TRAIN)
@@ -242,14 +244,14 @@ def test_a_halving_search_never_chooses_from_a_round_without_answers(resource: s
         return HalvingGridSearchCV(model, {"max_depth": [2, 3, 5, 9]}, **settings, **how)
 
     first = make()
-    asked = count_queries(first, search(first, scoring=first.scorer(), cv=first.split()))
+    asked = count_queries(first, search(first, scoring=first.scorer(cv="training"), cv=first.split()))
     assert asked == 4 + 2
     guard = make(queries=4)
     with pytest.raises(SearchExhausted, match=r"GuardedSearchCV\(search, guard, candidates=...\)") as caught:
-        search(guard, scoring=guard.scorer(), cv=guard.split()).fit(*TRAIN)
+        search(guard, scoring=guard.scorer(cv="training"), cv=guard.split()).fit(*TRAIN)
     assert caught.value.limit == 4
     guard = make(queries=asked - 1)  # a part of the last round is answered
-    halving = search(guard, scoring=guard.scorer(), cv=guard.split())
+    halving = search(guard, scoring=guard.scorer(cv="training"), cv=guard.split())
     with quiet() as seen:
         halving.fit(*TRAIN)
     assert [w.category for w in seen][:1] == [GuardExhaustedWarning]

@@ -163,21 +163,21 @@ def labelled(**changes: object) -> Thresholdout:
 
 def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> None:
     guard = labelled(final_check=True, queries=1, budget=1, ledger=tmp_path / "guard.db")
-    guard.score(Constant(0))
+    guard.score(Constant(0), cv="training")
     with pytest.raises(BudgetExhausted):
-        guard.score(Constant(1))
+        guard.score(Constant(1), cv="training")
     foreseen = guard.final_half_width(0.7)
-    answer = guard.final_check(Constant(1), key="last")
+    answer = guard.final_check(Constant(1), key="last", cv="training")
     assert answer.value == 0.7
     assert answer.half_width == pytest.approx(foreseen, rel=0.05)
     assert answer.half_width < 1.05 * half_length(0.7, N)
     assert guard.final_half_width(0.7) == 1.0
     again = labelled(final_check=True, queries=1, budget=1, ledger=tmp_path / "guard.db")
-    assert again.final_check(Constant(1), key="last").repeated
+    assert again.final_check(Constant(1), key="last", cv="training").repeated
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
-        again.final_check(Constant(0))
+        again.final_check(Constant(0), cv="training")
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
-        again.score(Constant(0))
+        again.score(Constant(0), cv="training")
     with pytest.raises(LedgerMismatch, match="final_check"):
         labelled(queries=1, budget=1, ledger=tmp_path / "guard.db")
 
@@ -185,14 +185,14 @@ def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> N
 def test_a_key_of_an_earlier_question_is_not_that_of_a_final_check() -> None:
     """The earlier answer, which is wider, would be given again, and questions would go on."""
     guard = labelled(final_check=True, queries=5)
-    earlier = guard.score(Constant(1), key="one")
+    earlier = guard.score(Constant(1), key="one", cv="training")
     with pytest.raises(InputError, match=r"key: 'one' was used for 'accuracy'.*use another key, or None"):
-        guard.final_check(Constant(1), key="one")
-    last = guard.final_check(Constant(1), key="another key")
+        guard.final_check(Constant(1), key="one", cv="training")
+    last = guard.final_check(Constant(1), key="another key", cv="training")
     assert last.half_width < 0.9 * earlier.half_width
     assert guard.history["name"].tolist() == ["accuracy", "accuracy, final check"]
     with pytest.raises(InputError, match="key: 'another key' was used for 'accuracy, final check'"):
-        guard.score(Constant(1), key="another key")
+        guard.score(Constant(1), key="another key", cv="training")
 
 
 class FailsOnTheHoldout(Constant):
@@ -219,20 +219,20 @@ def test_one_that_fails_is_charged_also_where_declared_numbers_are_used_up(
     assert before is not None
     for failures in (1, 2):
         with pytest.raises(shown, match="charged as an answer from the holdout"):
-            guard.final_check(FailsOnTheHoldout(error))
+            guard.final_check(FailsOnTheHoldout(error), cv="training")
         assert guard.risk_left == pytest.approx(before * 2.0 ** (-20 * failures), rel=1e-9)
         assert list(guard.history["source"][1:]) == ["failed"] * failures
     again = labelled(final_check=True, ledger=tmp_path / "guard.db", **{limit: 1})
-    answer = again.final_check(Constant(1))
+    answer = again.final_check(Constant(1), cv="training")
     assert answer.half_width > 1.5 * half_length(0.7, N)
 
 
 def test_any_guard_that_makes_claims_has_one() -> None:
     guard = labelled()
-    assert guard.final_check(Constant(1)).half_width < 1.02 * half_length(0.7, N)
-    assert labelled().final_check(Constant(1), "zero_one_loss").value == pytest.approx(0.3)
+    assert guard.final_check(Constant(1), cv="training").half_width < 1.02 * half_length(0.7, N)
+    assert labelled().final_check(Constant(1), "zero_one_loss", cv="training").value == pytest.approx(0.3)
     grouped = labelled(dependence=Groups(np.arange(N) // 2))
-    low, high = grouped.final_check(Constant(1)).interval
+    low, high = grouped.final_check(Constant(1), cv="training").interval
     assert low < 0.7 < high
 
 
@@ -269,7 +269,7 @@ def test_what_has_no_final_check_is_refused_and_what_the_message_names_works() -
             labelled(final_check=True, mechanism=mechanism, queries=5)
     assert labelled(final_check=True, mechanism="thresholdout", queries=5).certificate.final is not None
     with pytest.raises(InputError, match="a final check, asked of ladder"):
-        labelled(mechanism="ladder", queries=5).final_check(Constant(1))
+        labelled(mechanism="ladder", queries=5).final_check(Constant(1), cv="training")
     with pytest.raises(InputTypeError, match="final_check"):
         labelled(final_check="yes")
     with pytest.raises(InputError, match="expected"):

@@ -33,14 +33,14 @@ def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
     guard = guarded(right)
     gate = guard.gate(Told(0))
     assert "nothing is certified yet" in repr(gate)
-    kept = gate.propose(Told(1), name="first")
+    kept = gate.propose(Told(1), name="first", cv="training")
     assert kept
     assert (kept.letter, kept.certified, kept.test, kept.query, kept.name) == ("keep", True, "sign test", 1, "first")
     assert kept.cost == pytest.approx(math.log(0.05) - math.log(kept.risk_left))
     assert 0.0 < kept.cost < 0.3
     assert guard.risk_left == kept.risk_left
     worse = Told(2)
-    left = gate.propose(worse)
+    left = gate.propose(worse, cv="training")
     assert not left
     assert (left.letter, left.certified, left.test, left.cost) == ("reject", False, None, 0.0)
     assert worse.looks == 0
@@ -67,7 +67,7 @@ def test_the_level_is_that_of_the_sign_test_by_another_library() -> None:
         guard = guarded(right)
         gate, incumbent, before = guard.gate(Told(0)), 0, 0.05
         for new in range(1, 5):
-            made = gate.propose(Told(new))
+            made = gate.propose(Told(new), cv="training")
             if made.test is not None:
                 share = made.risk_left / before if made else 1.0 - made.risk_left / before
                 looked[made.letter == "keep"] += 1
@@ -82,11 +82,11 @@ def test_losses_are_put_to_bets_and_a_smaller_one_is_better() -> None:
     right = columns([0.06, -0.06])
     guard = guarded(right)
     gate = guard.gate(Told(0), "brier_score")
-    made = gate.propose(Told(1))
+    made = gate.propose(Told(1), cv="training")
     assert made.certified
     assert made.test == "bets"
     assert made.gain == pytest.approx((right[N:, 1].mean() - right[N:, 0].mean()) * (0.81 - 0.01))  # 0.9^2 - 0.1^2
-    assert not gate.propose(Told(2))
+    assert not gate.propose(Told(2), cv="training")
     assert sources(guard) == ["keep", "skip"]
     wins = int((right[:N, 1] > right[:N, 0]).sum())
     losses = int((right[:N, 1] < right[:N, 0]).sum())
@@ -108,7 +108,7 @@ def test_values_that_should_be_0_or_1_are_coins() -> None:
     metric = Metric("ends", "predict", Ends.values, (0.0, 1.0), True)
     gate = guarded(right).gate(Told(0), metric)
     assert gate.test == "sign test"
-    assert gate.propose(Told(1)).certified
+    assert gate.propose(Told(1), cv="training").certified
 
 
 #: A chain with zeros, of which no effective records are known.
@@ -133,17 +133,17 @@ def test_the_test_is_what_the_declarations_allow(settings: dict[str, Any], delta
     guard = guarded(right, **settings)
     gate = guard.gate(Told(0), delta=delta)
     assert gate.test == test
-    made = gate.propose(Told(1))
+    made = gate.propose(Told(1), cv="training")
     assert (made.certified, made.test) == (True, test)
     assert guard.history["low"][0] == delta
-    backwards = guarded(right, **settings).gate(Told(1), delta=delta).propose(Told(0))
+    backwards = guarded(right, **settings).gate(Told(1), delta=delta).propose(Told(0), cv="training")
     assert not backwards
 
 
 @pytest.mark.parametrize("settings", [{}, {"identically_distributed": False}])
 def test_more_than_delta_is_not_a_little_more(settings: dict[str, Any]) -> None:
     right = columns([0.06])
-    assert not guarded(right, **settings).gate(Told(0), delta=0.07).propose(Told(1)).certified
+    assert not guarded(right, **settings).gate(Told(0), delta=0.07).propose(Told(1), cv="training").certified
 
 
 @pytest.mark.parametrize("certify", ["each", "milestones"])
@@ -155,7 +155,7 @@ def test_the_largest_delta_there_is(settings: dict[str, Any], certify: Any) -> N
     right = np.column_stack([np.zeros(N + TRAIN), np.ones(N + TRAIN)])
     guard = guarded(right, **settings)
     gate = guard.gate(Told(0), certify=certify, delta=math.nextafter(1.0, 0.0))
-    assert not gate.propose(Told(1)).certified
+    assert not gate.propose(Told(1), cv="training").certified
     if certify == "milestones":
         last = gate.last_look()
         assert last is not None
@@ -166,11 +166,11 @@ def test_the_incumbent_itself_is_no_candidate_and_a_copy_is() -> None:
     right = columns([0.06])
     guard = guarded(right)
     gate, model = guard.gate(Told(0)), Told(1)
-    gate.propose(model)
+    gate.propose(model, cv="training")
     model.column = 0
     with pytest.raises(InputError, match=r"copy\.deepcopy"):
-        gate.propose(model)
-    assert not gate.propose(Told(1))  # equal to the incumbent
+        gate.propose(model, cv="training")
+    assert not gate.propose(Told(1), cv="training")  # equal to the incumbent
     assert sources(guard) == ["keep", "skip"]
 
 
@@ -182,16 +182,16 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged(error: type[BaseExcept
     gate = guard.gate(Told(0), certify=certify)
     shown = KeyboardInterrupt if error is KeyboardInterrupt else InputError
     with pytest.raises(shown, match="charged") as caught:
-        gate.propose(Fails(1, error), key="broken")
+        gate.propose(Fails(1, error), key="broken", cv="training")
     assert "label" not in str(caught.value)
     assert sources(guard) == ["failed"]
     assert guard.remaining == 4
     assert guard.risk_left == pytest.approx(0.05 * RAISED)
     assert gate.incumbent.column == 0
     with pytest.raises(InputError, match="another key"):
-        gate.propose(Fails(1, error), key="broken")
+        gate.propose(Fails(1, error), key="broken", cv="training")
     assert len(guard.history) == 1
-    good = gate.propose(Told(2))
+    good = gate.propose(Told(2), cv="training")
     assert good
     assert guard.history["low"][0] == -1.0
 
@@ -199,7 +199,7 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged(error: type[BaseExcept
 def test_a_candidate_that_is_not_looked_at_cannot_fail() -> None:
     right = columns([-0.06])
     guard = guarded(right)
-    assert not guard.gate(Told(0)).propose(Fails(1))
+    assert not guard.gate(Told(0)).propose(Fails(1), cv="training")
     assert sources(guard) == ["skip"]
 
 
@@ -213,26 +213,26 @@ def test_a_candidate_that_was_computed_is_tested_whoever_asked_meanwhile() -> No
             if len(X) == N:
                 for _ in range(3):
                     with pytest.raises(InputError):
-                        guard.score(Fails(1))
+                        guard.score(Fails(1), cv="training")
             return super().predict(X)
 
-    made = guard.gate(Told(0)).propose(Meanwhile(1))
+    made = guard.gate(Told(0)).propose(Meanwhile(1), cv="training")
     assert sources(guard) == ["failed"] * 3 + ["reject"]
     assert (made.letter, made.test) == ("reject", "sign test")
     assert 0.0 < made.risk_left < 0.05 * RAISED**3
-    assert guard.gate(Told(0)).propose(Told(1)).test is None  # planned now, it is not looked at
+    assert guard.gate(Told(0)).propose(Told(1), cv="training").test is None  # planned now, it is not looked at
 
 
 def test_limits_count_looks_and_not_what_is_free() -> None:
     right = columns([0.06, -0.06, 0.12, 0.06], changed=0.12)
     guard = guarded(right, queries=3, budget=3)
     gate = guard.gate(Told(0))
-    assert gate.propose(Told(1)).remaining == 3
-    assert not gate.propose(Told(2))
-    assert gate.propose(Told(3)).certified
-    guard.score(Told(3))
+    assert gate.propose(Told(1), cv="training").remaining == 3
+    assert not gate.propose(Told(2), cv="training")
+    assert gate.propose(Told(3), cv="training").certified
+    guard.score(Told(3), cv="training")
     with pytest.raises(BudgetExhausted) as caught:
-        gate.propose(Told(4))
+        gate.propose(Told(4), cv="training")
     assert (caught.value.what, guard.exhausted) == ("queries", "queries")
     assert len(guard.history) == 4
 
@@ -241,14 +241,14 @@ def test_what_the_holdout_does_not_confirm_is_charged_to_the_budget() -> None:
     right = misleading()
     guard = guarded(right, budget=2)
     gate = guard.gate(Told(0))
-    first, second = gate.propose(Told(1)), gate.propose(Told(2))
+    first, second = gate.propose(Told(1), cv="training"), gate.propose(Told(2), cv="training")
     assert not first
     assert (first.test, first.remaining, second.remaining) == ("sign test", 1, 0)
     assert first.cost > 1.0  # it was sure of it
     assert sources(guard) == ["reject", "reject"]
     assert guard.exhausted == "budget"
     with pytest.raises(BudgetExhausted):
-        gate.propose(Told(3))
+        gate.propose(Told(3), cv="training")
 
 
 def test_a_retired_guard_decides_no_more() -> None:
@@ -256,11 +256,11 @@ def test_a_retired_guard_decides_no_more() -> None:
     ledger = open_ledger(None)
     guard = guarded(right, ledger=ledger)
     gate = guard.gate(Told(0))
-    kept = gate.propose(Told(1), key="a")
+    kept = gate.propose(Told(1), key="a", cv="training")
     ledger.retire(ledger.guards()[0], "it is done")
     with pytest.raises(LedgerRetired):
-        gate.propose(Told(2))
-    assert guard.gate(Told(0)).propose(Told(1), key="a").risk_left == kept.risk_left
+        gate.propose(Told(2), cv="training")
+    assert guard.gate(Told(0)).propose(Told(1), key="a", cv="training").risk_left == kept.risk_left
 
 
 def test_milestones_say_what_is_certified_and_what_is_on_the_way() -> None:
@@ -268,14 +268,14 @@ def test_milestones_say_what_is_certified_and_what_is_on_the_way() -> None:
     guard = guarded(right)
     gate = guard.gate(Told(0), certify="milestones")
     assert gate.last_look() is None
-    step = gate.propose(Told(1))
+    step = gate.propose(Told(1), cv="training")
     assert step
     assert (step.certified, step.test, step.cost) == (False, None, 0.0)
     assert "on the way, not certified" in repr(step)
     assert (gate.incumbent.column, gate.certified.column, gate.on_the_way) == (1, 0, True)
     assert "on the way and NOT certified" in repr(gate)
-    assert not gate.propose(Told(2))
-    made = gate.propose(Told(3))
+    assert not gate.propose(Told(2), cv="training")
+    made = gate.propose(Told(3), cv="training")
     assert made.certified
     assert (gate.incumbent.column, gate.certified.column, gate.on_the_way) == (3, 3, False)
     assert gate.last_look() is None
@@ -290,7 +290,7 @@ def test_a_last_look_certifies_what_is_on_the_way() -> None:
     right = columns([0.02], changed=0.05)
     guard = guarded(right)
     gate = guard.gate(Told(0), certify="milestones")
-    gate.propose(Told(1))
+    gate.propose(Told(1), cv="training")
     made = gate.last_look(key="last")
     assert made is not None
     assert made.certified == (p_value(right, 1, 0) <= 0.05 * (1.0 - 3 * RAISED))
@@ -313,7 +313,7 @@ def test_a_last_look_that_is_not_confirmed_leaves_a_millionth() -> None:
     guard = guarded(right)
     gate = guard.gate(Told(0), certify="milestones")
     while not gate.on_the_way or "unconfirmed" not in sources(guard):
-        gate.propose(Told(gate.incumbent.column + 1))
+        gate.propose(Told(gate.incumbent.column + 1), cv="training")
     unconfirmed = guard.history[guard.history["source"] == "unconfirmed"].iloc[0]
     assert (unconfirmed["low"], unconfirmed["high"]) == (-1.0, 1.0)
     before = guard.risk_left
@@ -331,11 +331,11 @@ def test_a_checkpoint_leaves_half() -> None:
     right = columns([0.08, 0.08])
     guard = guarded(right)
     gate = guard.gate(Told(0), certify="milestones")
-    made = gate.propose(Told(1))
+    made = gate.propose(Told(1), cv="training")
     assert made.certified
     assert made.risk_left == pytest.approx(0.025, rel=1e-5)
     assert made.risk_left == pytest.approx(math.exp(guard.history["risk"][0]))
-    assert gate.propose(Told(2)).risk_left == pytest.approx(0.0125, rel=1e-5)
+    assert gate.propose(Told(2), cv="training").risk_left == pytest.approx(0.0125, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -378,20 +378,20 @@ def test_other_mechanisms_refuse_and_what_they_name_works(settings: dict[str, An
     with pytest.raises(InputError, match=r"mechanism='thresholdout'.*score\(candidate\)"):
         guard.gate(Told(0))
     assert len(guard.history) == 0
-    low, high = guard.score(Told(1)).interval
+    low, high = guard.score(Told(1), cv="training").interval
     assert 0.0 <= low < high <= 1.0
-    assert guarded(right, mechanism="thresholdout").gate(Told(0)).propose(Told(1))
-    assert guarded(right, mechanism="guess-and-check").gate(Told(0)).propose(Told(1))
+    assert guarded(right, mechanism="thresholdout").gate(Told(0)).propose(Told(1), cv="training")
+    assert guarded(right, mechanism="guess-and-check").gate(Told(0)).propose(Told(1), cv="training")
 
 
 def test_after_the_final_check_nothing_is_decided() -> None:
     right = columns([0.06, 0.06])
     guard = guarded(right, final_check=True)
     gate = guard.gate(Told(0))
-    assert gate.propose(Told(1))
-    guard.final_check(gate.certified)
+    assert gate.propose(Told(1), cv="training")
+    guard.final_check(gate.certified, cv="training")
     with pytest.raises(BudgetExhausted):
-        gate.propose(Told(2))
+        gate.propose(Told(2), cv="training")
     assert sources(guard)[0] == "keep"
     assert len(guard.history) == 2
 
@@ -400,9 +400,9 @@ def test_what_other_questions_pay_is_shared() -> None:
     right = columns([0.06, 0.06])
     guard = guarded(right)
     gate = guard.gate(Told(0))
-    risks = [gate.propose(Told(1)).risk_left]
-    answer = guard.score(Told(1))
-    risks += [float(np.exp(guard.history["risk"].iloc[-1])), gate.propose(Told(2)).risk_left]
+    risks = [gate.propose(Told(1), cv="training").risk_left]
+    answer = guard.score(Told(1), cv="training")
+    risks += [float(np.exp(guard.history["risk"].iloc[-1])), gate.propose(Told(2), cv="training").risk_left]
     assert risks == sorted(risks, reverse=True)
     assert answer.interval[0] < right[:N, 1].mean() < answer.interval[1]
     assert sources(guard) == ["keep", "train", "keep"]

@@ -75,8 +75,8 @@ def test_what_cross_validation_said_survives_without_proposing_again(tmp_path: P
 def test_a_gate_of_another_metric_has_a_history_of_its_own() -> None:
     right = columns([0.06, 0.0])
     guard = guarded(right)
-    guard.gate(Told(0)).propose(Told(1))
-    guard.gate(Told(0), "brier_score").propose(Told(1))
+    guard.gate(Told(0)).propose(Told(1), cv="training")
+    guard.gate(Told(0), "brier_score").propose(Told(1), cv="training")
     state = guard._interaction.state()
     assert len(state.climbs) == 2
     assert remembered_by(state, "gate: brier_score").history.count == 1
@@ -87,9 +87,9 @@ def test_a_lead_belongs_to_its_climb() -> None:
     """A new gate starts from what it is given: what an earlier one had reached is not added to its first step."""
     right = columns([0.02, 0.02], changed=0.05)
     guard = guarded(right)
-    guard.gate(Told(0), certify="milestones").propose(Told(1))
+    guard.gate(Told(0), certify="milestones").propose(Told(1), cv="training")
     assert remembered_by(guard._interaction.state(), "milestones: accuracy").ahead > 0.0
-    guard.gate(Told(2), certify="milestones").propose(Told(1))
+    guard.gate(Told(2), certify="milestones").propose(Told(1), cv="training")
     assert remembered_by(guard._interaction.state(), "milestones: accuracy").ahead == 0.0
 
 
@@ -97,30 +97,30 @@ def test_the_same_key_in_the_same_climb() -> None:
     right = columns([0.06, 0.06])
     guard = guarded(right)
     gate = guard.gate(Told(0))
-    kept = gate.propose(Told(1), key="a")
-    gate.propose(Told(2), key="b")
-    again = gate.propose(Told(1), key="a")
+    kept = gate.propose(Told(1), key="a", cv="training")
+    gate.propose(Told(2), key="b", cv="training")
+    again = gate.propose(Told(1), key="a", cv="training")
     assert public(again) == public(kept)
     assert (again.repeated, again.cost) == (True, 0.0)
     assert gate.incumbent.column == 2
     assert len(guard.history) == 2
     with pytest.raises(InputError, match="a key names one candidate"):
-        gate.propose(Told(0), key="a")
+        gate.propose(Told(0), key="a", cv="training")
 
 
 def test_a_key_is_of_a_candidate_or_of_a_question() -> None:
     right = columns([0.06])
     guard = guarded(right)
     gate = guard.gate(Told(0))
-    guard.score(Told(1), key="score")
+    guard.score(Told(1), key="score", cv="training")
     with pytest.raises(InputError, match="key"):
-        gate.propose(Told(1), key="score")
-    made = gate.propose(Told(1), key="candidate")
+        gate.propose(Told(1), key="score", cv="training")
+    made = gate.propose(Told(1), key="candidate", cv="training")
     name, gain = "gate: accuracy", made.gain
     with pytest.raises(InputError, match="used for a candidate"):
         guard.ask(gain, np.zeros(N), bounds=(-1.0, 1.0), name=name, key="candidate")
     with pytest.raises(InputError, match="key"):  # a gate with another delta claims something else
-        guard.gate(Told(0), delta=0.01).propose(Told(1), key="candidate")
+        guard.gate(Told(0), delta=0.01).propose(Told(1), key="candidate", cv="training")
     assert sources(guard) == ["train", "keep"]
 
 
@@ -128,9 +128,9 @@ def test_a_state_that_forgets_a_candidate_is_noticed(tmp_path: Path) -> None:
     right = columns([0.06, -0.06])
     file = tmp_path / "guard.db"
     gate = guarded(right, ledger=file).gate(Told(0))
-    gate.propose(Told(1))
+    gate.propose(Told(1), cv="training")
     before = guarded(right, ledger=file)._interaction.state()
-    gate.propose(Told(2))
+    gate.propose(Told(2), cv="training")
     guard = guarded(right, ledger=file)
     state = guard._interaction.state()
     assert (state.asked, state.free, state.hits) == (2, 1, 0)
@@ -156,9 +156,9 @@ def dies(file: Path, right: NDArray[np.float64], where: str) -> None:
                     os._exit(3)
                 return super().predict(X)
 
-        gate.propose(Dies(1), key="a")
+        gate.propose(Dies(1), key="a", cv="training")
     gate._told = lambda *args, **kwargs: os._exit(3)  # type: ignore[method-assign]
-    gate.propose(Told(1), key="a")
+    gate.propose(Told(1), key="a", cv="training")
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
@@ -171,11 +171,11 @@ def test_a_crash_before_or_after_the_decision_is_stored(tmp_path: Path, where: s
     assert child.exitcode == 3
     guard = guarded(right, ledger=file)
     assert sources(guard) == ([] if where == "before" else ["keep"])
-    made = guard.gate(Told(0)).propose(Told(1), key="a")
+    made = guard.gate(Told(0)).propose(Told(1), key="a", cv="training")
     assert made.certified
     assert made.repeated == (where == "after")
     assert sources(guard) == ["keep"]
-    assert public(made) == public(guarded(right).gate(Told(0)).propose(Told(1), key="a"))
+    assert public(made) == public(guarded(right).gate(Told(0)).propose(Told(1), key="a", cv="training"))
 
 
 def answer_through(sending: Any, function: Any, given: tuple[Any, ...]) -> None:
@@ -200,7 +200,7 @@ def in_children(function: Any, *args: tuple[Any, ...]) -> list[Any]:
 
 
 def proposes(gate: Gate, column: int) -> tuple[int, Decision, bool, str]:
-    made = gate.propose(Told(column), key=f"column {column}")
+    made = gate.propose(Told(column), key=f"column {column}", cv="training")
     return os.getpid(), made, gate.on_the_way, repr(gate)
 
 
@@ -221,7 +221,7 @@ def test_a_gate_is_used_from_other_processes() -> None:
 
 def makes(guard: Thresholdout) -> tuple[Decision | None, int, str, float]:
     gate = guard.gate(Told(0), certify="milestones")
-    gate.propose(Told(1))
+    gate.propose(Told(1), cv="training")
     return gate.last_look(), gate.certified.column, gate.test, gate.delta
 
 
@@ -240,8 +240,8 @@ def test_a_report_shows_candidates(tmp_path: Path) -> None:
     guard = guarded(right, ledger=tmp_path / "guard.db")
     gate = guard.gate(Told(0))
     for column in range(1, 7):
-        gate.propose(Told(column), name=f"column {column}")
-    guard.score(gate.certified)
+        gate.propose(Told(column), name=f"column {column}", cv="training")
+    guard.score(gate.certified, cv="training")
     found = sources(guard)
     report = guard.report()
     assert len(report.answers) == 1

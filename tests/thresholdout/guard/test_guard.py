@@ -222,15 +222,15 @@ def test_score_is_the_metric_on_the_training_part_when_they_agree() -> None:
     guard = make(threshold=0.1, noise_scale=0.0005)  # differs with probability below 1e-9
     X, y = data(1)
     model = LogisticRegression().fit(X, y)
-    answer = guard.score(model)
+    answer = guard.score(model, cv="training")
     assert answer.value == model.score(X, y)
     assert answer.name == "accuracy"
-    loss = guard.score(model, log_loss(5.0))
+    loss = guard.score(model, log_loss(5.0), cv="training")
     assert 0.6 < loss.value < 0.75
     assert 0.1 < loss.half_width <= 5 * guard.certificate.half_width(2, 0, "train") * (1 + 1e-9)
     with pytest.raises(InputError, match="clip"):
-        guard.score(model, "squared_error")
-    assert guard.score(model, squared_error(1.0)).upper == 1.0
+        guard.score(model, "squared_error", cv="training")
+    assert guard.score(model, squared_error(1.0), cv="training").upper == 1.0
     assert len(guard.history) == 3
 
 
@@ -243,7 +243,7 @@ def test_intervals_of_scores_contain_what_new_records_show() -> None:
     losses = -np.log(np.where(y == 1, probability, 1 - probability))
     scores = (("accuracy", 1.0, right), (log_loss(5.0), 5.0, np.minimum(losses, 5.0)))
     for metric, width, fresh in scores:
-        answer = guard.score(model, metric)
+        answer = guard.score(model, metric, cv="training")
         low, high = answer.interval
         assert low < fresh.mean() < high
         assert answer.half_width < 3 * width * math.sqrt(math.log(40) / (2 * N))  # a fixed mean's, by Hoeffding
@@ -258,7 +258,7 @@ def test_cross_validated_training_values_spend_less() -> None:
     guard = Thresholdout(holdout, train=(X, y), queries=50, budget=3, mechanism="thresholdout")
     model = LogisticRegression(C=1e3, max_iter=3000).fit(X, y)
     assert guard.score(model, cv=5).source == "train"
-    assert guard.score(model).source == "holdout"  # fits its training records perfectly
+    assert guard.score(model, cv="training").source == "holdout"  # fits its training records perfectly
 
 
 def test_history_shows_nothing_secret() -> None:
@@ -502,9 +502,9 @@ def test_wrong_estimators_spend_nothing() -> None:
     guard = make()
     X, y = data(1)
     with pytest.raises(InputError, match="never one of the labels"):
-        guard.score(LinearRegression().fit(X, y), "accuracy")
+        guard.score(LinearRegression().fit(X, y), "accuracy", cv="training")
     with pytest.raises(InputTypeError, match="labels of type"):
-        guard.score(LogisticRegression().fit(X, np.array(["a", "b"])[y]), "accuracy")
+        guard.score(LogisticRegression().fit(X, np.array(["a", "b"])[y]), "accuracy", cv="training")
     assert guard.history.empty
 
 
@@ -514,18 +514,18 @@ def test_statistics_that_are_no_means() -> None:
     X[:, 0] += y
     guard = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, budget=1, mechanism="thresholdout")
     model = LogisticRegression().fit(X[N:], y[N:])
-    answer = guard.score(model, "roc_auc")
+    answer = guard.score(model, "roc_auc", cv="training")
     assert answer.value == pytest.approx(roc_auc_score(y[N:], model.decision_function(X[N:])))
     assert abs(answer.value - 0.7602) <= answer.half_width  # Phi(1/sqrt 2), the truth for unit normals one apart
     assert answer.half_width > norm.ppf(0.975) * 0.24 * math.sqrt(2 / N)  # that of one question, fixed in advance
     assert guard.told is not None
     assert 0 < guard.told - math.log(2) < math.log(2)  # a half, for truths that are given the labels
     told = guard.told
-    assert guard.score(model, "f1").name == "f1"
+    assert guard.score(model, "f1", cv="training").name == "f1"
     assert guard.told - told < math.log(2)  # both are paid once
     noisy = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), queries=10, mechanism="gaussian")
     with pytest.raises(InputError, match="mechanism='thresholdout'"):
-        noisy.score(model, "roc_auc")
+        noisy.score(model, "roc_auc", cv="training")
     assert noisy.history.empty
 
 
@@ -536,7 +536,7 @@ def test_a_statistic_that_the_labels_of_the_holdout_do_not_have_is_charged() -> 
         guard = Thresholdout((X, np.zeros(N, dtype=int)), train=data(1), **settings)
         model = LogisticRegression().fit(*data(1))
         with pytest.raises(InputError, match="it failed on the holdout") as caught:
-            guard.score(model, "roc_auc")
+            guard.score(model, "roc_auc", cv="training")
         assert "one class" not in "".join(traceback.format_exception(caught.value))
         assert guard.history["source"].tolist() == ["failed"]
         if guard.told is not None:

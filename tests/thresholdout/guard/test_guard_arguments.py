@@ -267,7 +267,7 @@ def test_equal_rows_can_be_allowed() -> None:
 
 def test_what_needs_a_training_part_says_so() -> None:
     guard = Thresholdout(data(0), queries=50, budget=3)
-    for use in (lambda: guard.ask(lambda X, y: y), lambda: guard.score(None), guard.split, guard.scorer):
+    for use in (lambda: guard.ask(lambda X, y: y), lambda: guard.score(None, cv="training"), guard.split, guard.scorer):
         with pytest.raises(InputError, match="training part"):
             use()
     assert isinstance(guard.ask(0.5, np.arange(N) % 2), Answer)

@@ -104,15 +104,15 @@ def test_a_weighted_score_is_the_mean_of_weight_times_value_over_the_mean_traini
     weights = rng.uniform(0.5, 2.0, size=N), rng.uniform(0.5, 3.0, size=N)
     model = LogisticRegression().fit(*data(1))
     guard = make(mechanism="splitting", queries=1, identically_distributed=True)
-    answer = guard.score(model, "accuracy", sample_weight=weights)
+    answer = guard.score(model, "accuracy", sample_weight=weights, cv="training")
     correct = model.predict(data(0)[0]) == data(0)[1]
     most = weights[0].max()
     assert answer.value == pytest.approx((np.minimum(weights[1], most) * correct).mean() / weights[0].mean(), abs=1e-6)
     assert answer.lower == 0.0
     assert answer.upper == pytest.approx(most / weights[0].mean())
-    plain = make(mechanism="splitting", queries=1, identically_distributed=True).score(model, "accuracy")
+    plain = make(mechanism="splitting", queries=1, identically_distributed=True).score(model, "accuracy", cv="training")
     assert answer.half_width > plain.half_width * answer.upper  # that of values that are 0 or 1 is exact
-    on_train = make().score(model, "accuracy", sample_weight=(weights[0], rng.uniform(0.5, 2.0, size=N)))
+    on_train = make().score(model, "accuracy", sample_weight=(weights[0], rng.uniform(0.5, 2.0, size=N)), cv="training")
     trained = np.average(model.predict(data(1)[0]) == data(1)[1], weights=weights[0])
     assert on_train.source == "train"
     assert on_train.value == pytest.approx(trained)
@@ -133,9 +133,9 @@ def test_weights_that_cannot_be_used_are_refused(weights: object, error: type[Ex
     guard = make()
     model = LogisticRegression().fit(*data(1))
     with pytest.raises(error, match=message):
-        guard.score(model, sample_weight=weights)  # type: ignore[arg-type]
+        guard.score(model, sample_weight=weights, cv="training")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a metric that is a mean"):
-        guard.score(model, "roc_auc", sample_weight=(np.ones(N), np.ones(N)))
+        guard.score(model, "roc_auc", sample_weight=(np.ones(N), np.ones(N)), cv="training")
     assert guard.history.empty
 
 
@@ -172,8 +172,8 @@ def test_a_stored_answer_is_told_before_anything_is_computed_on_the_holdout() ->
     assert again.value == first.value
     assert holdout not in seen
     model = LogisticRegression().fit(*data(1))
-    scored = guard.score(model, key="s")
-    assert guard.score(model, key="s").value == scored.value
+    scored = guard.score(model, key="s", cv="training")
+    assert guard.score(model, key="s", cv="training").value == scored.value
     assert len(guard.history) == 2
 
 
@@ -344,7 +344,7 @@ def test_the_training_part_is_handed_out_read_only() -> None:
     guard = make()
     model = make_pipeline(StandardScaler(copy=False), LogisticRegression()).fit(*data(1))
     before = guard.train[0].copy()
-    first, second = guard.score(model), guard.score(model)
+    first, second = guard.score(model, cv="training"), guard.score(model, cv="training")
     assert (first.query, second.query) == (1, 2)
     assert guard.history["train"].nunique() == 1
     assert np.array_equal(guard.train[0], before)

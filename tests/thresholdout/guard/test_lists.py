@@ -116,20 +116,22 @@ def labelled() -> Thresholdout:
 
 def test_only_the_best_is_told() -> None:
     guard = labelled()
-    (best,) = guard.score_all({"zero": Constant(0), "one": Constant(1)}, tell="best", keep=0.2)
+    (best,) = guard.score_all({"zero": Constant(0), "one": Constant(1)}, tell="best", keep=0.2, cv="training")
     low, high = clopper_pearson(280, (1 - 0.2 - 2.0**-19) * 0.05 / 2)
     assert best.value == pytest.approx(0.7)
     assert best.interval == pytest.approx((low, high), abs=1e-5)
     assert guard.history["candidate"].tolist() == ["one"]
     assert len(guard.history) == 1
-    (worst,) = labelled().score_all({"zero": Constant(0), "one": Constant(1)}, "zero_one_loss", tell="best", keep=0)
+    (worst,) = labelled().score_all(
+        {"zero": Constant(0), "one": Constant(1)}, "zero_one_loss", tell="best", keep=0, cv="training"
+    )
     assert worst.value == pytest.approx(0.3)
 
 
 def test_a_failure_of_one_is_charged_and_shows_nothing() -> None:
     guard = labelled()
     with pytest.raises(InputError) as caught:
-        guard.score_all([Constant(0), Constant(1, fails=lambda n: n == N)])
+        guard.score_all([Constant(0), Constant(1, fails=lambda n: n == N)], cv="training")
     assert "labels" not in str(caught.value)
     assert caught.value.__context__ is None
     assert guard.history["source"].tolist() == ["failed"]
@@ -141,13 +143,31 @@ LONG = "x" * 10_001
 @pytest.mark.parametrize(
     ("ask", "seen"),
     [
-        (lambda guard, one: guard.score_all([one, Constant(0)], keys=["a", "a"]), "two questions with the key 'a'"),
-        (lambda guard, one: guard.score_all([one, Constant(0)], keys=["a", LONG]), "key: a text of 10,001 characters"),
-        (lambda guard, one: guard.score_all({LONG: one, "b": Constant(0)}), "candidate: a text of 10,001 characters"),
-        (lambda guard, one: guard.score_all({"\0": one, "b": Constant(0)}, tell="best"), "candidate: text with a NUL"),
-        (lambda guard, one: guard.score_all({"a": one, "\0": Constant(0)}, tell="best"), "candidate: text with a NUL"),
-        (lambda guard, one: guard.compare_all({LONG: one}, Constant(0)), "candidate: a text of 10,001 characters"),
-        (lambda guard, one: guard.gate(Constant(0)).propose(one, name=LONG), "name: a text of 10,001"),
+        (
+            lambda guard, one: guard.score_all([one, Constant(0)], keys=["a", "a"], cv="training"),
+            "two questions with the key 'a'",
+        ),
+        (
+            lambda guard, one: guard.score_all([one, Constant(0)], keys=["a", LONG], cv="training"),
+            "key: a text of 10,001 characters",
+        ),
+        (
+            lambda guard, one: guard.score_all({LONG: one, "b": Constant(0)}, cv="training"),
+            "candidate: a text of 10,001 characters",
+        ),
+        (
+            lambda guard, one: guard.score_all({"\0": one, "b": Constant(0)}, tell="best", cv="training"),
+            "candidate: text with a NUL",
+        ),
+        (
+            lambda guard, one: guard.score_all({"a": one, "\0": Constant(0)}, tell="best", cv="training"),
+            "candidate: text with a NUL",
+        ),
+        (
+            lambda guard, one: guard.compare_all({LONG: one}, Constant(0), cv="training"),
+            "candidate: a text of 10,001 characters",
+        ),
+        (lambda guard, one: guard.gate(Constant(0)).propose(one, name=LONG, cv="training"), "name: a text of 10,001"),
     ],
 )
 @pytest.mark.parametrize("fails", [False, True])
@@ -165,8 +185,10 @@ def test_texts_that_no_ledger_takes_are_refused_before_anything_is_computed(
 def test_the_best_of_models_with_other_names_is_another_question() -> None:
     """What is told is a name, which has to be one of those that were asked about."""
     guard = labelled()
-    guard.score_all({"zero": Constant(0), "one": Constant(1)}, tell="best", keys=["a", "b"])
-    (again,) = guard.score_all({"first": Constant(0), "second": Constant(1)}, tell="best", keys=["a", "b"])
+    guard.score_all({"zero": Constant(0), "one": Constant(1)}, tell="best", keys=["a", "b"], cv="training")
+    (again,) = guard.score_all(
+        {"first": Constant(0), "second": Constant(1)}, tell="best", keys=["a", "b"], cv="training"
+    )
     assert (again.candidate, again.repeated) == ("second", False)
 
 
@@ -247,9 +269,9 @@ def test_truths_of_lists_are_covered(binary: bool) -> None:
 def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
     guard = labelled()
     models = {"zero": Constant(0), "one": Constant(1)}
-    (first,) = guard.score_all(models, tell="best", keys=["a", "b"])
+    (first,) = guard.score_all(models, tell="best", keys=["a", "b"], cv="training")
     left = guard.risk_left
-    (again,) = guard.score_all(models, tell="best", keys=["a", "b"])
+    (again,) = guard.score_all(models, tell="best", keys=["a", "b"], cv="training")
     assert again.repeated
     assert again.interval == first.interval
     assert guard.risk_left == left
@@ -257,7 +279,7 @@ def test_the_best_is_told_once_for_the_same_keys_and_costs_one_answer() -> None:
     y = (np.arange(N + 100) % 10 < 7).astype(int)
     X = np.arange(float(N + 100))[:, None]
     single = Thresholdout((X[:N], y[:N]), train=(X[N:], y[N:]), budget=1)
-    assert len(single.score_all(models, tell="best")) == 1
+    assert len(single.score_all(models, tell="best", cv="training")) == 1
     assert single.remaining == 0
 
 
@@ -276,5 +298,5 @@ def test_lists_of_other_kinds_are_refused_in_words(questions: object, changes: d
     with pytest.raises(InputError, match=seen):
         guard.ask_all(questions, **changes)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="models: a Constant"):
-        labelled().score_all(Constant(0))  # type: ignore[arg-type]
+        labelled().score_all(Constant(0), cv="training")  # type: ignore[arg-type]
     assert len(guard.history) == 0

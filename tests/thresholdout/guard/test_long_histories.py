@@ -146,7 +146,7 @@ def test_a_study_whose_guard_is_exhausted_does_not_read_its_history(rows: list[i
     def build(trial: Any) -> Any:
         return DecisionTreeClassifier(max_depth=trial.suggest_int("depth", 1, 30), random_state=0)
 
-    objective = GuardedObjective(guard, build, "accuracy", exhausted="nan")
+    objective = GuardedObjective(guard, build, "accuracy", exhausted="nan", cv="training")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction="maximize")
     with pytest.warns(UserWarning, match="used"):

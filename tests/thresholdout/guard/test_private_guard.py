@@ -236,12 +236,12 @@ def test_the_certificate_states_the_epsilon_until_a_question_fails(tmp_path: Pat
     assert guard.certificate.epsilon == guard.epsilon
     assert "differentially private under replacing one record, with epsilon 2 " in guard.certificate.statement
     assert "epsilon 2 for all answers" in repr(guard)
-    low, high = guard.score(Constant(1)).interval
+    low, high = guard.score(Constant(1), cv="training").interval
     assert low < 0.7 < high
     with pytest.raises(LedgerMismatch, match="private"):
         private(ledger=tmp_path / "guard.db", private=3.0)
     with pytest.raises(InputError, match="failed on the holdout"):
-        guard.score(Constant(1, fails=True))
+        guard.score(Constant(1, fails=True), cv="training")
     again = private(ledger=tmp_path / "guard.db")
     for one in (guard, again):
         assert one.epsilon == math.inf
@@ -285,19 +285,19 @@ def test_it_answers_no_more_when_its_epsilon_is_spent() -> None:
 def test_what_is_not_covered_is_refused_and_what_the_message_names_works() -> None:
     guard, models = private(), [Constant(0), Constant(1)]
     for ask in (
-        lambda: guard.score_all(models),
-        lambda: guard.score_all(models, tell="best"),
+        lambda: guard.score_all(models, cv="training"),
+        lambda: guard.score_all(models, tell="best", cv="training"),
         lambda: guard.ask_all([(0.5, np.arange(N) < 9)]),
-        lambda: guard.final_check(models[0]),
-        lambda: guard.score(models[0], "balanced_accuracy"),
-        lambda: guard.compare(models[0], models[1]),
-        lambda: guard.compare_all(models, models[1]),
+        lambda: guard.final_check(models[0], cv="training"),
+        lambda: guard.score(models[0], "balanced_accuracy", cv="training"),
+        lambda: guard.compare(models[0], models[1], cv="training"),
+        lambda: guard.compare_all(models, models[1], cv="training"),
         lambda: guard.gate(models[0]),
     ):
         with pytest.raises(InputError, match=r"private: .* which its epsilon does not cover.*guard\.score"):
             ask()
     assert guard.history.empty
-    assert guard.score(models[0]).interval[0] < 0.3 < guard.score(models[0]).interval[1]
+    assert guard.score(models[0], cv="training").interval[0] < 0.3 < guard.score(models[0], cv="training").interval[1]
     for changes in ({"final_check": True}, {"mechanism": "gaussian", "queries": 5}, {"mechanism": "guess-and-check"}):
         with pytest.raises(InputError, match=r"private= alone, with mechanism='thresholdout'"):
             private(**changes)
@@ -316,7 +316,7 @@ def test_too_few_records_are_refused_with_the_epsilon_that_works() -> None:
 
 def test_groups_and_losses_are_answered() -> None:
     guard = private(dependence=Groups(np.arange(N) // 2), private=4.0)
-    low, high = guard.score(Constant(1)).interval
+    low, high = guard.score(Constant(1), cv="training").interval
     assert low < 0.7 < high
     shares = np.linspace(0, 1, N)
     low, high = guard.ask(np.linspace(0, 1, 2000), shares).interval

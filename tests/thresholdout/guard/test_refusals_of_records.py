@@ -37,15 +37,15 @@ def elsewhere(guard: Any) -> Any:
 WAYS: dict[str, Callable[[Thresholdout, Any, Any], Any]] = {
     "split": lambda guard, X, y: list(guard.split().split(X, y)),
     "split elsewhere": lambda guard, X, y: list(elsewhere(guard).split().split(X, y)),
-    "scorer": lambda guard, X, y: guard.scorer()(MODEL, X, y),
-    "scorer elsewhere": lambda guard, X, y: elsewhere(guard.scorer())(MODEL, X, y),
+    "scorer": lambda guard, X, y: guard.scorer(cv="training")(MODEL, X, y),
+    "scorer elsewhere": lambda guard, X, y: elsewhere(guard.scorer(cv="training"))(MODEL, X, y),
     "scorer in a search": lambda guard, X, y: GridSearchCV(
-        MODEL, {"max_depth": [1]}, scoring=guard.scorer(), cv=guard.split()
+        MODEL, {"max_depth": [1]}, scoring=guard.scorer(cv="training"), cv=guard.split()
     ).fit(X, y),
     "guarded search": lambda guard, X, y: GuardedSearchCV(SEARCH, guard).fit(X, y),
     "guarded search elsewhere": lambda guard, X, y: GuardedSearchCV(SEARCH, elsewhere(guard)).fit(X, y),
     "count": lambda guard, X, y: count_queries(
-        guard, GridSearchCV(MODEL, {"max_depth": [1]}, scoring=guard.scorer(), cv=guard.split()), X, y
+        guard, GridSearchCV(MODEL, {"max_depth": [1]}, scoring=guard.scorer(cv="training"), cv=guard.split()), X, y
     ),
 }
 

@@ -45,14 +45,14 @@ RNG = np.random.default_rng(5)
 def test_a_question_for_the_placeholder() -> None:
     guard = make()
     model = tree(max_depth=3).fit(*TRAIN)
-    score = guard.scorer("accuracy")(model, np.repeat(TRAIN[0][7:8], 5, axis=0), None)
+    score = guard.scorer("accuracy", cv="training")(model, np.repeat(TRAIN[0][7:8], 5, axis=0), None)
     assert score == guard.history["value"].iloc[-1]
     assert abs(holdout_scores([3])[0] - score) <= guard.history["half_width"].iloc[-1]
 
 
 def test_any_training_records_in_any_order_are_scored_for_free() -> None:
     guard = make()
-    model, scorer = tree(max_depth=3).fit(*TRAIN), guard.scorer("accuracy")
+    model, scorer = tree(max_depth=3).fit(*TRAIN), guard.scorer("accuracy", cv="training")
     for rows in (np.arange(900), RNG.permutation(900), RNG.choice(900, 40, replace=False), np.array([4, 8])):
         expected = np.mean(model.predict(TRAIN[0][rows]) == TRAIN[1][rows])
         assert scorer(model, TRAIN[0][rows], TRAIN[1][rows]) == pytest.approx(expected, abs=1e-12)
@@ -63,7 +63,7 @@ def test_exactly_the_holdout_in_any_order_is_a_question() -> None:
     guard = make()
     model, order = tree(max_depth=3).fit(*TRAIN), RNG.permutation(len(HOLDOUT[1]))
     with pytest.warns(UserWarning, match="refit must be False"):
-        score = guard.scorer("accuracy")(model, HOLDOUT[0][order], HOLDOUT[1][order])
+        score = guard.scorer("accuracy", cv="training")(model, HOLDOUT[0][order], HOLDOUT[1][order])
     assert list(guard.history["value"]) == [score]
     assert list(guard.history["train"]) == pytest.approx(train_scores([3]))
 
@@ -84,7 +84,7 @@ def test_exactly_the_holdout_in_any_order_is_a_question() -> None:
 def test_other_records_are_refused(rows: Any, message: str) -> None:
     guard = make()
     with pytest.raises(InputError, match=message):
-        guard.scorer()(tree().fit(*TRAIN), rows, np.zeros(len(rows)))
+        guard.scorer(cv="training")(tree().fit(*TRAIN), rows, np.zeros(len(rows)))
     assert guard.history.empty
 
 
@@ -97,7 +97,7 @@ def test_records_are_known_by_content_when_parts_share_rows() -> None:
         mechanism="thresholdout",
         allow_equal_rows=True,
     )
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split()).fit(X[:899], Y[:899])
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split()).fit(X[:899], Y[:899])
     assert len(guard.history) == 3
     assert search.score(X[:899], Y[:899]) == search.best_estimator_.score(X[:899], Y[:899])
     assert search.score(X[:2], Y[:2]) == search.best_estimator_.score(X[:2], Y[:2])
@@ -110,7 +110,9 @@ def test_records_are_known_by_content_when_parts_share_rows() -> None:
 def test_a_predefined_split_of_all_records() -> None:
     guard = make()
     cv = PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)])
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=cv, refit=False, return_train_score=True)
+    search = GridSearchCV(
+        tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=cv, refit=False, return_train_score=True
+    )
     with pytest.warns(UserWarning, match="refit must be False") as caught:
         search.fit(X, Y)
     assert len(caught) == 1
@@ -120,7 +122,7 @@ def test_a_predefined_split_of_all_records() -> None:
 
 def test_answers_are_the_scores_within_their_half_widths() -> None:
     guard = make()
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer("accuracy"), cv=guard.split()).fit(*TRAIN)
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer("accuracy", cv="training"), cv=guard.split()).fit(*TRAIN)
     assert list(search.cv_results_["mean_test_score"]) == list(guard.history["value"])
     assert (np.abs(np.subtract(holdout_scores([1, 3, 5]), guard.history["value"])) <= guard.history["half_width"]).all()
     best = [1, 3, 5][int(np.argmax(guard.history["value"]))]
@@ -129,11 +131,13 @@ def test_answers_are_the_scores_within_their_half_widths() -> None:
 
 def test_losses_are_negated() -> None:
     guard = make()
-    scores = cross_val_score(GaussianNB(), *TRAIN, scoring=guard.scorer("zero_one_loss"), cv=guard.split())
+    scores = cross_val_score(
+        GaussianNB(), *TRAIN, scoring=guard.scorer("zero_one_loss", cv="training"), cv=guard.split()
+    )
     assert scores == [-guard.history["value"].iloc[-1]]
     assert scores[0] < 0.0
     model = GaussianNB().fit(*TRAIN)
-    assert guard.scorer("zero_one_loss")(model, *TRAIN) == pytest.approx(model.score(*TRAIN) - 1.0)
+    assert guard.scorer("zero_one_loss", cv="training")(model, *TRAIN) == pytest.approx(model.score(*TRAIN) - 1.0)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,7 @@ def test_losses_are_negated() -> None:
 )
 def test_several_metrics_in_one_scorer(metric: Any, names: list[str]) -> None:
     guard = make()
-    scorer = guard.scorer(metric)
+    scorer = guard.scorer(metric, cv="training")
     search = GridSearchCV(
         tree(), DEPTHS, scoring=scorer, refit=names[1], cv=guard.split(), return_train_score=True
     ).fit(*TRAIN)
@@ -171,16 +175,20 @@ def test_several_metrics_in_one_scorer(metric: Any, names: list[str]) -> None:
 )
 def test_metrics_that_are_none(metric: Any, kind: type[InputError], message: str) -> None:
     with pytest.raises(kind, match=message):
-        make().scorer(metric)
+        make().scorer(metric, cv="training")
 
 
 def test_a_statistic_needs_a_mechanism_that_answers_it() -> None:
     with pytest.raises(InputError, match="asked of gaussian"):
-        make(mechanism="gaussian", budget=None, threshold=None, noise_scale=None).scorer("balanced_accuracy")
+        make(mechanism="gaussian", budget=None, threshold=None, noise_scale=None).scorer(
+            "balanced_accuracy", cv="training"
+        )
     with pytest.raises(InputError, match=r"mechanism='thresholdout', and no threshold= or noise_scale="):
-        make().scorer("balanced_accuracy")
+        make().scorer("balanced_accuracy", cv="training")
     guard = make(threshold=None, noise_scale=None)
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer("balanced_accuracy"), cv=guard.split()).fit(*TRAIN)
+    search = GridSearchCV(
+        tree(), DEPTHS, scoring=guard.scorer("balanced_accuracy", cv="training"), cv=guard.split()
+    ).fit(*TRAIN)
     assert list(search.cv_results_["mean_test_score"]) == list(guard.history["value"])
 
 
@@ -209,7 +217,7 @@ def test_containers(container: Callable[[Any], Any], n_jobs: int) -> None:
     train, holdout = container(TRAIN[0]), container(HOLDOUT[0])
     guard = Thresholdout((holdout, Y[900:]), train=(train, Y[:900]), queries=40, budget=20, mechanism="thresholdout")
     search = GridSearchCV(
-        tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs, return_train_score=True
+        tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split(), n_jobs=n_jobs, return_train_score=True
     ).fit(train, Y[:900])
     assert sorted(guard.history["value"]) == sorted(search.cv_results_["mean_test_score"])
     assert sorted(guard.history["train"]) == pytest.approx(train_scores([1, 3, 5]))
@@ -226,7 +234,7 @@ def test_a_pipeline_works_in_the_owner_as_it_does_in_the_worker() -> None:
         search = GridSearchCV(
             pipeline,
             {"decisiontreeclassifier__max_depth": [1, 3, 5]},
-            scoring=guard.scorer(),
+            scoring=guard.scorer(cv="training"),
             cv=guard.split(),
             n_jobs=2,
             error_score="raise",
@@ -242,9 +250,9 @@ def weights() -> tuple[Any, Any]:
 
 def test_declared_weights_weigh_the_question() -> None:
     guard, given = make(), weights()
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(sample_weight=given), cv=guard.split(), n_jobs=2).fit(
-        *TRAIN
-    )
+    search = GridSearchCV(
+        tree(), DEPTHS, scoring=guard.scorer(sample_weight=given, cv="training"), cv=guard.split(), n_jobs=2
+    ).fit(*TRAIN)
     fitted = [tree(max_depth=d).fit(*TRAIN) for d in (1, 3, 5)]
     expected = [np.average(model.predict(TRAIN[0]) == TRAIN[1], weights=given[0]) for model in fitted]
     assert sorted(guard.history["train"]) == pytest.approx(expected)
@@ -262,7 +270,7 @@ def test_declared_weights_weigh_the_question() -> None:
 )
 def test_weights_are_checked_when_the_scorer_is_made(given: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make().scorer(sample_weight=given)
+        make().scorer(sample_weight=given, cv="training")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -270,7 +278,7 @@ def test_weights_are_checked_when_the_scorer_is_made(given: Any, message: str) -
 def test_routed_weights_apply_to_training_scores(routing: bool, n_jobs: int) -> None:
     guard, given = make(), weights()
     with sklearn.config_context(enable_metadata_routing=routing):
-        scorer = guard.scorer(sample_weight=given)
+        scorer = guard.scorer(sample_weight=given, cv="training")
         if routing:
             assert scorer.set_score_request(sample_weight=True) is scorer
             model = tree().set_fit_request(sample_weight=True)
@@ -293,7 +301,7 @@ def test_routed_weights_apply_to_training_scores(routing: bool, n_jobs: int) -> 
 def test_weights_that_are_not_requested_are_not_routed() -> None:
     guard = make()
     with sklearn.config_context(enable_metadata_routing=True):
-        scorer = guard.scorer().set_score_request(sample_weight=False)
+        scorer = guard.scorer(cv="training").set_score_request(sample_weight=False)
         model = tree().set_fit_request(sample_weight=True)
         search = GridSearchCV(model, DEPTHS, scoring=scorer, cv=guard.split(), error_score="raise")
         search.fit(*TRAIN, sample_weight=weights()[0])
@@ -305,15 +313,15 @@ def test_routed_weights_say_nothing_about_the_holdout() -> None:
     guard = make()
     model, placeholder = tree().fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0)
     with pytest.raises(InputError, match=r"sample_weight=\(train, holdout\)"):
-        guard.scorer()(model, placeholder, None, sample_weight=np.ones(2))
+        guard.scorer(cv="training")(model, placeholder, None, sample_weight=np.ones(2))
     claims = make(threshold=None, noise_scale=None)
     with pytest.raises(InputError, match="weights for 'balanced_accuracy'"):
-        claims.scorer("balanced_accuracy")(model, *TRAIN, sample_weight=np.ones(900))
+        claims.scorer("balanced_accuracy", cv="training")(model, *TRAIN, sample_weight=np.ones(900))
     assert guard.history.empty
 
 
 def test_copies_of_a_scorer_are_the_scorer() -> None:
-    scorer = make().scorer()
+    scorer = make().scorer(cv="training")
     assert copy.copy(scorer) is scorer
     assert copy.deepcopy(scorer) is scorer
     assert clone(scorer, safe=False) is scorer
@@ -322,10 +330,10 @@ def test_copies_of_a_scorer_are_the_scorer() -> None:
 
 def test_representations() -> None:
     guard = make()
-    assert repr(guard.scorer()) == "GuardScorer(accuracy)"
-    assert repr(guard.scorer(["accuracy", "brier_score"])) == "GuardScorer(accuracy, brier_score)"
-    assert guard.scorer(["accuracy", "brier_score"]).metrics == ("accuracy", "brier_score")
-    assert guard.scorer().guard is guard
+    assert repr(guard.scorer(cv="training")) == "GuardScorer(accuracy)"
+    assert repr(guard.scorer(["accuracy", "brier_score"], cv="training")) == "GuardScorer(accuracy, brier_score)"
+    assert guard.scorer(["accuracy", "brier_score"], cv="training").metrics == ("accuracy", "brier_score")
+    assert guard.scorer(cv="training").guard is guard
 
 
 def test_errors_about_the_holdout_do_not_show_it_from_a_worker() -> None:
@@ -337,7 +345,12 @@ def test_errors_about_the_holdout_do_not_show_it_from_a_worker() -> None:
 
     guard = make()
     search = GridSearchCV(
-        Leaky(), {"max_depth": [3, 4]}, scoring=guard.scorer(), cv=guard.split(), n_jobs=2, error_score="raise"
+        Leaky(),
+        {"max_depth": [3, 4]},
+        scoring=guard.scorer(cv="training"),
+        cv=guard.split(),
+        n_jobs=2,
+        error_score="raise",
     )
     with pytest.raises(InputError, match="it failed on the holdout") as caught, joblib.parallel_config("loky"):
         search.fit(*TRAIN)
@@ -346,7 +359,7 @@ def test_errors_about_the_holdout_do_not_show_it_from_a_worker() -> None:
 
 def test_an_outer_cross_validation_is_free_and_the_inner_search_asks() -> None:
     guard = make()
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split())
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = cross_validate(search, *TRAIN, cv=KFold(3), return_estimator=True)
@@ -363,7 +376,12 @@ def test_an_outer_cross_validation_is_free_and_the_inner_search_asks() -> None:
 def test_a_retired_guard_ends_the_search(tmp_path: Path, policy: Any, n_jobs: int) -> None:
     guard = make(ledger=tmp_path / "guard.db")
     search = GridSearchCV(
-        tree(), DEPTHS, scoring=guard.scorer(exhausted=policy), cv=guard.split(), n_jobs=n_jobs, error_score=np.nan
+        tree(),
+        DEPTHS,
+        scoring=guard.scorer(exhausted=policy, cv="training"),
+        cv=guard.split(),
+        n_jobs=n_jobs,
+        error_score=np.nan,
     )
     guard._ledger.retire(guard._id, "the study is over")
     with pytest.raises(SearchFailed, match=r"the study is over. The search stops here") as caught:
@@ -387,7 +405,7 @@ class Moving(type(tree())):  # type: ignore[misc]
 def test_a_ledger_that_is_moved_ends_the_search(tmp_path: Path) -> None:
     Moving.ledger = tmp_path / "guard.db"
     guard = make(ledger=Moving.ledger)
-    search = GridSearchCV(Moving(), DEPTHS, scoring=guard.scorer(), cv=guard.split(), refit=False)
+    search = GridSearchCV(Moving(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split(), refit=False)
     with pytest.raises(SearchFailed, match="moved, deleted or replaced") as caught:
         search.fit(*TRAIN)
     assert isinstance(caught.value.__cause__, LedgerUnusable)
@@ -397,7 +415,9 @@ def hold(connection: Any) -> None:
     """Send a guard's search, and stay until the process is killed."""
     guard = make()
     connection.send_bytes(
-        pickle.dumps(GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=[(np.arange(900), np.zeros(5, int))]))
+        pickle.dumps(
+            GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=[(np.arange(900), np.zeros(5, int))])
+        )
     )
     signal.pause()
 
@@ -418,7 +438,7 @@ def test_a_lost_owner_ends_the_search() -> None:
 def test_equal_rows_with_different_labels_are_no_placeholder() -> None:
     rows, labels = np.ones((200, 2)), np.arange(200) % 2
     guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=40, budget=4, mechanism="thresholdout")
-    scorer, model = guard.scorer(), GaussianNB().fit(TRAIN[0][:, :2], TRAIN[1])
+    scorer, model = guard.scorer(cv="training"), GaussianNB().fit(TRAIN[0][:, :2], TRAIN[1])
     assert scorer(model, rows, labels) == np.mean(model.predict(rows) == labels)
     assert guard.history.empty
     scorer(model, rows[:5], np.zeros(5, int))

@@ -43,7 +43,9 @@ def test_a_placeholder_has_at_most_4096_rows() -> None:
 def test_other_records_are_not_split(rows: Any, message: str) -> None:
     guard = make()
     with pytest.raises(InputError, match=message):
-        GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split()).fit(rows, np.zeros(len(rows)))
+        GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split()).fit(
+            rows, np.zeros(len(rows))
+        )
     assert guard.history.empty
 
 
@@ -60,14 +62,14 @@ def test_groups_may_be_routed_to_it() -> None:
     assert get_routing_for_object(split).split.requests == {"groups": True}
     guard = make()
     with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split())
+        search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split())
         search.fit(*TRAIN, groups=np.arange(900) % 7)
     assert len(guard.history) == 3
 
 
 def test_a_search_on_a_part_of_the_training_records() -> None:
     guard = make()
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split()).fit(X[:300], Y[:300])
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split()).fit(X[:300], Y[:300])
     assert len(guard.history) == 3
     assert np.array_equal(
         search.best_estimator_.predict(X), tree(**search.best_params_).fit(X[:300], Y[:300]).predict(X)

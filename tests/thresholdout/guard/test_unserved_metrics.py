@@ -32,11 +32,11 @@ def folds(mechanism: Any) -> KFoldGuard:
 
 
 TOOLS: dict[str, Callable[[str], object]] = {
-    "scorer": lambda mechanism: made(mechanism).scorer("accuracy"),
-    "several metrics": lambda mechanism: made(mechanism).scorer(["accuracy", "zero_one_loss"]),
+    "scorer": lambda mechanism: made(mechanism).scorer("accuracy", cv="training"),
+    "several metrics": lambda mechanism: made(mechanism).scorer(["accuracy", "zero_one_loss"], cv="training"),
     "search": lambda mechanism: GuardedSearchCV(GRID, made(mechanism)).fit(*TRAIN),
     "search over folds": lambda mechanism: GuardedSearchCV(GRID, folds(mechanism)).fit(X, Y),
-    "optuna": lambda mechanism: GuardedObjective(made(mechanism), lambda trial: GOOD),
+    "optuna": lambda mechanism: GuardedObjective(made(mechanism), lambda trial: GOOD, cv="training"),
     "early stopping": lambda mechanism: GuardedStopping(made(mechanism)),
     "early stopping by rounds": lambda mechanism: GuardedStopping(made(mechanism), ask="rounds"),
     "boosting": lambda mechanism: LightGBMEval(made(mechanism)),
@@ -50,7 +50,7 @@ def test_tools_that_need_each_candidates_score_refuse_a_ladder(tool: str) -> Non
     ):
         TOOLS[tool]("ladder")
     TOOLS[tool]("thresholdout")  # what the message names
-    assert made("ladder").score(GOOD, "accuracy").about == "best"
+    assert made("ladder").score(GOOD, "accuracy", cv="training").about == "best"
 
 
 def test_a_refused_search_has_asked_nothing() -> None:
@@ -63,22 +63,23 @@ def test_a_refused_search_has_asked_nothing() -> None:
 @pytest.mark.parametrize("make", [made, folds])
 def test_the_direction_of_the_metric_counts(make: Callable[[Any], Any]) -> None:
     """A ladder for scores told the largest loss as the best."""
+    how: dict[str, Any] = {"cv": "training"} if make is made else {}
     estimators = (GOOD, BAD) if make is made else (DecisionTreeClassifier(max_depth=1), BAD)
     with pytest.raises(
         InputError, match=r"zero_one_loss, of which less is better.*LadderParameters\(direction='minimize'"
     ):
-        make("ladder").score(estimators[0], "zero_one_loss")
+        make("ladder").score(estimators[0], "zero_one_loss", **how)
     losses = make(LadderParameters(direction="minimize", queries=50))  # what the message names
-    told = [losses.score(estimator, "zero_one_loss") for estimator in estimators]
+    told = [losses.score(estimator, "zero_one_loss", **how) for estimator in estimators]
     assert told[0].value == told[1].value < 0.2  # the constant is wrong half of the time, and not the best
     with pytest.raises(InputError, match=r"accuracy, of which more is better.*LadderParameters\(direction='maximize'"):
-        losses.score(estimators[0], "accuracy")
+        losses.score(estimators[0], "accuracy", **how)
     scores = make("ladder")
-    assert [scores.score(estimator, "accuracy").value > 0.8 for estimator in estimators] == [True, True]
+    assert [scores.score(estimator, "accuracy", **how).value > 0.8 for estimator in estimators] == [True, True]
 
 
 def test_answers_are_within_a_finite_tolerance() -> None:
     guard = made("ladder")
     assert guard.certificate.tolerance < 1.0
     for estimator in (GOOD, BAD, GOOD):
-        assert guard.score(estimator, "accuracy").half_width <= guard.certificate.tolerance
+        assert guard.score(estimator, "accuracy", cv="training").half_width <= guard.certificate.tolerance

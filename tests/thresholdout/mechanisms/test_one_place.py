@@ -277,7 +277,7 @@ class TestASeventh:
         with pytest.raises(InputError, match="a list of questions, asked of cells"):
             guard.ask_all([(0.5, Y[N:])])
         with pytest.raises(InputError, match="a comparison, asked of cells"):
-            guard.compare(object(), object())
+            guard.compare(object(), object(), cv="training")
         with pytest.raises(InputError, match="a gate, asked of cells"):
             guard.gate(object())
         with pytest.raises(InputError, match="'features' for CellsParameters"):

@@ -53,7 +53,7 @@ def main(study_url: str, ledger: str, trials: str, policy: Any) -> None:
     """Work, and print what this worker was charged."""
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     warnings.simplefilter("ignore")
-    objective = GuardedObjective(make(ledger), build, exhausted=policy)
+    objective = GuardedObjective(make(ledger), build, exhausted=policy, cv="training")
     study = optuna.load_study(study_name="shared", storage=study_url)
     study.optimize(objective, n_trials=int(trials))
     print(objective.asked, objective.spent, objective.replaced, objective.exhausted)

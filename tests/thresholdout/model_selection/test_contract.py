@@ -71,7 +71,7 @@ def test_calls_in_worker_processes_are_counted() -> None:
     naive, guard = Naive(), make()
     with joblib.parallel_config("loky"):
         grid(naive, 2, n_jobs=2, refit=False).fit(*TRAIN)
-        search = grid(guard.scorer(), guard.split(), n_jobs=2).fit(*TRAIN)
+        search = grid(guard.scorer(cv="training"), guard.split(), n_jobs=2).fit(*TRAIN)
     assert naive.left == 100
     assert len(guard.history) == 3 == search.scoring.asked
 
@@ -79,7 +79,7 @@ def test_calls_in_worker_processes_are_counted() -> None:
 def test_a_clone_keeps_the_identity() -> None:
     naive, guard = Naive(), make()
     assert clone(grid(naive, 2)).scoring is not naive
-    search = grid(guard.scorer(), guard.split())
+    search = grid(guard.scorer(cv="training"), guard.split())
     assert clone(search).scoring is search.scoring
     assert clone(search).scoring.guard is guard
 
@@ -89,7 +89,7 @@ def test_a_lock_inside_is_no_obstacle() -> None:
     naive.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="pickle"):
         clone(grid(naive, 2))
-    clone(grid(guard.scorer(), guard.split())).set_params(n_jobs=2).fit(*TRAIN)
+    clone(grid(guard.scorer(cv="training"), guard.split())).set_params(n_jobs=2).fit(*TRAIN)
     assert len(guard.history) == 3
 
 
@@ -98,8 +98,8 @@ def test_nested_cross_validation_asks_as_often_as_was_counted() -> None:
     two = {"max_depth": [1, 3]}
     cross_val_score(GridSearchCV(tree(), two, scoring=naive, cv=2), *TRAIN, scoring=naive, cv=2)
     assert 100 - naive.left == 10  # 8 inside and 2 outside
-    inner = GridSearchCV(tree(), two, scoring=guard.scorer(), cv=guard.split())
-    cross_val_score(inner, *TRAIN, scoring=guard.scorer(), cv=KFold(2))
+    inner = GridSearchCV(tree(), two, scoring=guard.scorer(cv="training"), cv=guard.split())
+    cross_val_score(inner, *TRAIN, scoring=guard.scorer(cv="training"), cv=KFold(2))
     assert len(guard.history) == 2 * count_queries(guard, inner) == 4
 
 
@@ -108,7 +108,7 @@ def test_training_scores_are_told_from_holdout_scores_by_content() -> None:
     whole = PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)])
     grid(naive, whole, return_train_score=True, refit=False).fit(X, Y)
     assert naive.sizes == [897, 900] * 3
-    search = grid(guard.scorer(), guard.split(), return_train_score=True).fit(*TRAIN)
+    search = grid(guard.scorer(cv="training"), guard.split(), return_train_score=True).fit(*TRAIN)
     assert len(guard.history) == 3
     assert list(search.cv_results_["mean_train_score"]) == pytest.approx(train_scores([1, 3, 5]))
 
@@ -122,8 +122,10 @@ def test_a_refusal_is_not_swallowed(n_jobs: int) -> None:
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True, True]
     for error_score in (np.nan, "raise"):
         with pytest.raises(SearchExhausted):
-            grid(guard.scorer(exhausted="raise"), guard.split(), n_jobs=n_jobs, error_score=error_score).fit(*TRAIN)
-    scorer = guard.scorer(exhausted="nan")
+            grid(
+                guard.scorer(exhausted="raise", cv="training"), guard.split(), n_jobs=n_jobs, error_score=error_score
+            ).fit(*TRAIN)
+    scorer = guard.scorer(exhausted="nan", cv="training")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         grid(scorer, guard.split(), n_jobs=n_jobs).fit(*TRAIN)
@@ -137,7 +139,12 @@ def test_halving_does_not_shrink_the_holdout() -> None:
     assert min(naive.sizes) < 30
     Sized.sizes.clear()
     search = HalvingRandomSearchCV(
-        Sized(), {"max_depth": range(1, 9)}, scoring=guard.scorer(), cv=guard.split(), refit=False, **settings
+        Sized(),
+        {"max_depth": range(1, 9)},
+        scoring=guard.scorer(cv="training"),
+        cv=guard.split(),
+        refit=False,
+        **settings,
     ).fit(*TRAIN)
     assert list(search.cv_results_["mean_test_score"]) == list(guard.history["value"])
     assert search.n_resources_[0] < 30
@@ -152,7 +159,7 @@ def test_refit_may_be_a_function() -> None:
         seen.append(results["mean_test_score"])
         return 1
 
-    search = grid(guard.scorer(), guard.split(), refit=choose).fit(*TRAIN)
+    search = grid(guard.scorer(cv="training"), guard.split(), refit=choose).fit(*TRAIN)
     assert list(seen[0]) == list(guard.history["value"])
     assert search.best_params_ == {"max_depth": 3}
     assert not hasattr(search, "best_score_")
@@ -162,8 +169,8 @@ def test_a_predefined_split_and_the_splitter_ask_the_same() -> None:
     guard, other = make(), make()
     whole = PredefinedSplit(np.r_[np.full(900, -1), np.zeros(897)])
     with pytest.warns(UserWarning, match="refit must be False"):
-        grid(guard.scorer(), whole, refit=False).fit(X, Y)
-    search = grid(other.scorer(), other.split()).fit(*TRAIN)
+        grid(guard.scorer(cv="training"), whole, refit=False).fit(X, Y)
+    search = grid(other.scorer(cv="training"), other.split()).fit(*TRAIN)
     assert list(guard.history["train"]) == list(other.history["train"])
     assert search.best_estimator_.tree_.n_node_samples[0] == 900  # the holdout is not in the refit
 
@@ -173,7 +180,9 @@ def test_metadata_is_routed() -> None:
     guard = make()
     with sklearn.config_context(enable_metadata_routing=True):
         peer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
-        scorer = guard.scorer(sample_weight=(weights, np.ones(897))).set_score_request(sample_weight=True)
+        scorer = guard.scorer(sample_weight=(weights, np.ones(897)), cv="training").set_score_request(
+            sample_weight=True
+        )
         requests = [get_routing_for_object(one).score.requests for one in (peer, scorer)]
         assert requests[0] == requests[1] == {"sample_weight": True}
         search = grid(scorer, guard.split(), return_train_score=True, error_score="raise")
@@ -205,7 +214,7 @@ def test_callbacks_and_guards_do_not_disturb_each_other() -> None:
             pass
 
     guard, watching = make(), Watching()
-    grid(guard.scorer(), guard.split()).set_callbacks(watching).fit(*TRAIN)
+    grid(guard.scorer(cv="training"), guard.split()).set_callbacks(watching).fit(*TRAIN)
     assert watching.ended > 3
     assert len(guard.history) == 3  # a callback that returns True does not stop a search
 

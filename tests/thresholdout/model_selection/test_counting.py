@@ -29,7 +29,7 @@ GRID = {"max_depth": [1, 2, 3], "min_samples_leaf": [1, 2]}
 
 
 def guarded(guard: Any, kind: Any = GridSearchCV, estimator: Any = None, grid: Any = None, **settings: Any) -> Any:
-    settings = {"scoring": guard.scorer(), "cv": guard.split(), **settings}
+    settings = {"scoring": guard.scorer(cv="training"), "cv": guard.split(), **settings}
     return kind(tree() if estimator is None else estimator, DEPTHS if grid is None else grid, **settings)
 
 
@@ -55,8 +55,10 @@ SEARCHES: dict[str, Any] = {
         min_resources=5,
         factor=2,
     ),
-    "several": lambda g: guarded(g, scoring=g.scorer(["accuracy", "brier_score"]), refit="accuracy"),
-    "mapping": lambda g: guarded(g, scoring={"a": g.scorer(), "b": "accuracy", "c": g.scorer()}, refit=False),
+    "several": lambda g: guarded(g, scoring=g.scorer(["accuracy", "brier_score"], cv="training"), refit="accuracy"),
+    "mapping": lambda g: guarded(
+        g, scoring={"a": g.scorer(cv="training"), "b": "accuracy", "c": g.scorer(cv="training")}, refit=False
+    ),
     "training-folds": lambda g: guarded(g, cv=3),
     "other-scoring": lambda g: guarded(g, scoring="accuracy"),
     "inside": lambda g: GridSearchCV(inner(g), {"refit": [True]}, cv=KFold(2)),
@@ -85,14 +87,17 @@ SEARCHES: dict[str, Any] = {
     ),
     "scorers-differ": lambda g: GridSearchCV(
         inner(g, refit=False),
-        {"scoring": ["accuracy", g.scorer(["accuracy", "brier_score"])]},
+        {"scoring": ["accuracy", g.scorer(["accuracy", "brier_score"], cv="training")]},
         cv=KFold(2),
         refit=False,
         scoring=lambda *records: 0.0,
     ),
     "splitters-differ": lambda g: GridSearchCV(inner(g), {"cv": [2, g.split()]}, cv=KFold(2), refit=False),
     "only-a-candidate-asks": lambda g: GridSearchCV(
-        GridSearchCV(tree(), DEPTHS, cv=2), {"scoring": [g.scorer()], "cv": [g.split()]}, cv=KFold(2), refit=False
+        GridSearchCV(tree(), DEPTHS, cv=2),
+        {"scoring": [g.scorer(cv="training")], "cv": [g.split()]},
+        cv=KFold(2),
+        refit=False,
     ),
     "halving-outside": lambda g: HalvingGridSearchCV(
         inner(g), {"estimator__min_samples_leaf": [1, 2, 3, 4]}, cv=KFold(2), min_resources=300, refit=False
@@ -169,7 +174,9 @@ def test_records_that_are_given() -> None:
 
 def test_questions_to_another_guard_do_not_count() -> None:
     guard, other = make(), make()
-    search = GridSearchCV(tree(), DEPTHS, scoring={"a": guard.scorer(), "b": other.scorer()}, cv=guard.split())
+    search = GridSearchCV(
+        tree(), DEPTHS, scoring={"a": guard.scorer(cv="training"), "b": other.scorer(cv="training")}, cv=guard.split()
+    )
     assert (count_queries(guard, search), count_queries(other, search)) == (3, 3)
     mixed = guarded(other, estimator=inner(guard), grid={"refit": [True]})
     assert (count_queries(guard, mixed), count_queries(other, mixed)) == (6, 1)
@@ -220,7 +227,7 @@ def around(scorer: Any) -> Any:
 
 def test_what_asks_in_its_own_way_is_refused() -> None:
     guard = make()
-    scorer = guard.scorer()
+    scorer = guard.scorer(cv="training")
     refused: list[tuple[Any, str]] = [
         (guarded(guard, Twice), "a Twice with a guard inside"),
         (guarded(guard, scoring=around(scorer)), "'<lambda>', a function with a guard inside"),
@@ -237,12 +244,12 @@ def test_what_asks_in_its_own_way_is_refused() -> None:
         with pytest.raises(InputError, match=message):
             count_queries(guard, search)
     assert count_queries(guard, guarded(guard, scoring=lambda estimator, X, y: 0.0)) == 0
-    assert count_queries(guard, guarded(guard, scoring=around(make().scorer()))) == 0
+    assert count_queries(guard, guarded(guard, scoring=around(make().scorer(cv="training")))) == 0
 
 
 def test_a_guard_among_the_globals_of_a_function_is_found() -> None:
     guard = make()
-    names: dict[str, Any] = {"__name__": "__main__", "scorer": guard.scorer()}
+    names: dict[str, Any] = {"__name__": "__main__", "scorer": guard.scorer(cv="training")}
     exec("def score(estimator, X, y):\n    return scorer(estimator, X, y)", names)
     with pytest.raises(InputError, match="'score', a function with a guard inside"):
         count_queries(guard, guarded(guard, scoring=names["score"]))
@@ -267,7 +274,7 @@ def test_training_records_that_are_all_equal_cannot_be_told_from_the_placeholder
     assert count_queries(guard, search) == 4
     search.fit(rows, labels)
     assert len(guard.history) == 4
-    other = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=KFold(2))
+    other = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=KFold(2))
     assert count_queries(guard, other) == 6
     other.fit(rows, labels)
     assert len(guard.history) == 10

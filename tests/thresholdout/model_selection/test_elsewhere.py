@@ -42,7 +42,7 @@ def optuna_run(guard: Thresholdout, seed: int) -> dict[str, Any]:
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     warnings.simplefilter("ignore")
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=seed))
-    objective = GuardedObjective(guard, smoothed)
+    objective = GuardedObjective(guard, smoothed, cv="training")
     study.optimize(objective, n_trials=3)
     values = {trial.user_attrs["accuracy"]["query"]: trial.value for trial in study.trials}
     return {"asked": objective.asked, "values": values, "owner": study.user_attrs["guard"]}

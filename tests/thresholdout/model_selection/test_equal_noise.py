@@ -60,15 +60,15 @@ def test_searches_refuse_a_schedule() -> None:
     parts: dict[str, Any] = {"holdout": (X[:200], y[:200]), "train": (X[200:], y[200:])}
     scheduled = Thresholdout(**parts, mechanism=gaussian_parameters(Independent(200), 4, 0.95, schedule=True))
     with pytest.raises(InputError, match=r"^guard: Gaussian noise .* early candidates would win.*mechanism='gaussian'"):
-        scheduled.scorer()
+        scheduled.scorer(cv="training")
     with pytest.raises(InputError, match=r"^guard: Gaussian noise"):
         GuardedSearchCV(GridSearchCV(DummyClassifier(), {"strategy": ["prior"]}), scheduled).fit(X[200:], y[200:])
     assert len(scheduled.history) == 0
-    assert scheduled.score(DummyClassifier().fit(X[200:], y[200:])).half_width < 1.0
+    assert scheduled.score(DummyClassifier().fit(X[200:], y[200:]), cv="training").half_width < 1.0
     for mechanism in ("gaussian", GaussianParameters(0.1), GaussianParameters([0.1, 0.1, 0.2], queries=2)):
         guard = Thresholdout(**parts, mechanism=mechanism, queries=4)
         search = GridSearchCV(
-            DummyClassifier(), {"strategy": ["prior", "uniform"]}, scoring=guard.scorer(), cv=guard.split()
+            DummyClassifier(), {"strategy": ["prior", "uniform"]}, scoring=guard.scorer(cv="training"), cv=guard.split()
         )
         search.fit(X[200:], y[200:])
         assert len(guard.history) == 2

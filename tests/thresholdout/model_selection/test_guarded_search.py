@@ -41,7 +41,6 @@ from thresholdout.guard.kfold import KFoldGuard
 from thresholdout.ledger import open_ledger
 from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.scoring.metrics import Metric, accuracy, squared_error, zero_one_loss
-from thresholdout.scoring.statistics.known_values import known
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, HOLDOUT = (X[:600], Y[:600]), (X[600:], Y[600:])
@@ -249,7 +248,7 @@ def test_searches_by_statistics_and_by_scorer_objects(scoring: Any) -> None:
     assert set(guard.history["name"]) == {name}
     folds = guarded.cv_results_["mean_test_score"]
     assert sorted(guard.history["train"]) == pytest.approx(sorted(folds), abs=1e-12)
-    scorer = guard.scorer(scoring)
+    scorer = guard.scorer(scoring, cv="training")
     search = GridSearchCV(tree(), DEPTHS, scoring=scorer, cv=guard.split(), n_jobs=2).fit(*TRAIN)
     assert sorted(search.cv_results_["mean_test_score"]) == sorted(guard.history["value"][3:])
 
@@ -338,7 +337,7 @@ def test_what_is_refused(search: Any, changes: dict[str, Any], error: type[Excep
 def test_a_search_that_asks_the_guard_itself_is_refused() -> None:
     guard = make()
     with pytest.raises(InputError, match="an ordinary score"):
-        GuardedSearchCV(grid(scoring=guard.scorer(), cv=guard.split()), guard).fit(*TRAIN)
+        GuardedSearchCV(grid(scoring=guard.scorer(cv="training"), cv=guard.split()), guard).fit(*TRAIN)
     assert guard.history.empty
 
 
@@ -392,8 +391,6 @@ class Fixed(Metric):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_metric_with_its_own_way_keeps_it(n_jobs: int) -> None:
     metric = Fixed("fixed", "predict", accuracy().values, (0.0, 1.0), True)
-    assert np.array_equal(known(metric, 0.5).of(None, X[:3], Y[:3]), [0.25] * 3)
-    assert known(metric, 0.5).cross_validated(None, X, Y, 3) == 0.5
     guard = make(threshold=0.05, noise_scale=0.001)
     search = GridSearchCV(tree(), {"max_depth": [2]}, cv=2, scoring="accuracy", n_jobs=n_jobs)
     guarded = GuardedSearchCV(search, guard, metric=metric).fit(*TRAIN)

@@ -144,7 +144,7 @@ def test_a_candidate_that_fails_on_the_holdout_is_charged_once(tmp_path: Path, m
     for tell in ("all", "best"):
         for _ in range(2):
             with pytest.raises(InputError, match="failed on the holdout") as caught:
-                guard.score_all(models, keys=["a", "b"], tell=tell)
+                guard.score_all(models, keys=["a", "b"], tell=tell, cv="training")
             assert "labels" not in str(caught.value)
     assert guard.history["source"].tolist() == ["failed", "failed"]
 
@@ -216,5 +216,5 @@ def test_a_scorer_says_once_in_its_log_what_a_list_would_save(caplog: pytest.Log
     guard = plain()
     with caplog.at_level(logging.INFO, logger="thresholdout"):
         GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv=3), cv=guard.split()).fit(*TRAIN)
-    (line,) = [record.getMessage() for record in caplog.records]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "thresholdout.guard.scorer"]
     assert "GuardedSearchCV(search, guard) asks about all candidates as one list" in line

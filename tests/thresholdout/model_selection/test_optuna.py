@@ -68,7 +68,7 @@ def test_values_are_the_guards_answers_and_trials_say_what_they_are_worth() -> N
 
 
 def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(tmp_path: Path) -> None:
-    objective = GuardedObjective(cancer(ledger=tmp_path / "guard.db"), tree)
+    objective = GuardedObjective(cancer(ledger=tmp_path / "guard.db"), tree, cv="training")
     answered = multiprocessing.get_context("fork").Process(
         target=objective, args=(optuna.trial.FixedTrial({"max_depth": 2}),), daemon=True
     )
@@ -82,7 +82,7 @@ def test_a_forked_child_does_not_wait_for_a_lock_of_its_parent(tmp_path: Path) -
 
 def test_a_repeated_trial_is_free_and_another_study_of_its_name_is_not() -> None:
     guard = cancer()
-    objective = GuardedObjective(guard, tree)
+    objective = GuardedObjective(guard, tree, cv="training")
     first = study(study_name="same")
     trial = first.ask()
     values = [objective(trial) for _ in range(3)]
@@ -95,13 +95,13 @@ def test_a_repeated_trial_is_free_and_another_study_of_its_name_is_not() -> None
 def test_repeated_parameters_are_free_when_asked_for(tmp_path: Path) -> None:
     guard = cancer(ledger=tmp_path / "guard.db")
     done = study()
-    done.optimize(GuardedObjective(guard, tree, key="params"), n_trials=12)
+    done.optimize(GuardedObjective(guard, tree, key="params", cv="training"), n_trials=12)
     depths = [trial.params["max_depth"] for trial in done.trials]
     assert len(guard.history) == len(set(depths)) < 12
     by_depth = {depth: {t.value for t in done.trials if t.params["max_depth"] == depth} for depth in depths}
     assert {len(values) for values in by_depth.values()} == {1}
     # A new process with a new study: nothing is charged for what is known.
-    again = GuardedObjective(cancer(ledger=tmp_path / "guard.db"), tree, key="params")
+    again = GuardedObjective(cancer(ledger=tmp_path / "guard.db"), tree, key="params", cv="training")
     study().optimize(again, n_trials=12)
     assert (again.asked, again.repeated) == (0, 12)
 
@@ -113,7 +113,7 @@ def test_other_parameters_or_another_build_are_other_questions() -> None:
         return DecisionTreeClassifier(max_depth=3 + trial.suggest_int("max_depth", 1, 3), random_state=0)
 
     for function in (tree, deeper):
-        study().optimize(GuardedObjective(guard, function, key="params"), n_trials=1)
+        study().optimize(GuardedObjective(guard, function, key="params", cv="training"), n_trials=1)
     assert len(guard.history) == 2
 
 
@@ -127,7 +127,7 @@ def test_several_objectives_ask_one_question_each() -> None:
         mechanism="thresholdout",
     )
     metrics = [squared_error(25_000.0), absolute_error(150.0)]
-    objective = GuardedObjective(guard, lambda t: Ridge(t.suggest_float("alpha", 0.01, 1.0)), metrics)
+    objective = GuardedObjective(guard, lambda t: Ridge(t.suggest_float("alpha", 0.01, 1.0)), metrics, cv="training")
     done = optuna.create_study(directions=["minimize", "minimize"])
     done.optimize(objective, n_trials=3)
     assert [value for trial in done.trials for value in trial.values] == list(guard.history["value"])
@@ -139,52 +139,52 @@ def test_several_objectives_ask_one_question_each() -> None:
 def test_directions_are_checked_before_anything_is_asked() -> None:
     guard = cancer()
     with pytest.raises(InputError, match=r"directions \['MAXIMIZE'\]; expected: \['MINIMIZE'\], for log_loss"):
-        study().optimize(GuardedObjective(guard, tree, "log_loss"), n_trials=1)
+        study().optimize(GuardedObjective(guard, tree, "log_loss", cv="training"), n_trials=1)
     with pytest.raises(InputError, match="for accuracy, brier_score"):
-        study().optimize(GuardedObjective(guard, tree, ["accuracy", "brier_score"]), n_trials=1)
+        study().optimize(GuardedObjective(guard, tree, ["accuracy", "brier_score"], cv="training"), n_trials=1)
     assert guard.history.empty
 
 
 def test_a_study_belongs_to_one_guard() -> None:
     done, other = study(), make()
-    done.optimize(GuardedObjective(cancer(), tree), n_trials=1)
+    done.optimize(GuardedObjective(cancer(), tree, cv="training"), n_trials=1)
     with pytest.raises(InputError, match="study: a study of guard"):
-        done.optimize(GuardedObjective(other, build), n_trials=1)
+        done.optimize(GuardedObjective(other, build, cv="training"), n_trials=1)
     assert other.history.empty
 
 
 def test_exhaustion_raises() -> None:
     guard, done = cancer(queries=2), study()
     with pytest.raises(BudgetExhausted):
-        done.optimize(GuardedObjective(guard, tree, exhausted="raise"), n_trials=5)
+        done.optimize(GuardedObjective(guard, tree, exhausted="raise", cv="training"), n_trials=5)
     assert [trial.state for trial in done.trials] == [COMPLETE, COMPLETE, FAIL]
 
 
 def test_a_study_without_any_answer_is_an_error_that_names_what_goes_on() -> None:
     guard = cancer(queries=1)
-    study().optimize(GuardedObjective(guard, tree, exhausted="nan"), n_trials=1)
+    study().optimize(GuardedObjective(guard, tree, exhausted="nan", cv="training"), n_trials=1)
     with pytest.raises(BudgetExhausted) as caught:
-        study().optimize(GuardedObjective(guard, tree), n_trials=3)
+        study().optimize(GuardedObjective(guard, tree, cv="training"), n_trials=3)
     assert "pass exhausted='nan' or 'train'" in "".join(caught.value.__notes__)
     done, pruned = study(), study()
     pruned.add_trial(optuna.trial.create_trial(state=optuna.trial.TrialState.PRUNED, intermediate_values={0: 0.9}))
     with pytest.raises(BudgetExhausted):
-        pruned.optimize(GuardedObjective(guard, tree), n_trials=3)
+        pruned.optimize(GuardedObjective(guard, tree, cv="training"), n_trials=3)
     with pytest.warns(GuardExhaustedWarning, match="This search has 0 answers"):
-        done.optimize(GuardedObjective(guard, tree, exhausted="train"), n_trials=3)
+        done.optimize(GuardedObjective(guard, tree, exhausted="train", cv="training"), n_trials=3)
     assert [trial.state for trial in done.trials] == [COMPLETE] * 3
 
 
 def test_exhaustion_stops_the_study() -> None:
     guard, done = cancer(queries=3), study()
-    objective = GuardedObjective(guard, tree)
+    objective = GuardedObjective(guard, tree, cv="training")
     with pytest.warns(GuardExhaustedWarning, match="the study stops after trial 2, and this session has 3 answers"):
         done.optimize(objective, n_trials=50)
     assert [trial.state for trial in done.trials] == [COMPLETE] * 3
     assert (objective.exhausted, objective.replaced) == ("queries", 0)
     assert done.best_value == max(guard.history["value"])
     assert done.user_attrs["guard_state"] == {"asked": 3, "remaining": guard.remaining, "exhausted": "queries"}
-    resumed = GuardedObjective(guard, tree, exhausted="stop")
+    resumed = GuardedObjective(guard, tree, exhausted="stop", cv="training")
     with pytest.warns(GuardExhaustedWarning):
         done.optimize(resumed, n_trials=50)
     assert [trial.state for trial in done.trials] == [COMPLETE] * 3 + [FAIL]
@@ -199,7 +199,7 @@ def test_exhaustion_fails_trials_and_goes_on() -> None:
             built.append(len(X))
             return super().fit(X, y, sample_weight)
 
-    objective = GuardedObjective(guard, lambda _: Counted(), exhausted="nan")
+    objective = GuardedObjective(guard, lambda _: Counted(), exhausted="nan", cv="training")
     with pytest.warns(GuardExhaustedWarning) as caught:
         done.optimize(objective, n_trials=6)
     assert len(caught) == 1
@@ -210,7 +210,7 @@ def test_exhaustion_fails_trials_and_goes_on() -> None:
 
 def test_exhaustion_leaves_training_values() -> None:
     guard, done = cancer(queries=1), study()
-    objective = GuardedObjective(guard, tree, exhausted="train")
+    objective = GuardedObjective(guard, tree, exhausted="train", cv="training")
     with pytest.warns(GuardExhaustedWarning, match="no certificate covers"):
         done.optimize(objective, n_trials=3)
     for trial in done.trials[1:]:
@@ -223,7 +223,7 @@ def test_the_callback_stops_objectives_of_ones_own() -> None:
     guard, done = cancer(queries=4), study()
 
     def objective(trial: Any) -> float:
-        return guard.score(tree(trial).fit(X[:300], Y[:300]), "accuracy").value
+        return guard.score(tree(trial).fit(X[:300], Y[:300]), "accuracy", cv="training").value
 
     done.optimize(objective, n_trials=50, callbacks=[stop_when_exhausted(guard)])
     assert [trial.state for trial in done.trials] == [COMPLETE] * 4
@@ -238,14 +238,14 @@ def test_pruned_trials_ask_nothing() -> None:
             raise optuna.TrialPruned
         return model
 
-    done.optimize(GuardedObjective(guard, pruning), n_trials=9)
+    done.optimize(GuardedObjective(guard, pruning, cv="training"), n_trials=9)
     kept = [trial for trial in done.trials if trial.state == COMPLETE]
     assert 0 < len(kept) == len(guard.history) < 9
 
 
 def test_threads_are_charged_exactly_and_all_stop() -> None:
     guard = make()
-    objective = GuardedObjective(guard, build, exhausted="stop")
+    objective = GuardedObjective(guard, build, exhausted="stop", cv="training")
     done = study()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuardExhaustedWarning)
@@ -306,7 +306,7 @@ def share_a_study(tmp_path: Path, ledger: str, workers: int) -> None:
 
 def test_without_a_study_each_call_is_a_question() -> None:
     guard = cancer()
-    objective = GuardedObjective(guard, tree)
+    objective = GuardedObjective(guard, tree, cv="training")
     for _ in range(2):
         objective(optuna.trial.FixedTrial({"max_depth": 2}))
     assert len(guard.history) == 2
@@ -315,13 +315,13 @@ def test_without_a_study_each_call_is_a_question() -> None:
 def test_arguments_are_checked() -> None:
     guard = cancer()
     with pytest.raises(InputTypeError, match="build: a DecisionTreeClassifier"):
-        GuardedObjective(guard, DecisionTreeClassifier())
+        GuardedObjective(guard, DecisionTreeClassifier(), cv="training")
     with pytest.raises(InputError, match="each one once"):
-        GuardedObjective(guard, tree, ["accuracy", "accuracy"])
+        GuardedObjective(guard, tree, ["accuracy", "accuracy"], cv="training")
     with pytest.raises(InputError, match="'trial' or 'params'"):
-        GuardedObjective(guard, tree, key="number")  # type: ignore[arg-type]
+        GuardedObjective(guard, tree, key="number", cv="training")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="'raise', 'train', 'nan', 'stop'"):
-        GuardedObjective(guard, tree, exhausted="pause")  # type: ignore[arg-type]
+        GuardedObjective(guard, tree, exhausted="pause", cv="training")  # type: ignore[arg-type]
     bare = Thresholdout(np.arange(50.0), train=np.arange(100.0, 150.0), queries=5, budget=1, mechanism="thresholdout")
     with pytest.raises(InputError, match="a training part without labels"):
-        GuardedObjective(bare, tree)
+        GuardedObjective(bare, tree, cv="training")

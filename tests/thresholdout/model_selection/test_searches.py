@@ -47,7 +47,12 @@ def test_grid_search(backend: str, n_jobs: int) -> None:
     guard = make()
     with joblib.parallel_config(backend):
         search = GridSearchCV(
-            tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs, return_train_score=True
+            tree(),
+            DEPTHS,
+            scoring=guard.scorer(cv="training"),
+            cv=guard.split(),
+            n_jobs=n_jobs,
+            return_train_score=True,
         ).fit(*TRAIN)
     history = guard.history
     assert list(history["query"]) == [1, 2, 3]
@@ -69,7 +74,7 @@ def test_randomized_search(backend: str, n_jobs: int) -> None:
             {"max_depth": randint(1, 9)},
             n_iter=4,
             random_state=3,
-            scoring=guard.scorer("zero_one_loss"),
+            scoring=guard.scorer("zero_one_loss", cv="training"),
             cv=guard.split(),
             n_jobs=n_jobs,
             refit=False,
@@ -82,12 +87,14 @@ def test_randomized_search(backend: str, n_jobs: int) -> None:
 @BY_BACKEND
 def test_cross_validation(backend: str, n_jobs: int) -> None:
     guard = make()
-    scoring = {"hits": guard.scorer(), "loss": guard.scorer("brier_score")}
+    scoring = {"hits": guard.scorer(cv="training"), "loss": guard.scorer("brier_score", cv="training")}
     with joblib.parallel_config(backend):
         result = cross_validate(
             tree(max_depth=3), *TRAIN, scoring=scoring, cv=guard.split(), n_jobs=n_jobs, return_train_score=True
         )
-        scores = cross_val_score(tree(max_depth=3), *TRAIN, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs)
+        scores = cross_val_score(
+            tree(max_depth=3), *TRAIN, scoring=guard.scorer(cv="training"), cv=guard.split(), n_jobs=n_jobs
+        )
     assert [result["test_hits"][0], -result["test_loss"][0], scores[0]] == list(guard.history["value"])
     assert result["train_hits"] == pytest.approx(train_scores([3]))
     assert abs(scores[0] - holdout_scores([3])[0]) <= guard.history["half_width"].iloc[-1]
@@ -98,8 +105,8 @@ def test_cross_validation(backend: str, n_jobs: int) -> None:
 def test_halving_searches_score_every_candidate_on_the_whole_holdout(backend: str, n_jobs: int, kind: str) -> None:
     guard = make()
     shared: dict[str, Any] = {
-        "scoring": guard.scorer(), "cv": guard.split(), "random_state": 1, "n_jobs": n_jobs, "error_score": "raise",
-        "min_resources": 100,
+        "scoring": guard.scorer(cv="training"), "cv": guard.split(), "random_state": 1, "n_jobs": n_jobs,
+        "error_score": "raise", "min_resources": 100,
     }  # fmt: skip
     if kind == "grid":
         search = HalvingGridSearchCV(tree(), {"max_depth": [1, 2, 3, 4, 5, 6]}, **shared)
@@ -119,7 +126,8 @@ def test_halving_searches_score_every_candidate_on_the_whole_holdout(backend: st
 def test_a_halving_search_that_cuts_the_placeholder_away_is_told_what_would_do() -> None:
     guard = make()
     settings: dict[str, Any] = {
-        "scoring": guard.scorer(), "cv": guard.split(), "random_state": 1, "error_score": "raise", "factor": 2,
+        "scoring": guard.scorer(cv="training"), "cv": guard.split(), "random_state": 1, "error_score": "raise",
+        "factor": 2,
     }  # fmt: skip
     few = HalvingGridSearchCV(tree(), DEPTHS, min_resources=1, max_resources=4, **settings)
     with pytest.raises(InputError, match="min_resources=3 or more"):
@@ -134,7 +142,7 @@ def test_nested_with_the_guard_outside(backend: str, n_jobs: int) -> None:
     guard = make()
     inner = GridSearchCV(tree(), DEPTHS, cv=3)
     with joblib.parallel_config(backend):
-        result = cross_validate(inner, *TRAIN, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs)
+        result = cross_validate(inner, *TRAIN, scoring=guard.scorer(cv="training"), cv=guard.split(), n_jobs=n_jobs)
     assert list(guard.history["value"]) == list(result["test_score"])
     best = clone(inner).fit(*TRAIN).best_params_["max_depth"]
     assert list(guard.history["train"]) == pytest.approx(train_scores([best]))
@@ -143,7 +151,7 @@ def test_nested_with_the_guard_outside(backend: str, n_jobs: int) -> None:
 @BY_BACKEND
 def test_nested_with_the_guard_inside(backend: str, n_jobs: int) -> None:
     guard = make()
-    inner = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split())
+    inner = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split())
     with joblib.parallel_config(backend):
         scores = cross_val_score(inner, *TRAIN, cv=KFold(2), n_jobs=n_jobs, error_score="raise")
     assert len(guard.history) == 6
@@ -158,8 +166,8 @@ def test_nested_with_the_guard_inside(backend: str, n_jobs: int) -> None:
 @BY_BACKEND
 def test_nested_with_the_guard_on_both_sides(backend: str, n_jobs: int) -> None:
     guard = make()
-    inner = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split())
-    outer = GridSearchCV(inner, {"refit": [True]}, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs)
+    inner = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split())
+    outer = GridSearchCV(inner, {"refit": [True]}, scoring=guard.scorer(cv="training"), cv=guard.split(), n_jobs=n_jobs)
     counted = count_queries(guard, outer)
     with joblib.parallel_config(backend):
         outer.fit(*TRAIN)
@@ -174,7 +182,12 @@ def test_charges_are_exact_in_any_order(backend: str, n_jobs: int) -> None:
     depths = [1, 1, 12, 12, 12, 1]
     with joblib.parallel_config(backend):
         GridSearchCV(
-            tree(), {"max_depth": depths}, scoring=guard.scorer(), cv=guard.split(), n_jobs=n_jobs, refit=False
+            tree(),
+            {"max_depth": depths},
+            scoring=guard.scorer(cv="training"),
+            cv=guard.split(),
+            n_jobs=n_jobs,
+            refit=False,
         ).fit(*TRAIN)
     gaps = np.subtract(train_scores(depths), holdout_scores(depths))
     assert (np.abs(gaps[:2]) < 0.05).all()
@@ -189,12 +202,14 @@ def test_refit_may_be_a_function_or_left_out() -> None:
         return int(np.flatnonzero(good)[0])
 
     guard = make()
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split(), refit=cheapest, n_jobs=2).fit(
-        *TRAIN
-    )
+    search = GridSearchCV(
+        tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split(), refit=cheapest, n_jobs=2
+    ).fit(*TRAIN)
     assert search.best_params_ == {"max_depth": 3}
     assert not hasattr(search, "best_score_")
-    left_out = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split(), refit=False).fit(*TRAIN)
+    left_out = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split(), refit=False).fit(
+        *TRAIN
+    )
     assert not hasattr(left_out, "best_estimator_")
     assert len(guard.history) == 6
 
@@ -211,7 +226,7 @@ def copied(search: Any, how: str) -> Any:
 @pytest.mark.parametrize("how", ["clone", "deepcopy", "pickle", "joblib"])
 def test_copies_of_a_search_spend_the_same_budget(how: str) -> None:
     guard = make()
-    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(), cv=guard.split())
+    search = GridSearchCV(tree(), DEPTHS, scoring=guard.scorer(cv="training"), cv=guard.split())
     before = copied(search, how).fit(*TRAIN)
     assert before.scoring is search.scoring
     after = copied(before, how)
@@ -229,7 +244,7 @@ def test_candidates_that_fail_are_not_charged(error_score: Any, n_jobs: int) -> 
     search = GridSearchCV(
         tree(),
         {"max_depth": [3, -1]},
-        scoring=guard.scorer(),
+        scoring=guard.scorer(cv="training"),
         cv=guard.split(),
         error_score=error_score,
         n_jobs=n_jobs,

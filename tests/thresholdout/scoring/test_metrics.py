@@ -4,10 +4,12 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, mean_absolute_error, mean_squared_error
+from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.scoring import metrics
+from thresholdout.scoring.out_of_fold import out_of_fold
 
 
 def test_classification_metrics_are_scikit_learns() -> None:
@@ -53,7 +55,8 @@ def test_cross_validated_values_are_out_of_fold() -> None:
     X, y = rng.normal(size=(200, 150)), rng.integers(0, 2, size=200)
     model = LogisticRegression(C=1e6, max_iter=5000).fit(X, y)
     assert metrics.accuracy().of(model, X, y).mean() > 0.95  # fits noise
-    assert abs(metrics.accuracy().cross_validated(model, X, y, cv=5).mean() - 0.5) < 0.15
+    found = out_of_fold(model, X, y, list(StratifiedKFold(5).split(X, y)), "predict")
+    assert abs(metrics.accuracy().of_predictions(found, X, y).mean() - 0.5) < 0.15
 
 
 @pytest.mark.parametrize("name", ["roc_auc", "neg_log_loss", "neg_brier_score", "squared_error", "absolute_error", ""])

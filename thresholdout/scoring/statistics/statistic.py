@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphs import DependenceModel
+    from thresholdout.scoring.out_of_fold import OutOfFold
 
 __all__ = ["Estimate", "Statistic"]
 
@@ -120,32 +121,27 @@ class Statistic:
         InputTypeError
             When the estimator has none of the methods that the statistic can use.
         """
-        output = getattr(estimator, self._response(estimator))(X)
+        output = getattr(estimator, self.response_of(estimator))(X)
         return self._estimate(self._judged(y, output, getattr(estimator, "classes_", None), X))
 
-    def cross_validated(self, estimator: Any, X: Any, y: Any, cv: object) -> Estimate:
-        """Return the statistic of predictions by an estimator's clones, each for the records it was not fitted to.
+    def of_predictions(self, found: OutOfFold, X: Any, y: Any) -> Estimate:
+        """Return the statistic of out-of-fold predictions, each for a record that its model was not fitted to.
 
         Parameters
         ----------
-        estimator : estimator
-            It is cloned.
+        found : OutOfFold
+            The predictions.
         X, y : array-like
-            Records and labels.
-        cv : int or splitter
-            As in scikit-learn; the test sides must partition the records.
+            All records and labels.
 
         Notes
         -----
         One value from all records together, not the mean over the folds.
         """
-        from sklearn.base import clone, is_classifier
-        from sklearn.model_selection import cross_val_predict
+        from sklearn.utils import _safe_indexing
 
-        output = cross_val_predict(clone(estimator), X, y, cv=cv, method=self._response(estimator))
-        return self._estimate(
-            self._judged(y, output, np.unique(np.asarray(y)) if is_classifier(estimator) else None, X)
-        )
+        labels = np.asarray(y)[found.tested]
+        return self._estimate(self._judged(labels, found.output, found.classes, _safe_indexing(X, found.tested)))
 
     def estimate_at(self, value: float, estimator: Any, X: Any, y: Any) -> Estimate:
         """Return a training value that is known, with parts by what a fitted estimator says of its training records.
@@ -187,7 +183,7 @@ class Statistic:
             Whether they have one law.
         """
         classes = getattr(estimator, "classes_", None)
-        output = getattr(estimator, self._response(estimator))(X)
+        output = getattr(estimator, self.response_of(estimator))(X)
         known = _labels(np.asarray(train_y), classes) if self._labelled() else None
         judged = Judged(_column(y), np.asarray(output), known, None if classes is None else np.asarray(classes), X)
         return tuple(part.evidence(judged, model, one_law) for part in self.parts(known))
@@ -249,7 +245,14 @@ class Statistic:
         unit = values[0] if self.combine is None else min(1.0, max(0.0, self.combine(values)))
         return Estimate(lower + (upper - lower) * unit, found)
 
-    def _response(self, estimator: Any) -> str:
+    def response_of(self, estimator: Any) -> str:
+        """Return the method of an estimator that is used.
+
+        Raises
+        ------
+        InputTypeError
+            When the estimator has none of them.
+        """
         for response in self.responses:
             if hasattr(estimator, response):
                 return response

@@ -34,7 +34,7 @@ MADE: dict[type[Shared], Callable[[], Shared]] = {
     Thresholdout: guard,
     KFoldGuard: lambda: KFoldGuard(X, Y),
     Gate: lambda: guard().gate(model()),
-    GuardScorer: lambda: guard().scorer(),
+    GuardScorer: lambda: guard().scorer(cv="training"),
 }
 
 BUILT_ON_OTHERS: dict[type[Shared], set[str]] = {
@@ -191,9 +191,9 @@ def test_what_a_guard_refuses_it_refuses_elsewhere() -> None:
     here = guard()
     for asked in (here, RemoteGuard(handle_of(here))):
         with pytest.raises(InputError, match="key: an empty string"):
-            asked.final_check(model(), key="")
+            asked.final_check(model(), key="", cv="training")
         with pytest.raises(InputError, match="keys: 0 of them; expected: 1"):
-            asked.score_all([model()], keys=[])
+            asked.score_all([model()], keys=[], cv="training")
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             asked.nothing  # type: ignore[attr-defined]  # noqa: B018
     assert len(here.history) == 0

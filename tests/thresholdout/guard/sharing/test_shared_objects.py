@@ -84,7 +84,7 @@ def used(guard: Any, depth: int) -> tuple[Any, ...]:
     answers = [
         guard.ask(lambda X, y: X[:, 0] == y, name="first pixel"),
         guard.ask(0.5, np.arange(guard.n) % 2, name="parity", bounds=(0.0, 2.0)),
-        guard.score(model, "accuracy"),
+        guard.score(model, "accuracy", cv="training"),
         guard.score(model, metrics.log_loss(3.0), cv=2),
     ]
     public = (guard.n, guard.certificate.confidence, guard.parameters, guard.dependence.describe(), guard.exhausted)
@@ -116,9 +116,9 @@ def test_a_comparison_that_got_lost_is_not_charged_twice() -> None:
     handle = handle_of(guard)
     models = [DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*guard.train) for depth in (1, 8)]
     remote = RemoteGuard(handle)
-    first = remote.compare(models[1], models[0], key="one")
-    again = remote.compare(models[1], models[0], key="one")
-    lists = [remote.compare_all(models, models[0], keys=["two", "three"]) for _ in range(2)]
+    first = remote.compare(models[1], models[0], key="one", cv="training")
+    again = remote.compare(models[1], models[0], key="one", cv="training")
+    lists = [remote.compare_all(models, models[0], keys=["two", "three"], cv="training") for _ in range(2)]
     assert first.interval == again.interval
     assert [one.interval for one in lists[0]] == [one.interval for one in lists[1]]
     assert len(guard.history) == 3
@@ -165,7 +165,7 @@ def test_nothing_of_the_holdout_is_in_a_pickle() -> None:
         (secret, labels), train=(np.zeros((50, 4)), labels), queries=10, budget=2, documents={"labels": "document"}
     )
     guard.ask(0.5, np.arange(50) % 2)
-    for thing in (guard, guard.scorer(sample_weight=(np.ones(50), weights)), guard.split()):
+    for thing in (guard, guard.scorer(sample_weight=(np.ones(50), weights), cv="training"), guard.split()):
         text = pickle.dumps(thing)
         assert len(text) < 1000
         needles = [value.tobytes() for value in (*secret.ravel(), *weights)] + [b"label 7", b"document"]
@@ -176,7 +176,7 @@ def test_nothing_of_the_holdout_is_in_a_pickle() -> None:
 def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a question takes the estimator only: no request holds records, no reply per-record values of the holdout."""
     guard = make()
-    scorer = guard.scorer()
+    scorer = guard.scorer(cv="training")
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(*TRAIN)
     handle = handle_of(scorer)
 
@@ -226,7 +226,7 @@ class Watched:
 
 def test_a_forked_child_asks_its_parent_and_not_its_memory() -> None:
     guard = make(noise=SeededNoise(1))
-    scorer = guard.scorer()
+    scorer = guard.scorer(cv="training")
     there, scorer_there = shared(guard), share(scorer)
     assert isinstance(scorer_there, GuardScorer)
 
@@ -243,7 +243,7 @@ def test_a_forked_child_asks_its_parent_and_not_its_memory() -> None:
 
 def test_a_forked_child_of_a_guard_that_nobody_shared_is_refused() -> None:
     guard = make()
-    scorer = guard.scorer()
+    scorer = guard.scorer(cv="training")
     with pytest.raises(SharingError, match="belongs to the process that made it"):
         in_child(guard.ask, 0.5, np.arange(897) % 2)
     with pytest.raises(SearchFailed, match=r"sharing.share\(scorer\) returned before the fork"):
@@ -277,9 +277,9 @@ def test_locks_that_a_fork_has_copied_are_not_waited_for() -> None:
     """A thread of the parent holds them at the fork, and is not there in the child, which would wait for ever."""
     guard = make(queries=None, budget=None, threshold=None, noise_scale=None)
     model = DecisionTreeClassifier(max_depth=2).fit(*TRAIN)
-    gate, scorer = guard.gate(model), guard.scorer()
+    gate, scorer = guard.gate(model), guard.scorer(cv="training")
     uses: list[Callable[[], Any]] = [
-        lambda: gate.propose(clone(model)),
+        lambda: gate.propose(clone(model), cv="training"),
         lambda: gate.last_look(),
         lambda: gate.incumbent,
         lambda: gate.certified,
@@ -331,7 +331,9 @@ def ask_in_turn(guard: Any, mine: int, turn: Any, depths: list[int]) -> None:
     for k in range(mine, len(depths), 2):
         while turn.value != k:
             time.sleep(0.001)
-        guard.score(DecisionTreeClassifier(max_depth=depths[k], random_state=0).fit(*TRAIN), key=f"question {k}")
+        guard.score(
+            DecisionTreeClassifier(max_depth=depths[k], random_state=0).fit(*TRAIN), key=f"question {k}", cv="training"
+        )
         with turn.get_lock():
             turn.value += 1
 
@@ -344,7 +346,9 @@ def test_the_same_questions_in_the_same_order_have_the_same_answers(ledger: str 
     stores = [None if ledger is None else tmp_path / f"{k} {ledger}" for k in range(2)]
     alone = make(noise=SeededNoise(7), ledger=stores[0], **settings)
     for k, depth in enumerate(depths):
-        alone.score(DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*TRAIN), key=f"question {k}")
+        alone.score(
+            DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*TRAIN), key=f"question {k}", cv="training"
+        )
     guard, turn = make(noise=SeededNoise(7), ledger=stores[1], **settings), FORK.Value("i", 0)
     children = [FORK.Process(target=ask_in_turn, args=(shared(guard), mine, turn, depths)) for mine in range(2)]
     for child in children:
@@ -469,7 +473,7 @@ def caught_in(call: Callable[[], Any]) -> BaseException | None:
 
 def test_scorers_counted_in_the_owner() -> None:
     guard = make(queries=1)
-    scorer = guard.scorer(exhausted="train")
+    scorer = guard.scorer(exhausted="train", cv="training")
     there = share(scorer)
     assert isinstance(there, GuardScorer)
     placeholder = np.repeat(TRAIN[0][:1], 2, axis=0)
@@ -505,7 +509,7 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
     assert (holdout, mixed) == ("holdout", "other")
 
     def exhausted() -> None:
-        scorer = there.scorer(exhausted="raise")
+        scorer = there.scorer(exhausted="raise", cv="training")
         scorer(model, placeholder)
         scorer(model, placeholder)
 
@@ -522,7 +526,7 @@ def test_a_big_estimator() -> None:
     )
     there = shared(guard)
     assert len(pickle.dumps(model)) > 32_000_000
-    assert in_child(lambda: there.score(model).query) == 1
+    assert in_child(lambda: there.score(model, cv="training").query) == 1
 
 
 def test_an_interrupted_question_leaves_no_stray_answer() -> None:

@@ -1,0 +1,158 @@
+"""What a model is worth on the training part: cross-validated, as far as nothing else is asked for."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from thresholdout.errors import InputError
+from thresholdout.guard.fold_fitting import parts_of
+from thresholdout.guard.sharing.shared_objects import Shared
+from thresholdout.guard.training_folds import Splits, TrainingFolds, checked_cv
+from thresholdout.scoring.out_of_fold import out_of_fold
+from thresholdout.scoring.statistics import Statistic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from thresholdout.data.identity import Part
+    from thresholdout.scoring.metrics import Metric
+
+__all__ = ["Trained", "fixed", "trained"]
+
+_LOG: Final = logging.getLogger(__name__)
+
+_HEAD: Final = 16
+"""Records to which a fitted estimator is applied, before its clones are fitted."""
+
+_INSTEAD: Final = (
+    "train_values= (its cross-validated score, or a value for each training record), or cv='training' for its score on "
+    "the records that it was fitted to"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """Training values, and where they come from.
+
+    Attributes
+    ----------
+    values : ndarray, float or Estimate
+        One for each training record, or for each that was tested; or their mean; or a statistic.
+    tested : ndarray or None
+        Which records were tested, in rising order and perhaps more than once; ``None`` for each of them once.
+    splits : Splits or None
+        The folds, where it was cross-validated.
+    given : bool
+        Whether the values were given, and not computed.
+    """
+
+    values: Any
+    tested: NDArray[np.intp] | None = None
+    splits: Splits | None = None
+    given: bool = False
+
+
+def trained(
+    metric: Metric | Statistic, estimator: Any, train: Part, folds: TrainingFolds, cv: object, given: Any = None
+) -> Trained:
+    """Return a fitted estimator's values on the training part.
+
+    Parameters
+    ----------
+    metric : Metric or Statistic
+        What is asked for.
+    estimator : object
+        Fitted; its clones are fitted again, unless values are given or ``cv="training"``.
+    train : tuple (X, y)
+        The training part.
+    folds : TrainingFolds
+        What is declared about it.
+    cv : None, "training", int, splitter, or pairs of positions
+        How to cross-validate.
+    given : float, array-like or Trained, optional
+        Values that take the place of all this.
+
+    Raises
+    ------
+    InputError
+        When the estimator cannot be fitted again, or there are values and a `cv`.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from thresholdout.scoring.metrics import accuracy
+    >>> X, y = np.arange(20.0)[:, None], np.tile([0, 1], 10)
+    >>> nearest = KNeighborsClassifier(1).fit(X, y)
+    >>> for cv in (None, "training"):
+    ...     print(trained(accuracy(), nearest, (X, y), TrainingFolds(), cv).values.mean())
+    0.0
+    1.0
+    """
+    how = checked_cv(cv)
+    if given is not None:
+        if how is not None:
+            raise InputError("cv", repr(cv), "nothing beside train_values, which take its place")
+        return given if isinstance(given, Trained) else Trained(given, given=True)
+    X, y = train
+    if how == "training":
+        return Trained(metric.of(estimator, X, y))
+    response = metric.response_of(estimator)
+    _check_refit(estimator)
+    _check_fitted(estimator, X, response)
+    from sklearn.base import is_classifier
+
+    splits = folds.splits(how, X, y, classifier=is_classifier(estimator))
+    fits = f"{len(splits)} fits of {type(estimator).__name__}"
+    _LOG.info("%s to parts of %d training records; cv='training' takes none, train_values= neither", fits, len(y))
+    found = out_of_fold(estimator, X, y, splits, response)
+    values = metric.of_predictions(found, X, y)
+    whole = np.array_equal(found.tested, np.arange(len(y)))
+    return Trained(values, None if whole else found.tested, splits)
+
+
+def fixed(cv: object, train: Part, folds: TrainingFolds) -> object:
+    """Return how to cross-validate several estimators by the same folds, also by a splitter that draws them.
+
+    Parameters
+    ----------
+    cv, train, folds
+        As in `trained`.
+    """
+    how = checked_cv(cv)
+    if how is None or isinstance(how, (int, str)):
+        return how
+    return folds.splits(how, *train, classifier=False)
+
+
+def _check_refit(estimator: Any) -> None:
+    """Refuse what cannot be fitted again for every fold, or would ask a guard again."""
+    from sklearn.base import clone
+    from sklearn.frozen import FrozenEstimator
+
+    seen = None
+    try:
+        if not hasattr(estimator, "fit"):
+            raise TypeError("no fit")
+        clone(estimator)
+    except Exception:
+        seen = f"a {type(estimator).__name__}, which cannot be cloned and fitted again"
+    else:
+        for part in parts_of(estimator):
+            if isinstance(part, FrozenEstimator) and hasattr(part, "predict"):
+                seen = "a frozen model, which stays as it was fitted in every fold"
+            elif isinstance(part, Shared) or isinstance(getattr(part, "guard", None), Shared):
+                seen = f"a {type(estimator).__name__} that asks a guard itself, and would do so in every fold"
+    if seen is not None:
+        raise InputError("estimator", seen, _INSTEAD)
+
+
+def _check_fitted(estimator: Any, X: Any, response: str) -> None:
+    """Apply an estimator to some training records: what is not fitted shows its own error, before anything is asked."""
+    from sklearn.utils import _safe_indexing
+
+    size = X.shape[0] if hasattr(X, "shape") else len(X)
+    getattr(estimator, response)(_safe_indexing(X, np.arange(min(size, _HEAD))))
