@@ -33,9 +33,10 @@ class DependenceModel(RoutedModel):
     """How n records depend on one another.
 
     A mechanism that is differentially private in each single record may still tell much about a record through
-    the records that depend on it. A model answers four questions: how much a given budget leaks about each record
-    (`leakage`), which budget keeps that below a target (`budget`), how much wider the fluctuations of a mean are
-    than for independent records (`variance_inflation`), and what such data look like (`sample`).
+    the records that depend on it. A model answers five questions: how wide a mean is (`half_width`), how much wider its
+    fluctuations are than for independent records (`variance_inflation`), how much a given privacy budget leaks about
+    each record (`leakage`), which privacy budget keeps that below a target (`budget`), and what such data look like
+    (`sample`).
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ class DependenceModel(RoutedModel):
     fixed mean q of per-record values in [0, 1]. Independent records have 1.
 
     A model class lists its routes in `methods` and `inflation_methods` and implements `_profile`, `_inflation`,
-    `_content`, `sample` and `describe`; checks, the choice of the best route and the search for a budget are inherited.
+    `_content`, `sample` and `describe`; checks, the choice of the best route and the search for a privacy budget are
+    inherited.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The choice of the best route to a leakage, a budget and a variance inflation."""
+"""The choice of the best route to a leakage, a privacy budget and a variance inflation."""
 
 from __future__ import annotations
 
@@ -127,11 +127,11 @@ class RoutedModel(ABC):
         ArgumentError
             An argument that cannot be used.
         RouteUnavailable
-            The route does not apply, or leaves no positive budget.
+            The route does not apply, or leaves no positive privacy budget.
 
         Notes
         -----
-        Leakage does not decrease with the budget, so the budget is found by a bracketing search that only ever
+        Leakage does not decrease with the privacy budget, so that is found by a bracketing search that only ever
         returns a point at which the leakage was evaluated and found small enough. It is never above the target,
         since every bound on the leakage is at least eps'.
 
@@ -153,7 +153,7 @@ class RoutedModel(ABC):
         if found is None:
             worst = self._leakages(target * 2**-60, method, adversary)
             reason = (
-                f"record {worst.worst()} leaks {worst.largest():.6g} nats however small the budget, "
+                f"record {worst.worst()} leaks {worst.largest():.6g} nats however small the privacy budget, "
                 f"the target is {target:.6g}"
             )
             raise RouteUnavailable(method, reason, self._others(method))
@@ -362,7 +362,7 @@ class RoutedModel(ABC):
         return None
 
     def _budgets(self, epsilon: Any) -> float | FloatArray:
-        """Return budgets in the order of the records."""
+        """Return privacy budgets in the order of the records."""
         expected = f"a number, or an array of {self.n} numbers, finite and not negative"
         labels = self._record_labels()
         if labels is not None and has_labels(epsilon):

@@ -1,4 +1,4 @@
-"""How the budget moves over a confidence set for the parameters of a fitted model."""
+"""How the privacy budget moves over a confidence set for the parameters of a fitted model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["BudgetInterval", "budget_interval"]
 
 @dataclass(frozen=True, slots=True)
 class BudgetInterval:
-    """A budget computed from a fitted model, and how far it may be off because the model is an estimate.
+    """A privacy budget computed from a fitted model, and how far it may be off because the model is an estimate.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class BudgetInterval:
     Attributes
     ----------
     low, high : float
-        Confidence interval for the budget of the unknown law.
+        Confidence interval for the privacy budget of the unknown law.
     inflation_low, inflation_high : float
         The same for the variance inflation.
     """
@@ -53,12 +53,12 @@ class BudgetInterval:
 
     @property
     def low(self) -> float:
-        """Lower end for the budget: the cautious one to use."""
+        """Lower end for the privacy budget: the cautious one to use."""
         return self._ends(self.budget, self.budgets)[0]
 
     @property
     def high(self) -> float:
-        """Upper end for the budget."""
+        """Upper end for the privacy budget."""
         return self._ends(self.budget, self.budgets)[1]
 
     @property
@@ -83,7 +83,7 @@ class BudgetInterval:
         )
 
     def table(self) -> pd.DataFrame:
-        """Return one row for each draw: its budget and its variance inflation."""
+        """Return one row for each draw: its privacy budget and its variance inflation."""
         import pandas as pd
 
         return pd.DataFrame({"budget": self.budgets, "inflation": self.inflations})
@@ -108,7 +108,7 @@ def budget_interval(
     adversary: Adversary = "informed",
     seed: int = 0,
 ) -> BudgetInterval:
-    """Return how the budget moves over a confidence set for the parameters of a fitted model.
+    """Return how the privacy budget moves over a confidence set for the parameters of a fitted model.
 
     Parameters
     ----------

@@ -49,9 +49,9 @@ class HiddenMarkov(LatentModel):
 
     Notes
     -----
-    States are no records: they have no budget and leak nothing of their own. What the records tell about each other
-    goes through the states, so a finite table of emissions contracts it twice more. When emissions are left out or
-    normal, a record may give its state away, and leakages are those of a `MarkovChain` whose records are the states
+    States are no records: they have no privacy budget and leak nothing of their own. What the records tell about each
+    other goes through the states, so a finite table of emissions contracts it twice more. When emissions are left out
+    or normal, a record may give its state away, and leakages are those of a `MarkovChain` whose records are the states
     themselves, except that long edges and quilts are for an uninformed adversary: known records do not cut a hidden
     chain. The variance inflation is that of the chain of states, or smaller where emissions are alike.
 

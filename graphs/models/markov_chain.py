@@ -369,7 +369,7 @@ class MarkovChain(DependenceModel):
         budget = epsilon if isinstance(epsilon, float) else float(epsilon.max())
         found = largest_below(lambda target: published_budget(target, gap, rarest, self.n), budget, budget)
         if found is None:
-            raise RouteUnavailable(method, f"no target allows a budget of {budget:.6g}", others)
+            raise RouteUnavailable(method, f"no target allows a privacy budget of {budget:.6g}", others)
         return Profile.constant(found * (1 + 2.0**-40), self.n)
 
     def _reach(self, epsilon: float | FloatArray) -> Edges:

@@ -56,8 +56,8 @@ class MarkovField(NetworkModel):
     states : int, optional
         Number of states of nodes without an edge, where nothing else tells it.
     latent : collection of labels
-        Nodes that are in the graph but not in the data: they have no budget, no part in any mean, and do not count in
-        `n`.
+        Nodes that are in the graph but not in the data: they have no privacy budget, no part in any mean, and do not
+        count in `n`.
     records : iterable of labels, optional
         The data nodes in the order of all arrays; the order of the graph when left out. Nodes not named are latent.
     parallel : {"refuse", "multiply"}

@@ -89,7 +89,7 @@ def import_(ledger: str, file: Path) -> None:
 @GUARD
 @click.option("--key-file", type=FILE, help="Key of the source, when the target has another one.")
 def move(source: str, target: str, guard: str | None, key_file: Path | None) -> None:
-    """Bring the guard in ledger SOURCE to ledger TARGET, where it goes on with the budget that is left.
+    """Bring the guard in ledger SOURCE to ledger TARGET, where it goes on with what is left of it.
 
     It is retired in SOURCE first, so that no budget is spent twice. When this is interrupted, run it again.
     """

@@ -32,7 +32,7 @@ GUARD = click.option("--guard", help="First characters of what a guard is called
 
 
 class _Exhausted(click.ClickException):
-    """A budget is used up."""
+    """The guard answers no more."""
 
     exit_code = 3
 

@@ -25,7 +25,7 @@ class Answer:
         With the guard's confidence, for all its answers at once, the truth lies between these two; in the units of the
         query's range, which is all of it where no certificate applies.
     source : {"train", "holdout"}
-        Where the value comes from. Only ``"holdout"`` spends budget.
+        Where the value comes from. Only ``"holdout"`` uses up an answer from the holdout.
     query : int
         Number of the question, from 1.
     remaining : int or None

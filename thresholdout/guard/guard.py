@@ -131,7 +131,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         `identically_distributed`). Parameters of `thresholdout.mechanisms` serve as they are, with their own limits.
     threshold, noise_scale, grid : float, optional
         Parameters of Algorithm 1 by hand, in units of a query's range: the sparse vector with a threshold, noise and
-        budget, whose answers are private. It is what answers where a dependence model bounds no deviation of a mean.
+        a budget of answers from the holdout, which are private. It is what answers where a dependence model bounds no
+        deviation of a mean.
     identically_distributed : bool, default=False
         Declares that all records (or groups, of one size) have one law, and that every question will be the same
         function of each record, whatever its number, id or place. Only then may a part of them answer for all, and
@@ -143,8 +144,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         (X, y) of independent records or groups, and for mechanisms that make claims; statistics that are no means are
         refused.
     ledger : str, path or Ledger, optional
-        Where the guard's state lives. A file name makes a SQLite file (or continues it: budget, noisy threshold and
-        history go on exactly where they were). In memory by default, gone with the process.
+        Where the guard's state lives. A file name makes a SQLite file (or continues it: answers that are left, noisy
+        threshold and history go on exactly where they were). In memory by default, gone with the process.
     noise : NoiseSource, optional
         Exact noise from the operating system's entropy by default. `SeededNoise` is for simulations only.
     allow_equal_rows : bool, default=False
@@ -158,7 +159,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         Secret texts to keep in the ledger with a new guard, such as the labels of a service.
     owner : str, default=""
         Whose guard it is, where several people share a ledger. The same holdout has one guard for each owner: found
-        again by its records with the budget that is left, and not to be found by others.
+        again by its records with the answers that are left, and not to be found by others.
 
     Attributes
     ----------
@@ -378,7 +379,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         InputError
             When a value is missing or out of range, or the lengths are wrong; nothing is spent.
         BudgetExhausted
-            When the budget, or the declared number of questions, is used up.
+            When the answers from the holdout, or the declared number of questions, are used up.
 
         Examples
         --------

@@ -87,7 +87,7 @@ class KFoldGuard(Shared):
         unexpected ones more. "ladder" tells the best score so far only, the largest one. For losses
         ``LadderParameters(direction="minimize", queries=...)``, with a limit of its own.
     ledger, noise
-        As in `Thresholdout`. The same records in the same ledger share one budget.
+        As in `Thresholdout`. The same records in the same ledger are one guard.
     random_state : int, default=0
         Seed with which folds are drawn, when ``cv`` is a number.
     looks : int or PriorLooks, optional
@@ -218,7 +218,7 @@ class KFoldGuard(Shared):
             When an argument cannot be used (nothing is spent), or when the estimator fails on these records, which is
             charged.
         BudgetExhausted
-            When the budget, or the declared number of questions, is used up; nothing is fitted then.
+            When the answers that may differ, or the declared number of questions, are used up; nothing is fitted then.
         """
         chosen = check_mean(metric)
         self.parameters.check_direction(chosen.name, chosen.greater_is_better)
@@ -269,7 +269,7 @@ class KFoldGuard(Shared):
 
     @property
     def remaining(self) -> int | None:
-        """Answers from the records that are left; ``None`` without a budget."""
+        """Answers from the records that are left; ``None`` where no budget was declared."""
         return self._guard.remaining
 
     @property

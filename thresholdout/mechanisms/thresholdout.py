@@ -125,7 +125,7 @@ class ThresholdoutParameters(Parameters):
 
     words: ClassVar[str] = (
         "While the training part agrees with the holdout, the guard answers with the training value, which costs "
-        "nothing. When they disagree, it answers with a noisy value from the holdout and spends one unit of budget."
+        "nothing. When they disagree, it answers with a noisy value from the holdout, and has one such answer less."
     )
 
     threshold: float

@@ -84,7 +84,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         all its records in `fit`; the search's own cross-validation is not run then, because its scores would tell about
         the records, and every candidate of the grid is one question. A ladder is refused: it tells the best score so
         far, and not each candidate's. By default `fit` holds out a part of its records and makes a guard of it; without
-        a ledger this is a new guard with a new budget each time, so fit once.
+        a ledger this is a new guard with new answers each time, so fit once.
     metric : str, Metric or Statistic, optional
         What the guard is asked for. By default what the search scores by, where a guard knows it; losses without a
         bound need one, such as ``thresholdout.scoring.metrics.squared_error(clip=...)``.

@@ -47,7 +47,7 @@ class GuardedStopping:
 
     The signal is the metric on records of the guard's training part, best on a part that the model is not fitted to
     (``validation``). It also is the training value of each question: where the holdout does not contradict it, the
-    answer costs no budget. See `EarlyStopping` for which rounds are asked about and what the answers guarantee.
+    answer is none from the holdout. See `EarlyStopping` for which rounds are asked about and what answers guarantee.
 
     In a loop of your own call `update` once a round and `finish` at the end. For LightGBM and XGBoost see
     `lightgbm_callback` and `xgboost_callback`, for networks `keras_callback` and `lightning_callback`. One object
@@ -62,7 +62,7 @@ class GuardedStopping:
     validation : array-like of int or bool, optional
         Which records of the guard's training part the model is *not* fitted to, by position or as a mask. By default
         all of them count, which is right when none is used for fitting. Fitted records make a signal that keeps rising,
-        and training values that the holdout contradicts; that is sound, but spends more budget.
+        and training values that the holdout contradicts; that is sound, but uses up more answers from the holdout.
     patience : int, default=10
         Stop after so many looks without a better signal.
     questions : int, default=6
@@ -99,7 +99,7 @@ class GuardedStopping:
     looks : list of Look
         The rounds that were looked at, with their signals.
     asked, spent, replaced : int
-        New questions; answers from the holdout among them, which cost budget; questions without an answer.
+        New questions; answers from the holdout among them; questions without an answer.
     last_value : float
         The last answer's value; NaN before the first and after a question without an answer; with
         ``exhausted="train"`` the signal that stood in for it.

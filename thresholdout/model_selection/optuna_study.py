@@ -69,7 +69,7 @@ class GuardedObjective:
     Attributes
     ----------
     asked, spent, repeated, replaced : int
-        Of this object: new questions; answers from the holdout among them, which cost budget; answers given again;
+        Of this object: new questions; answers from the holdout among them; answers given again;
         questions without an answer.
     exhausted : {"budget", "queries"} or None
         Which limit of the guard was reached here.
@@ -244,7 +244,7 @@ class GuardedObjective:
         with self._lock:
             first, self.exhausted = self.exhausted is None, exhausted
         if first:
-            used = "the guard's budget is" if exhausted == "budget" else "the guard's questions are"
+            used = "the guard's answers from the holdout are" if exhausted == "budget" else "the guard's questions are"
             answers = self.asked + self.repeated
             said = (
                 f"{used} used up; the study stops after trial {trial.number}, and this session has {answers} "

@@ -72,7 +72,7 @@ def _facts(report: GuardReport) -> list[tuple[str, str]]:
         ("confidence", f"{report.declared.confidence:g}"),
     ]
     if report.budget is not None:
-        facts.insert(2, ("budget left", f"{report.remaining:,} of {report.budget:,}"))
+        facts.insert(2, ("answers from the holdout left", f"{report.remaining:,} of {report.budget:,}"))
     if report.told is not None:
         facts.append(("told so far", f"{report.told:.3g} nats"))
     elif report.certificate is not None:

@@ -98,7 +98,7 @@ def plot_budget(answers: pd.DataFrame, budget: int | None, ax: Any = None) -> An
     rows = thinned(answers.assign(used=used))
     ax.step(rows["query"].astype(float), rows["used"], where="post", color=ORANGE, label="answers from the holdout")
     if budget is not None:
-        ax.axhline(budget, color=GREY, linewidth=1, linestyle="--", label=f"budget, {budget}")
+        ax.axhline(budget, color=GREY, linewidth=1, linestyle="--", label=f"answers from the holdout, {budget}")
     ax.set_ylim(bottom=0)
     ax.yaxis.get_major_locator().set_params(integer=True)
     return finish(ax, "question", "answers from the holdout")

@@ -1,6 +1,6 @@
 """Metrics that are means over records, as the values of which they are means.
 
-Only such metrics have the sensitivity 1/n that a guard's budget is computed from. A metric with an unbounded range is
+Only such metrics have the sensitivity 1/n that a guard's noise is computed from. A metric with an unbounded range is
 clipped at a stated value: what is then guarded, and certified, is the clipped metric.
 """
 
