@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, SupportsFloat
+from typing import Literal, Never, SupportsFloat
 
+from thresholdout.errors import InputTypeError
 from thresholdout.limits.rounded_intervals import larger_side
 from thresholdout.mechanisms.base import AnswerSource
 
@@ -15,7 +16,9 @@ __all__ = ["Answer"]
 class Answer:
     """One answer of a guard, with what it is worth.
 
-    It converts to a float, and is compared and formatted by its value.
+    It converts to a float, and is compared and formatted by its value: ``b > a`` does not say that b is better than a.
+    Where intervals overlap, ``guard.compare`` may tell both apart; there is no ``b - a``, whose interval would not
+    be known.
 
     Attributes
     ----------
@@ -82,6 +85,22 @@ class Answer:
     def __round__(self, digits: int | None = None) -> float:
         return round(self.value, digits)
 
+    def __sub__(self, other: object) -> Never:
+        """Refuse arithmetic, for which the bare number has to be asked."""
+        raise _no_arithmetic("-", self, other)
+
+    def __rsub__(self, other: object) -> Never:
+        """Refuse arithmetic."""
+        raise _no_arithmetic("-", other, self)
+
+    def __add__(self, other: object) -> Never:
+        """Refuse arithmetic."""
+        raise _no_arithmetic("+", self, other)
+
+    def __radd__(self, other: object) -> Never:
+        """Refuse arithmetic."""
+        raise _no_arithmetic("+", other, self)
+
     def __lt__(self, other: SupportsFloat) -> bool:
         return self.value < float(other)
 
@@ -98,3 +117,12 @@ class Answer:
         name = f" {self.name}" if self.name else ""
         left = "" if self.remaining is None else f", {self.remaining} left"
         return f"<Answer {self.query}{name}: {self.value:.4g} ± {self.half_width:.2g} from {self.source}{left}>"
+
+
+def _no_arithmetic(sign: str, left: object, right: object) -> InputTypeError:
+    """Return why answers are not added or subtracted: of what comes out, no interval is known."""
+    one, other = ("answer" if isinstance(side, Answer) else "number" for side in (left, right))
+    expected = "float(answer) for the bare number"
+    if sign == "-" and one == other:
+        expected = f"guard.compare(b, a), which answers how much better b is, with an interval; or {expected}"
+    return InputTypeError("answer", f"{one} {sign} {other}, of which no interval is known", expected)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import mpmath as mp
+import numpy as np
 import pytest
 
 import thresholdout.mechanisms.claims.fold_claims as folds
@@ -218,10 +219,33 @@ def test_cells_part_the_range_and_their_code_adds_up_to_at_most_one(
 
 def test_cells_are_wider_for_more_questions_and_for_fewer_surprises() -> None:
     def size(questions: int, budget: float = math.inf) -> float:
-        return best_deviations(0.03, 0.09, 400.0, -3.0, questions, questions, budget)
+        return best_deviations(0.005, 0.09, 400.0, -3.0, questions, questions, budget)
 
-    assert size(5) <= size(20) < size(100) <= size(1000)
-    assert size(20, 1.0) > size(20, 10.0) >= size(20)
+    assert size(5) < size(20) < size(100) < size(1000)
+    assert size(20, 0.3) > size(20, 10.0) >= size(20)
+
+
+@pytest.mark.parametrize("deviation", [0.003, 0.01, 0.03, 0.1])
+@pytest.mark.parametrize("questions", [1, 20, 1000])
+def test_cells_are_small_beside_the_interval_unless_a_budget_needs_wide_ones(deviation: float, questions: int) -> None:
+    normal = math.sqrt(2.0 * 0.09 * (3.0 + math.log(2.0 * questions)) / 400.0)  # a limit at the level of the question
+    half = deviation * best_deviations(deviation, 0.09, 400.0, -3.0, questions, questions, math.inf)
+    assert half <= 0.25 * normal or half == 0.1 * deviation  # the narrowest
+    assert best_deviations(deviation, 0.09, 400.0, -3.0, questions, questions, 0.0) == 4.0
+
+
+@pytest.mark.parametrize("n", [300, 1000, 10_000])
+@pytest.mark.parametrize("queries", [None, 20, 100])
+def test_rounding_is_below_a_quarter_of_the_width(n: int, queries: int | None) -> None:
+    claims, rng = FoldClaims(FoldClaimsParameters(n / 2, 2.0, queries=queries), n), np.random.default_rng(n)
+    state, told, shared = claims.start(NOISE), 0.5, rng.random(n)
+    for number in range(20):  # of similar models: each record's luck is mostly the same for all of them
+        right = np.where(rng.random(n) < 0.1, rng.random(n), shared) < 0.9
+        reading = claims.read(right, n, (0.0, 1.0), "values", Known(vague=number == 0, binary=True))
+        state, outcome = claims.step(state, told, reading, NOISE)
+        assert outcome.interval is not None
+        told, (low, high) = outcome.value, outcome.interval
+        assert abs(told - right.mean()) < 0.25 * (high - low)
 
 
 def test_what_is_kept_for_failures_is_what_a_failure_leaves() -> None:

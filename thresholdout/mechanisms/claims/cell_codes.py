@@ -2,8 +2,9 @@
 
 A question about folds is answered with the cell in which the average lies. Cells are as wide as the one around the
 forecast; each leaves the share of the risk that a law on the range gives it, which the history fixes. A wide cell makes
-this answer wide. Narrow ones tell more about the records, so that all later answers are wider. Validity does not depend
-on the choice (PROOFS.md, "K-fold cross-validation", V10).
+this answer wide, and one answer of many that differ. Narrow ones tell more about the records, so that all later answers
+are wider. Half a cell is at most a fifth of half the interval that is expected, unless a declared budget needs wider
+cells. Validity does not depend on the choice (PROOFS.md, "K-fold cross-validation", V10).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _ANY: Final = 0.03  # anywhere
 _FOUR: Final = 4.0
 _SIZES: Final = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.4, 2.8, 3.2, 4.0)
 _POINTS: Final = (0.1, 0.5, 0.9)
+_ROUNDED: Final = 0.25  # of half an interval without cells, at most, is half a cell
 _ROUNDING: Final = 1.0 - 1e-9
 
 
@@ -76,6 +78,8 @@ def best_deviations(
 ) -> float:
     """Return half the width of cells, in deviations of the forecast, that makes the next answers narrow on average.
 
+    Among cells that are small beside the interval of this answer, as far as the budget allows.
+
     Parameters
     ----------
     deviation : float
@@ -95,8 +99,8 @@ def best_deviations(
 
     Examples
     --------
-    >>> few = best_deviations(0.03, 0.09, 400.0, -3.0, 20, 20, math.inf)
-    >>> few < best_deviations(0.03, 0.09, 400.0, -3.0, 1000, 1000, math.inf)
+    >>> few = best_deviations(0.005, 0.09, 400.0, -3.0, 20, 20, math.inf)
+    >>> few < best_deviations(0.005, 0.09, 400.0, -3.0, 1000, 1000, math.inf)
     True
     """
     spent = -log_risk + math.log(2.0 * share)
@@ -106,8 +110,9 @@ def best_deviations(
         limits = (math.sqrt(2.0 * variance * (spent + point * told) / effective) for point in _POINTS)
         return math.fsum(limits) / len(_POINTS) + size * deviation
 
-    allowed = [size for size in _SIZES if _tails(size) * questions <= budget]
-    return min(allowed or _SIZES[-1:], key=width)
+    allowed = [size for size in _SIZES if _tails(size) * questions <= budget] or list(_SIZES[-1:])
+    largest = _ROUNDED * math.sqrt(2.0 * variance * spent / effective) / deviation
+    return min([size for size in allowed if size <= largest] or allowed[:1], key=width)
 
 
 @cache

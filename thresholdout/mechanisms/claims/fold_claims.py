@@ -140,7 +140,7 @@ class FoldClaims(Mechanism[ClaimsState, Reading]):
     >>> values = mechanism.read([1] * 940 + [0] * 60, 1000, (0, 1), "values")
     >>> state, outcome = mechanism.step(mechanism.start(noise), 0.93, values, noise)
     >>> outcome.source, [round(limit, 3) for limit in outcome.interval]
-    ('train', [0.86, 0.975])
+    ('holdout', [0.893, 0.985])
     """
 
     name: ClassVar[str] = "thresholdout"
