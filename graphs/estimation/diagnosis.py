@@ -19,6 +19,7 @@ from graphs.estimation.permutation import (
 )
 from graphs.estimation.pseudo_likelihood import graph_edges, numbered
 from graphs.estimation.series_models import of_order
+from graphs.estimation.spatial_models import neighbour_edges, of_places, read_places
 from graphs.inflation.half_widths import check_confidence
 from graphs.model import DependenceModel
 from graphs.models.law_free import Groups, Independent
@@ -198,6 +199,7 @@ def diagnose(
     groups: Any = None,
     order: Any = None,
     *,
+    coordinates: Any = None,
     season: int | None = None,
     confidence: float = 0.95,
     epsilon: float = 0.5,
@@ -221,6 +223,9 @@ def diagnose(
     order : True, or n keys, optional
         True when the records stand in order; otherwise what to sort them by: numbers, dates, times with a time zone or
         without, periods. A model that follows an order has its records in that order.
+    coordinates : array_like of shape (n,) or (n, d), optional
+        Where each record lies, in the order of the values; at most 3,000. Distances are Euclidean, so degrees of
+        longitude and latitude have to be projected first.
     season : int, optional
         Largest lag along the order that is looked at: 12 for monthly data. At most half of the records; by default 24,
         at most a quarter of the records.
@@ -251,16 +256,18 @@ def diagnose(
 
     Notes
     -----
-    Under the hypothesis tested records are exchangeable, so p-values are valid whatever the law of the values; several
-    tests are adjusted by Holm's method. Effects are the largest autocorrelation at any lag up to the season (order),
-    ICC(1) (groups), and Moran's I (graph); categories count as vectors of indicators. A test looks at one kind of
-    dependence in one quantity: not to find any is no proof of independence, and what is known of how the data were
-    collected comes first.
+    Under the hypothesis tested records are exchangeable, so p-values are valid whatever the law of the values;
+    several tests are adjusted by Holm's method. Effects are the largest autocorrelation at any lag up to the season
+    (order), ICC(1) (groups), and Moran's I (graph; coordinates, with the six nearest of each record); categories
+    count as vectors of indicators. A test looks at one kind of dependence in one quantity: not to find any is no
+    proof of independence, and what is known of how the data were collected comes first.
 
     Candidates: for an order, a Markov chain of the categories, or a hidden chain of the quarters that numbers fall
     into, a hidden chain of two states, and autoregressions: the one with the smallest BIC, and order 1 with an upper
     confidence limit for its coefficient, or one group of all records where a unit root is not excluded; for groups,
-    `Groups`; for a graph, an Ising or Potts field of the categories, or of numbers above or below their median.
+    `Groups`; for a graph, an Ising or Potts field of the categories, or of numbers above or below their median; for
+    coordinates, correlations that fall with distance, at an upper confidence limit of their range (fitted to 300 of the
+    records), or one group of all records where none is found, and a field of categories on near neighbours.
 
     Of several models of a series that draw autocorrelations like those seen (99 series are drawn from each), the one
     with the largest variance inflation is preferred: data that cannot tell a short memory from a long one are no
@@ -284,9 +291,13 @@ def diagnose(
     names = None
     if graph is not None:
         edges, names = graph_edges(graph), list(graph.nodes)
+    if coordinates is not None and graph is not None:
+        raise ArgumentError("coordinates", "given beside a graph", "one of them, and the other in a second diagnosis")
+    index = values
     values, groups, order = _aligned(values, groups, order, names)
     columns, codes, numbers = _features(values)
     n, rng = len(columns), np.random.default_rng(seed)
+    places = None if coordinates is None else read_places(coordinates, n, index)
     tests: list[PermutationTest] = []
     found: list[list[Candidate]] = []
     if order is not None:
@@ -303,8 +314,12 @@ def diagnose(
     if graph is not None:
         tests.append(morans_i(columns, edges, permutations, rng))
         found.append(of_graph(graph, codes, numbers))
+    if places is not None:
+        edges = neighbour_edges(places)
+        tests.append(morans_i(columns, edges, permutations, rng, "coordinates: Moran's I of near neighbours"))
+        found.append(of_places(places, edges, codes, numbers, seed))
     if not tests:
-        raise ArgumentError("graph, groups, order", "none of them", "at least one structure to look along")
+        raise ArgumentError("graph, groups, order, coordinates", "none of them", "at least one structure to look along")
     adjusted = holm(np.array([test.p_value for test in tests]))
     alone = Candidate("independent", Independent(n))
     chosen = [c for some, p in zip(found, adjusted, strict=True) if p <= level for c in some if c.preferred]

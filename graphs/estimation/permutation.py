@@ -107,7 +107,13 @@ def autocorrelations(columns: FloatArray, lags: int) -> FloatArray:
     return np.array([float(np.vdot(columns[k:], columns[:-k])) for k in range(1, lags + 1)])
 
 
-def morans_i(columns: FloatArray, edges: IntArray, permutations: int, rng: np.random.Generator) -> PermutationTest:
+def morans_i(
+    columns: FloatArray,
+    edges: IntArray,
+    permutations: int,
+    rng: np.random.Generator,
+    name: str = "graph: Moran's I",
+) -> PermutationTest:
     """Test whether neighbours in a graph are alike, or unlike: Moran's I, two-sided [Moran 1950].
 
     Parameters
@@ -118,6 +124,8 @@ def morans_i(columns: FloatArray, edges: IntArray, permutations: int, rng: np.ra
         Records joined by each edge.
     permutations, rng
         As in `autocorrelation`.
+    name : str
+        Of the test.
 
     Returns
     -------
@@ -136,7 +144,7 @@ def morans_i(columns: FloatArray, edges: IntArray, permutations: int, rng: np.ra
     scale = len(columns) / len(edges)
     left, right = edges[:, 0], edges[:, 1]
     return _tested(
-        "graph: Moran's I",
+        name,
         centred(columns),
         lambda v: scale * float(np.einsum("ij,ij->", v[left], v[right])),
         permutations,
