@@ -64,7 +64,6 @@ def main(arguments: list[str] | None = None) -> None:
 
     if options.picture:
         found.plot()[0].figure.savefig(options.picture)
-        print(f"Picture: {options.picture}")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,6 @@ def main(arguments: list[str] | None = None) -> None:
         ax = plot_graph(club, MarkovField.ising(club, coupling=likely).leakage(0.25))
         ax.set_title(f"coupling {likely:.3f}: leakage about each member at budget 0.25")
         ax.figure.savefig(options.picture)
-        print(f"Picture: {options.picture}")
 
 
 def largest_coupling(club: nx.Graph[int], wrong: npt.NDArray[np.bool_], level: float = 0.05) -> float:
