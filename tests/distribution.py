@@ -1,7 +1,8 @@
 """Build the wheel and the sdist, check their files, and try the wheel: ``python -m tests.distribution`` (`make dist`).
 
 The wheel is installed into a new environment, and tried from a folder that is not the project's: it is imported, a
-mechanism is planned, a guard is asked, and the command prints its version.
+mechanism is planned, a guard is asked, and the command prints its version. The slow tests run every example and every
+page's code there.
 """
 
 from __future__ import annotations
@@ -32,6 +33,21 @@ guards = [Thresholdout(np.arange(1000.0), queries=20, ledger="guard.db") for _ i
 first, second = (guard.ask(0.5, np.arange(1000) < 500, key="first") for guard in guards)
 assert abs(first.value - 0.5) < 0.2
 assert second.repeated and second.value == first.value
+"""
+PAGE = """
+import doctest, pathlib, re, sys
+import graphs, thresholdout
+assert not pathlib.Path(thresholdout.__file__).is_relative_to({root!r}), thresholdout.__file__
+flags, names, wrong = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE, {{"__name__": "__main__"}}, 0
+text = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
+for number, block in enumerate(re.findall(r"^```python\\n(.*?)^```", text, re.DOTALL | re.MULTILINE), 1):
+    if block.startswith(">>>"):
+        test = doctest.DocTestParser().get_doctest(block, names, f"block {{number}}", sys.argv[1], 0)
+        wrong += doctest.DocTestRunner(optionflags=flags).run(test, clear_globs=False).failed
+        names = test.globs
+    else:
+        exec(block, names)
+sys.exit(wrong > 0)
 """
 
 
@@ -69,16 +85,36 @@ def of_sdist(sdist: Path, files: Iterable[str]) -> list[str]:
     )
 
 
-def tried(wheel: Path, folder: Path) -> str:
-    """Install a wheel into a new environment in a folder, use it there, and return the version that it prints."""
+def made_wheel(folder: Path) -> Path:
+    """Build the wheel with the libraries that are installed here."""
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def installed(wheel: Path, folder: Path, extras: str = "") -> str:
+    """Install a wheel into a new environment in a folder, and return the environment's Python."""
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     python = str(folder / "venv" / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, str(wheel)], cwd=folder, check=True)
+    subprocess.run([*pip, f"{wheel}{extras}"], cwd=folder, check=True)
+    return python
+
+
+def tried(wheel: Path, folder: Path) -> str:
+    """Install a wheel into a new environment, use it there, and return the version that it prints."""
+    python = installed(wheel, folder)
     smoke = [python, "-I", "-W", "error", "-c", SMOKE.format(root=str(ROOT))]
     subprocess.run(smoke, cwd=folder, check=True)
     command = [str(folder / "venv" / "bin" / "thresholdout"), "--version"]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def ran(command: list[str], folder: Path) -> str:
+    """Run something in a folder that is not the project's, and return what went wrong."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.distribution import of_sdist, of_wheel, tracked
+from tests.distribution import PAGE, installed, made_wheel, of_sdist, of_wheel, ran, tracked
+from tests.documents import PAGES, ROOT
 
 FILES = ["graphs/__init__.py", "thresholdout/py.typed", "tests/test_graphs.py", "pyproject.toml", ".ci/run"]
 DESCRIBED = [f"thresholdout-1.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")]
@@ -55,3 +57,38 @@ def test_the_projects_files_are_known() -> None:
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("needs git, and a clone")
     assert {"pyproject.toml", "thresholdout/py.typed"} <= set(files)
+
+
+WITH_CODE = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Install the wheel with what examples need, and nothing else, away from the project."""
+    folder = tmp_path_factory.mktemp("clean")
+    return installed(made_wheel(folder), folder, "[examples]"), folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_examples_run_from_the_wheel(script: Path, clean: tuple[str, Path], tmp_path: Path) -> None:
+    python, _ = clean
+    copy = shutil.copy(script, tmp_path)
+    assert ran([python, "-I", "-W", "error", str(copy)], tmp_path) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
+def test_code_of_pages_runs_from_the_wheel(page: Path, clean: tuple[str, Path], tmp_path: Path) -> None:
+    python, _ = clean
+    assert ran([python, "-I", "-c", PAGE.format(root=str(ROOT)), str(page)], tmp_path) == ""
+
+
+@pytest.mark.slow
+def test_wrong_code_of_a_page_is_seen(clean: tuple[str, Path], tmp_path: Path) -> None:
+    python, _ = clean
+    page = tmp_path / "page.md"
+    page.write_text("```python\n>>> a = 1\n\n```\n\n```python\n>>> a\n2\n\n```\n")
+    assert "Got" in ran([python, "-I", "-c", PAGE.format(root=str(ROOT)), str(page)], tmp_path)
+    page.write_text(page.read_text().replace("\n2\n", "\n1\n"))
+    assert ran([python, "-I", "-c", PAGE.format(root=str(ROOT)), str(page)], tmp_path) == ""
