@@ -120,11 +120,13 @@ class BudgetExhausted(ThresholdoutError):
 
     Parameters
     ----------
-    what : {"budget", "queries", "risk", "private", "width"}
+    what : {"budget", "queries", "risk", "private", "width", "allowance", "quota"}
         Which limit was reached: answers from the holdout, questions in all, the risk that was left, the declared
-        epsilon, or the declared half-width (`at_most`) by this question, while others may still be answered.
+        epsilon, or the declared half-width (`at_most`) by this question, while others may still be answered; or what
+        one asker may be told (`allowance`) or ask (`quota`), while others may still ask.
     spent, limit : int
-        How many were used, and how many there were; questions so far, twice, where risk or half-width is the limit.
+        How many were used, and how many there were; questions so far, twice, where risk, half-width or an
+        allowance is the limit.
 
     Examples
     --------
@@ -148,6 +150,11 @@ class BudgetExhausted(ThresholdoutError):
         if what == "width":
             used = f"after {spent} questions this one would have a half-width above at_most"
             then = "; it was refused free of charge, and a guard without at_most answers it"
+        if what in ("allowance", "quota"):
+            used = f"all {limit} questions of this asker are used"
+            if what == "allowance":
+                used = f"after {spent} questions this asker's answers may tell no more than they have told"
+            then = "; it was refused free of charge, and others may still ask"
         super().__init__(used + then)
 
     def __reduce__(self) -> tuple[type[BudgetExhausted], tuple[str, int, int]]:

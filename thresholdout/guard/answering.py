@@ -164,7 +164,7 @@ class Answering:
         InputError
             When the key belongs to another question.
         """
-        stored = None if question.key is None else self._ledger.find(self._id, question.key)
+        stored = None if question.key is None else self._ledger.find(self._id, question.key, question.known.asker)
         if stored is None:
             return None
         check_repeat(stored, question.shown)
@@ -343,6 +343,7 @@ class Answering:
 
         def compute(text: str) -> tuple[str, Entry]:
             before = self._restored(text)
+            refuse_if(self._mechanism.asker_refusal(before.mechanism, question.known))
             state, outcome = step(before.mechanism)
             failures = before.failures + failed
             interval, past = outcome.interval, ""
@@ -358,7 +359,10 @@ class Answering:
             entry = question.entry(outcome, self._mechanism.remaining(state), interval)
             return GuardState(state, failures, "" if failures else past).to_text(), entry
 
-        return self._ledger.ask(self._id, question.key, question.shown, question.name, compute)
+        asker, quota = question.known.asker, question.quota
+        return self._ledger.ask(
+            self._id, question.key, question.shown, question.name, compute, asker=asker, quota=quota
+        )
 
     def _interval(
         self, certificate: Certificate | None, outcome: Outcome, known: Known, past: str
@@ -386,4 +390,4 @@ def check_texts(questions: Sequence[Question]) -> None:
 
 def as_asked(question: Question) -> Asked:
     """Return what a ledger is told of a question."""
-    return Asked(question.key, question.shown, question.name)
+    return Asked(question.key, question.shown, question.name, question.known.asker, question.quota)

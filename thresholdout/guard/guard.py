@@ -124,10 +124,11 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         replacing one record. It is shared among twice `budget` claims that fail, or 10 of them, and the guard answers
         no more after these. Only means over records are answered, one question after another. Intervals are much wider:
         the noise moves the edges by tens of records.
-    mechanism : {"thresholdout", "guess-and-check", "gaussian", "ladder", "splitting"} or parameters, optional
+    mechanism : {"thresholdout", "guess-and-check", "competition", "gaussian", "ladder", "splitting"} or parameters
         How questions are answered. "thresholdout", the default, makes claims, with a little Laplace noise in their
-        edges; "guess-and-check" is the same without noise. "gaussian" answers everything from the holdout, with
-        noise; "ladder" tells only the best score so far; "splitting" takes a fresh part for each question (see
+        edges; "guess-and-check" is the same without noise. "competition" is for many askers, whose training values are
+        guesses: a wrong one costs one letter. "gaussian" answers everything from the holdout, with noise; "ladder"
+        tells only the best score so far; "splitting" takes a fresh part for each question (see
         `identically_distributed`). Parameters of `thresholdout.mechanisms` serve as they are, with their own limits.
     threshold, noise_scale, grid : float, optional
         Parameters of Algorithm 1 by hand, in units of a query's range: the sparse vector with a threshold, noise and
@@ -347,6 +348,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         name: str = "",
         key: str | None = None,
         binary: bool | None = None,
+        asker: str = "",
+        quota: int | None = None,
     ) -> Answer:
         """Ask one question.
 
@@ -369,6 +372,10 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             Whether every value is one end of the range or the other, as that of a prediction that is right or wrong:
             limits are exact binomial ones then. By default it is when all training values are. A holdout value in
             between becomes a coin with that mean.
+        asker : str, optional
+            Who asks, where several do: the history says so, and keys are each asker's own.
+        quota : int, optional
+            How many questions this asker may have asked, with this one; checked in the transaction that answers it.
 
         Returns
         -------
@@ -379,7 +386,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         InputError
             When a value is missing or out of range, or the lengths are wrong; nothing is spent.
         BudgetExhausted
-            When the answers from the holdout, or the declared number of questions, are used up.
+            When the answers from the holdout, the declared number of questions, or what this asker may ask, are used
+            up.
 
         Examples
         --------
@@ -396,7 +404,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
             mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
-            question = Question(mean, limits, name, key, known)
+            question = Question(mean, limits, name, key, known).asked_by(asker, quota)
             holdout_values = self._records.ordered(holdout_values, "holdout_values")
             read = self._interaction.read(holdout_values, self.n, question, "holdout_values")
             return self._interaction.answer(question, read, self._worth())
@@ -404,7 +412,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self._records.apply(train_values)
         mean, known = self._records.train_mean(values, limits, self._mechanism, binary)
-        question = Question(mean, limits, name, key, known)
+        question = Question(mean, limits, name, key, known).asked_by(asker, quota)
         read = self._reading("train_values", question, on_holdout)
         return self._interaction.look("train_values", question, read, self._worth)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Final, Literal, cast, get_args
 
 from thresholdout.errors import InputError
@@ -40,9 +41,11 @@ class Question:
     ----------
     shown : float
         The training value in the user's units.
+    quota : int or None
+        How many questions whoever asks may have asked after this one; see `asked_by`.
     """
 
-    __slots__ = ("candidate", "key", "known", "limits", "name", "shown", "train", "truth")
+    __slots__ = ("candidate", "key", "known", "limits", "name", "quota", "shown", "train", "truth")
 
     def __init__(
         self,
@@ -60,7 +63,14 @@ class Question:
         self.known = known
         self.truth = truth
         self.candidate = ""
+        self.quota: int | None = None
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
+
+    def asked_by(self, asker: str, quota: int | None) -> Question:
+        """Say who asks this, and how many questions this asker may have asked after it; return the question itself."""
+        self.known = replace(self.known, asker=asker)
+        self.quota = quota
+        return self
 
     def about(self, candidate: str) -> Question:
         """Return the same question, about a candidate that the history names."""
@@ -100,6 +110,7 @@ class Question:
             upper=upper,
             risk=outcome.risk,
             candidate=self.candidate,
+            asker=self.known.asker,
         )
 
     def decided(self, verdict: str, claim: tuple[float, float], value: float, query: int, **rest: Any) -> Entry:

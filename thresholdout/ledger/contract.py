@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeAlias
 
-from thresholdout.errors import InputError, LedgerDamaged, LedgerError, SharingError
+from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged, LedgerError, SharingError
 from thresholdout.ledger.digest_chain import first_digest, next_digest
 from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import JSON, check_entry, check_question, check_questions, check_texts
+from thresholdout.ledger.entry_checks import JSON, check_entry, check_question, check_questions, check_texts, scoped_key
 from thresholdout.ledger.refusals import Refusals
 
 __all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
@@ -47,8 +48,9 @@ class Ledger(Refusals, ABC):
     left is always in the history; the converse may fail when the process dies, or the one who asked is
     interrupted, before the answer is read.
 
-    *Asked once.* A key names one question. Asking with a known key returns the stored entry, draws no noise
-    and charges nothing; this is how an answer is fetched that got lost on its way.
+    *Asked once.* A key names one question of an asker: what others call theirs plays no part. Asking with a known key
+    returns the stored entry, draws no noise and charges nothing; this is how an answer is fetched that got lost on its
+    way.
 
     *Each for itself.* Threads that ask at the same time may share one transaction. A question that is refused
     or fails in its mechanism harms no other; a transaction that can't be stored fails all questions in it.
@@ -154,7 +156,17 @@ class Ledger(Refusals, ABC):
     def owner(self, guard: str) -> str:
         """Return whose guard it is."""
 
-    def ask(self, guard: str, key: str | None, train: float, name: str, compute: Compute) -> tuple[Entry, bool]:
+    def ask(
+        self,
+        guard: str,
+        key: str | None,
+        train: float,
+        name: str,
+        compute: Compute,
+        *,
+        asker: str = "",
+        quota: int | None = None,
+    ) -> tuple[Entry, bool]:
         """Answer a question once, and store the answer before it leaves.
 
         Parameters
@@ -170,9 +182,14 @@ class Ledger(Refusals, ABC):
         compute : callable
             Maps the present state to the next state and the entry to store, whose ``query`` is one more
             than that of the guard's last entry. Not called for a repeated key; called again only when what it
-            returned before was not stored, and nobody has seen it. Its ``key``, ``train`` and ``name`` are
+            returned before was not stored, and nobody has seen it. Its ``key``, ``train``, ``name`` and ``asker`` are
             replaced by the ones given here, and its ``list`` by None. It must not use the ledger, and may run in
             another thread that asks.
+        asker : str, default ""
+            Who asks; keys are this asker's own.
+        quota : int, optional
+            How many entries this asker may have, with this one; counted in the transaction that stores it. A repeated
+            key is no new one.
 
         Returns
         -------
@@ -183,6 +200,8 @@ class Ledger(Refusals, ABC):
 
         Raises
         ------
+        BudgetExhausted
+            The asker's quota is used; nothing is computed or stored then.
         InputError
             The key was used with another train value, or a value can't be stored.
         LedgerMismatch
@@ -194,13 +213,14 @@ class Ledger(Refusals, ABC):
         Exception
             Whatever `compute` raises; nothing is stored then.
         """
-        check_question(key, train, name)
+        check_question(key, train, name, asker, quota)
 
         def alone(state: str, new: tuple[int, ...]) -> tuple[str, tuple[Entry]]:
             after, entry = compute(state)
             return after, (entry,)
 
-        return self._answered(guard, (Asked(key, train, name),), alone, together=False)[0]
+        asked = Asked(scoped_key(key, asker), train, name, asker, quota)
+        return self._answered(guard, (asked,), alone, together=False)[0]
 
     def ask_all(self, guard: str, asked: Sequence[Asked], compute: ComputeAll) -> list[tuple[Entry, bool]]:
         """Answer a list of questions that were fixed together: all of them, or none.
@@ -230,6 +250,7 @@ class Ledger(Refusals, ABC):
         """
         asked = tuple(asked)
         check_questions(asked)
+        asked = tuple(replace(each, key=scoped_key(each.key, each.asker)) for each in asked)
         return self._answered(guard, asked, compute, together=True)
 
     @abstractmethod
@@ -239,8 +260,8 @@ class Ledger(Refusals, ABC):
         """Answer questions that were checked, in one transaction; those of a list are stored as one."""
 
     @abstractmethod
-    def find(self, guard: str, key: str) -> Entry | None:
-        """Return the stored answer to the question of this key, or None when it was not asked."""
+    def find(self, guard: str, key: str, asker: str = "") -> Entry | None:
+        """Return the stored answer to an asker's question of this key, or None when it was not asked."""
 
     @abstractmethod
     def state(self, guard: str) -> str:
@@ -251,7 +272,7 @@ class Ledger(Refusals, ABC):
         """Return what a guard was made with."""
 
     @abstractmethod
-    def entries(self, guard: str, start: int = 1, count: int | None = None) -> list[Entry]:
+    def entries(self, guard: str, start: int = 1, count: int | None = None, asker: str | None = None) -> list[Entry]:
         """Return a guard's history, in the order of its questions.
 
         Parameters
@@ -262,6 +283,8 @@ class Ledger(Refusals, ABC):
             Number of the first entry.
         count : int, optional
             How many, at most; None for all that follow. A long history is best read in slices.
+        asker : str, optional
+            Whose entries; None for everybody's. The next slice starts after the last entry of this one.
         """
 
     @abstractmethod
@@ -341,9 +364,13 @@ class Ledger(Refusals, ABC):
             )
         return asked
 
-    def count(self, guard: str) -> int:
-        """Return the number of a guard's entries."""
-        return self._extent(guard)[1]
+    def count(self, guard: str, asker: str | None = None) -> int:
+        """Return the number of a guard's entries, or of those of an asker."""
+        return self._extent(guard)[1] if asker is None else self._count_of(guard, asker)
+
+    @abstractmethod
+    def _count_of(self, guard: str, asker: str) -> int:
+        """Return the number of an asker's entries."""
 
     @abstractmethod
     def sources(self, guard: str, last: int) -> dict[str, int]:
@@ -482,6 +509,16 @@ class Ledger(Refusals, ABC):
             "budget; open its file again instead"
         )
 
+    @staticmethod
+    def _check_quotas(asked: Iterable[Asked], count: Callable[[str], int]) -> None:
+        """Refuse new questions beyond the quota of who asks them, given how many entries an asker has."""
+        new: Counter[str] = Counter()
+        for question in asked:
+            if question.quota is not None:
+                new[question.asker] += 1
+                if count(question.asker) + new[question.asker] > question.quota:
+                    raise BudgetExhausted("quota", question.quota, question.quota)
+
     def _settled(
         self, computed: Sequence[Entry], first: int, asked: Sequence[tuple[str, Asked]], together: bool
     ) -> list[Entry]:
@@ -507,9 +544,10 @@ class Ledger(Refusals, ABC):
                 raise LedgerError(
                     self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
                 )
-            fields = (key, question.train, question.name, first if together else None)
-            if (entry.key, entry.train, entry.name, entry.list) != fields:
-                entry = replace(entry, key=key, train=question.train, name=question.name, list=fields[-1])
+            fields = (key, question.train, question.name, first if together else None, question.asker)
+            if (entry.key, entry.train, entry.name, entry.list, entry.asker) != fields:
+                key, train, name, place, asker = fields
+                entry = replace(entry, key=key, train=train, name=name, list=place, asker=asker)
             check_entry(entry)
             settled.append(entry)
         return settled

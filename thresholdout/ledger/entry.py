@@ -21,11 +21,17 @@ class Asked:
         Mean on the training part; must be the same, to nine digits, when a key is repeated.
     name : str
         What is asked, for the history.
+    asker : str
+        Who asks; a key names one question of an asker.
+    quota : int or None
+        How many questions this asker may have asked after it, so that it is not answered beyond; None for any number.
     """
 
     key: str | None
     train: float
     name: str
+    asker: str = ""
+    quota: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from math import isclose, isfinite
 from typing import Final, TypeAlias
 
@@ -29,6 +30,7 @@ __all__ = [
     "fresh_key",
     "parameters_text",
     "read_parameters",
+    "scoped_key",
 ]
 
 CONTENT: Final = "holdout/content"
@@ -53,6 +55,19 @@ def fresh_key() -> str:
     32
     """
     return secrets.token_hex(16)
+
+
+def scoped_key(key: str | None, asker: str) -> str | None:
+    """Return the key under which an asker's question is stored: no other asker's question has it.
+
+    Examples
+    --------
+    >>> scoped_key("forest", ""), scoped_key("forest", "team 1")
+    ('forest', 'asker 054d79a72a9a25950448bbed1c4017df: forest')
+    """
+    if key is None or not asker:
+        return key
+    return f"asker {sha256(asker.encode()).hexdigest()[:32]}: {key}"
 
 
 def check_entry(entry: Entry) -> None:
@@ -139,7 +154,7 @@ def check_questions(asked: Iterable[Asked]) -> None:
     keys: set[str] = set()
     count = 0
     for count, question in enumerate(asked, 1):  # noqa: B007 - counted for the check below
-        check_question(question.key, question.train, question.name)
+        check_question(question.key, question.train, question.name, question.asker, question.quota)
         if question.key in keys:
             raise InputError("asked", f"two questions with the key {question.key!r}", "a key for each")
         if question.key is not None:
@@ -148,10 +163,14 @@ def check_questions(asked: Iterable[Asked]) -> None:
         raise InputError("asked", "no questions", "at least one")
 
 
-def check_question(key: str | None, train: float, name: str) -> None:
+def check_question(key: str | None, train: float, name: str, asker: str = "", quota: int | None = None) -> None:
     """Refuse a question that no ledger could store; see `Ledger.ask`."""
+    check_short_texts(asker=asker)
+    if quota is not None and not (isinstance(quota, int) and 0 <= quota <= LARGEST_COUNT):
+        raise InputError("quota", repr(quota), "a number of questions, or None for any number")
     if key is not None:
         check_short_texts(key=key)
+        check_short_texts(key=scoped_key(key, asker) or key)
         if not key:
             raise InputError("key", "an empty string", "a text of your own, or None for a new key")
     check_short_texts(name=name)

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 from thresholdout.errors import LedgerUnusable, SharingError
@@ -24,6 +25,7 @@ from thresholdout.ledger.entry_checks import (
     check_texts,
     fresh_key,
     parameters_text,
+    scoped_key,
 )
 
 __all__ = ["MemoryLedger"]
@@ -48,6 +50,11 @@ def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapp
     """Return a guard after checking that it can be stored."""
     check_creation(guard, state, documents.items(), owner)
     return _Guard(parameters_text(parameters), state, dict(documents), owner)
+
+
+def _entries_of(kept: _Guard, asker: str) -> int:
+    """Return how many entries an asker has."""
+    return sum(entry.asker == asker for entry in kept.entries.values())
 
 
 class MemoryLedger(Ledger):
@@ -141,6 +148,7 @@ class MemoryLedger(Ledger):
             new = tuple(place for place, before in enumerate(stored) if before is None)
             found: dict[int, Entry] = {}
             if new:
+                self._check_quotas((asked[place] for place in new), partial(_entries_of, kept))
                 self._asking = True
                 try:
                     state, computed = compute(kept.state, new)
@@ -156,10 +164,10 @@ class MemoryLedger(Ledger):
                 kept.entries |= added
             return [(before or found[place], before is not None) for place, before in enumerate(stored)]
 
-    def find(self, guard: str, key: str) -> Entry | None:
-        """Return the stored answer to the question of this key, or None."""
-        check_texts(key=key)
-        return self._find(guard).entries.get(key)
+    def find(self, guard: str, key: str, asker: str = "") -> Entry | None:
+        """Return the stored answer to an asker's question of this key, or None."""
+        check_texts(key=key, asker=asker)
+        return self._find(guard).entries.get(scoped_key(key, asker) or key)
 
     def state(self, guard: str) -> str:
         """Return a guard's present state; see `Ledger.state`."""
@@ -169,12 +177,20 @@ class MemoryLedger(Ledger):
         """Return what a guard was made with."""
         return self._parsed(guard, self._find(guard).parameters)
 
-    def entries(self, guard: str, start: int = 1, count: int | None = None) -> list[Entry]:
+    def entries(self, guard: str, start: int = 1, count: int | None = None, asker: str | None = None) -> list[Entry]:
         """Return a guard's history, in the order of its questions; see `Ledger.entries`."""
         last = check_slice(start, count)
         kept = self._find(guard)
         with self._lock:
-            return list(islice(kept.entries.values(), start - 1, last))
+            if asker is None:
+                return list(islice(kept.entries.values(), start - 1, last))
+            wanted = (entry for entry in islice(kept.entries.values(), start - 1, None) if entry.asker == asker)
+            return list(islice(wanted, count))
+
+    def _count_of(self, guard: str, asker: str) -> int:
+        kept = self._find(guard)
+        with self._lock:
+            return _entries_of(kept, asker)
 
     def guards(self, owner: str | None = None) -> list[str]:
         """Return the guards' identities, in the order of their creation; see `Ledger.guards`."""

@@ -183,8 +183,14 @@ class Statements:
     entries: str
     """Parameters: id, first and last number. Rows: an entry's fields in their order."""
 
+    entries_of: str
+    """Parameters: id, asker, first number, how many at most, how many are left out before. Rows as of `entries`."""
+
+    asked_by: str
+    """Parameters: id, asker. Row: how many entries the asker has."""
+
     chain: str
-    """The same, with the digest behind the fields."""
+    """As `entries`, with the digest behind the fields."""
 
     extent: str
     """Parameter: identity. Row: id, parameters, asked, head, number of the last entry or None; at one moment."""
@@ -279,6 +285,16 @@ def statements(dialect: DialectName) -> Statements:
         add_entry=compiled(insert(_entries)),
         entry=compiled(select(*fields).where(of_guard, same_key)),
         entries=compiled(select(*fields).where(of_guard, between).order_by(_entries.c.query)),
+        entries_of=compiled(
+            select(*fields)
+            .where(of_guard, _entries.c.asker == bindparam("asker"), _entries.c.query >= bindparam("first"))
+            .order_by(_entries.c.query)
+            .limit(bindparam("most", type_=BigInteger))
+            .offset(bindparam("skipped", type_=BigInteger))  # which SQLite's dialect writes in any case
+        ),
+        asked_by=compiled(
+            select(func.count()).select_from(_entries).where(of_guard, _entries.c.asker == bindparam("asker"))
+        ),
         chain=compiled(select(*fields, _entries.c.digest).where(of_guard, between).order_by(_entries.c.query)),
         extent=compiled(
             select(_guards.c.id, _guards.c.parameters, _guards.c.asked, _guards.c.head, last).where(

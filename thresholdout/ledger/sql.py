@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -17,6 +18,7 @@ from thresholdout.ledger.entry import Asked, Entry
 from thresholdout.ledger.entry_checks import (
     CONTENT,
     JSON,
+    LARGEST_COUNT,
     check_creation,
     check_document,
     check_history,
@@ -25,6 +27,7 @@ from thresholdout.ledger.entry_checks import (
     check_texts,
     fresh_key,
     parameters_text,
+    scoped_key,
 )
 from thresholdout.ledger.group_commit import GroupCommit
 from thresholdout.ledger.recognition import keyed_digest, secret_of
@@ -239,7 +242,7 @@ class SQLLedger(Ledger):
             question.tried, question.computing, question.error = True, False, None
             progress = None if kept is None else kept.progress
             try:
-                self._answer(question, kept, stored)
+                self._answer(cursor, question, kept, stored)
             except BaseException as error:
                 answered = kept is not None and kept.progress is not progress
                 if answered or not (question.computing or isinstance(error, Exception)):
@@ -272,7 +275,7 @@ class SQLLedger(Ledger):
                 stored.append(self._stored(cursor, kept.guard_id, key))
         return stored
 
-    def _answer(self, question: _Question, kept: _Row | None, stored: Sequence[Entry | None]) -> None:
+    def _answer(self, cursor: Cursor, question: _Question, kept: _Row | None, stored: Sequence[Entry | None]) -> None:
         """Answer one call; its answers are stored with those of all others in the transaction."""
         guard = question.guard
         if kept is None:
@@ -289,6 +292,7 @@ class SQLLedger(Ledger):
             ]
             return
         state, number, head, new = kept.progress
+        self._check_quotas((question.asked[place] for place in places), partial(self._asked_by, cursor, kept))
         if state is None:
             state = self._unseal(kept.stored, guard, "state", str(number), head)
         question.computing = True
@@ -303,6 +307,12 @@ class SQLLedger(Ledger):
         question.answers = [(before or found[place], before is not None) for place, before in enumerate(stored)]
         question.made = {entry.key: entry for entry in entries}
         kept.progress = _Progress(state, entries[-1].query, chain.head, added)
+
+    def _asked_by(self, cursor: Cursor, kept: _Row, asker: str) -> int:
+        """Return how many entries an asker has, in the tables and in this transaction."""
+        cursor.execute(self._sql.asked_by, (kept.guard_id, asker))
+        row = cursor.fetchone()
+        return (int(row[0]) if row else 0) + sum(entry.asker == asker for entry, _ in kept.progress.new.values())
 
     def _stored(self, cursor: Cursor, guard_id: int, key: str) -> Entry | None:
         """Return the entry of a key, or None."""
@@ -346,9 +356,10 @@ class SQLLedger(Ledger):
         row = cursor.fetchone()
         return None if row is None else str(row[0])
 
-    def find(self, guard: str, key: str) -> Entry | None:
-        """Return the stored answer to the question of this key, or None."""
-        check_texts(key=key)
+    def find(self, guard: str, key: str, asker: str = "") -> Entry | None:
+        """Return the stored answer to an asker's question of this key, or None."""
+        check_texts(key=key, asker=asker)
+        key = scoped_key(key, asker) or key
         guard_id, *_ = self._find(guard)
         with self._database.reading() as cursor:
             stored = self._stored(cursor, guard_id, key)
@@ -365,11 +376,20 @@ class SQLLedger(Ledger):
         """Return what a guard was made with."""
         return self._parsed(guard, self._find(guard)[2])
 
-    def entries(self, guard: str, start: int = 1, count: int | None = None) -> list[Entry]:
+    def entries(self, guard: str, start: int = 1, count: int | None = None, asker: str | None = None) -> list[Entry]:
         """Return a guard's history, in the order of its questions; see `Ledger.entries`."""
         last = check_slice(start, count)
         guard_id, *_ = self._find(guard)
-        return [Entry(*row) for row in self._read(self._sql.entries, guard_id, start, last)]
+        if asker is None:
+            return [Entry(*row) for row in self._read(self._sql.entries, guard_id, start, last)]
+        check_texts(asker=asker)
+        most = LARGEST_COUNT if count is None else count
+        return [Entry(*row) for row in self._read(self._sql.entries_of, guard_id, asker, start, most, 0)]
+
+    def _count_of(self, guard: str, asker: str) -> int:
+        check_texts(asker=asker)
+        guard_id, *_ = self._find(guard)
+        return int(self._read(self._sql.asked_by, guard_id, asker)[0][0])
 
     def guards(self, owner: str | None = None) -> list[str]:
         """Return the guards' identities, in the order of their creation; see `Ledger.guards`."""

@@ -116,11 +116,13 @@ class Known:
         For a share of wins: how often each of two models was the better one on the training part.
     vague : bool
         Whether nothing is known of the value: what is given as the training value is a number in place of none.
+    asker : str
+        Who asks; empty where nobody says.
 
     Examples
     --------
     >>> Known(binary=True)
-    Known(variance=None, binary=True, layout=None, difference=False, ..., vague=False)
+    Known(variance=None, binary=True, layout=None, difference=False, ..., asker='')
     """
 
     variance: float | None = None
@@ -130,6 +132,7 @@ class Known:
     part: Part | None = None
     duel: Duel | None = None
     vague: bool = False
+    asker: str = ""
 
 
 UNKNOWN: Final = Known()
@@ -326,6 +329,10 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
     def refuses(self, state: StateT, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed, or ``None``; before anything is computed on the holdout. Public."""
         return self.refusal(state)
+
+    def asker_refusal(self, state: StateT, known: Known) -> BudgetExhausted | None:
+        """Return why whoever asks this may ask no more, though others may, or ``None``. Public."""
+        return None
 
     @abstractmethod
     def restore(self, text: str) -> StateT:

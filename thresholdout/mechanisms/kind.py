@@ -77,6 +77,11 @@ class Parameters:
         return False
 
     @property
+    def guesses(self) -> bool:
+        """Whether what is expected of a value is a guess of whoever asks, and no training value is taken for it."""
+        return False
+
+    @property
     def best_direction(self) -> Direction | None:
         """Which score is the best, where answers are about the best question so far; ``None`` where they are not."""
         return None

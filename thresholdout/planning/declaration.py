@@ -22,7 +22,7 @@ __all__ = ["Declaration", "Given", "MechanismName", "check_budget", "check_mecha
 Given: TypeAlias = Literal["features"] | None
 """What truths are given, beside the certificate's assumptions; see `thresholdout.Thresholdout`."""
 
-MechanismName: TypeAlias = Literal["thresholdout", "guess-and-check", "gaussian", "splitting", "ladder"]
+MechanismName: TypeAlias = Literal["thresholdout", "guess-and-check", "competition", "gaussian", "splitting", "ladder"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

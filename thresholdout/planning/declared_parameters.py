@@ -42,6 +42,10 @@ INSTEAD = "mechanism='thresholdout', which answers from all records"
 
 _NAMES = get_args(MechanismName)
 
+ALLOWANCE: Final = 24.0
+"""Nats that the answers of one asker may tell in a competition, where none are given: two or three guesses that are far
+off and known for it, and any number of good ones."""
+
 
 def check_choice(mechanism: object) -> MechanismName | Parameters | None:
     """Return a choice of mechanism: a name, parameters, or ``None`` for the default.
@@ -133,6 +137,14 @@ def choose_parameters(model: DependenceModel, declared: Declaration, train_recor
     if chosen == "gaussian":
         low = confidence_after(declared.looks, model.n, needed)
         return _suited(gaussian_parameters(model, _declared_queries(queries, chosen), low), model, declared)
+    if chosen == "competition":
+        if declared.budget is not None:
+            seen = f"{declared.budget} beside mechanism='competition'"
+            raise InputError("budget", seen, "None; there each asker has an allowance, ClaimsParameters(allowance=...)")
+        guesses = ClaimsParameters(
+            queries=queries, noise=0.0, train_records=train_records, told=told, allowance=ALLOWANCE
+        )
+        return _suited(guesses, model, declared)
     if isinstance(model, OutOfFold):
         return _about_folds(model, declared)
     if is_unlimited(model):

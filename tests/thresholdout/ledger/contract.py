@@ -22,6 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.thresholdout.ledger.contract_of_askers import AskersContract
 from tests.thresholdout.ledger.contract_of_documents import DocumentsContract
 from tests.thresholdout.ledger.contract_of_lists import ListsContract
 from tests.thresholdout.ledger.contract_of_threads import OTHER, ThreadsContract
@@ -64,7 +65,6 @@ WRONG: list[dict[str, object]] = [
     {"risk": 1e-300},
     {"source": "\ud800"},
     {"candidate": "a\0b"},
-    {"asker": None},
 ]
 
 
@@ -87,7 +87,7 @@ def measured(text: str) -> bytes:
     return b"%d:%s" % (len(text.encode()), text.encode())
 
 
-class LedgerContract(ThreadsContract, ListsContract, DocumentsContract, ABC):
+class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsContract, ABC):
     """Subclasses make an empty ledger."""
 
     @abstractmethod
@@ -277,7 +277,7 @@ class LedgerContract(ThreadsContract, ListsContract, DocumentsContract, ABC):
         (train, value, lower, upper), (name, source, candidate, asker) = numbers, words
         bounds = (*ends, source, None, lower, upper, risk, None, candidate, asker)
         computed = Entry(query, "", "", 0.0, value, *bounds)  # type: ignore[arg-type]
-        entry, _ = ledger.ask(GUARD, None, train, name, lambda state: (state, computed))
+        entry, _ = ledger.ask(GUARD, None, train, name, lambda state: (state, computed), asker=asker)
         assert entry == replace(computed, key=entry.key, train=train, name=name)
         assert ledger.entries(GUARD)[-1] == entry
 
@@ -391,13 +391,13 @@ class LedgerContract(ThreadsContract, ListsContract, DocumentsContract, ABC):
         assert ledger.head(GUARD) == digest
         for number, (key, name, remaining) in enumerate([("a", "größe 😀", 9), ("b c", "", None)], 1):
             computed = Entry(number, "", "", 0.0, 1 / 3, -1e-5, 0.5, "train", remaining, -0.0, 2.0**60)
-            computed = replace(computed, risk=-0.5 if remaining else None, candidate="forest", asker="Zoë")
-            ledger.ask(GUARD, key, 1, name, partial(answered, computed))
+            computed = replace(computed, risk=-0.5 if remaining else None, candidate="forest")
+            entry, _ = ledger.ask(GUARD, key, 1, name, partial(answered, computed), asker="Zoë")
             numbers = "".join(struct.pack("!d", x).hex() for x in (1.0, 1 / 3, -1e-5, 0.5, 0.0, 2.0**60))
             left = b"-" if remaining is None else b"%d" % remaining
             risk = struct.pack("!d", -0.5).hex().encode() if remaining else b"-"
             line = b"thresholdout-entry-1 %s %d %s - %s %s " % (digest.encode(), number, left, numbers.encode(), risk)
-            line += b" ".join(measured(part) for part in (GUARD, key, name, "train", "forest", "Zoë"))
+            line += b" ".join(measured(part) for part in (GUARD, entry.key, name, "train", "forest", "Zoë"))
             digest = hashlib.sha256(line).hexdigest()
             assert ledger.head(GUARD) == digest
         assert ledger.verify(GUARD, digest) == 2

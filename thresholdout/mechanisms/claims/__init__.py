@@ -1,5 +1,6 @@
 """Thresholdout with one number, the risk that is left: `Claims`."""
 
+from thresholdout.mechanisms.claims.competition import Competition
 from thresholdout.mechanisms.claims.final_check import FinalCheck
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
 from thresholdout.mechanisms.claims.mechanism import Claims
@@ -7,4 +8,13 @@ from thresholdout.mechanisms.claims.parameters import ClaimsParameters
 from thresholdout.mechanisms.claims.reading import Reading
 from thresholdout.mechanisms.claims.state import ClaimsState
 
-__all__ = ["Claims", "ClaimsParameters", "ClaimsState", "FinalCheck", "FoldClaims", "FoldClaimsParameters", "Reading"]
+__all__ = [
+    "Claims",
+    "ClaimsParameters",
+    "ClaimsState",
+    "Competition",
+    "FinalCheck",
+    "FoldClaims",
+    "FoldClaimsParameters",
+    "Reading",
+]

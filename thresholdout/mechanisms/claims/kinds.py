@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import InputError
+from thresholdout.mechanisms.claims.competition import Competition
 from thresholdout.mechanisms.claims.expected_session import guard_width
 from thresholdout.mechanisms.claims.final_check import FinalCheck
 from thresholdout.mechanisms.claims.fold_claims import FoldClaims, FoldClaimsParameters
@@ -17,7 +19,7 @@ from thresholdout.mechanisms.kind import CertificateT, Certifier, Kind
 if TYPE_CHECKING:
     from graphs import DependenceModel
 
-__all__ = ["CLAIMS", "FOLD_CLAIMS", "is_unlimited"]
+__all__ = ["CLAIMS", "FOLD_CLAIMS", "claims_of", "is_unlimited"]
 
 _USUAL: Final = 100
 """Questions of which the half-width of claims is expected, when their number is not declared."""
@@ -32,6 +34,17 @@ _FOLDED: Final = (
 )
 
 
+def claims_of(parameters: ClaimsParameters, n: int) -> Claims:
+    """Return the mechanism of some parameters: a competition where askers have an allowance.
+
+    Examples
+    --------
+    >>> claims_of(ClaimsParameters(noise=0.0, allowance=24.0), 1000).name
+    'competition'
+    """
+    return Claims(parameters, n) if parameters.allowance is None else Competition(parameters, n)
+
+
 def is_unlimited(model: DependenceModel) -> bool:
     """Whether nothing limits the deviation of a mean that is fixed in advance."""
     from graphs import Independent
@@ -44,6 +57,9 @@ def is_unlimited(model: DependenceModel) -> bool:
 def _claims_certified(parameters: ClaimsParameters, by: Certifier[CertificateT]) -> CertificateT:
     """Certify claims: every answer comes with its own interval, and all of them hold together."""
     why, n, final, epsilon = _claims_of_others(parameters, by.model), by.model.n, None, None
+    likely: Callable[[float], float] = partial(guard_width, parameters, n, parameters.queries or _USUAL)
+    if parameters.allowance is not None:
+        likely = Competition(parameters, n).first_half_width
     if not why:
         final = FinalCheck(parameters, n) if parameters.final_check else None
         epsilon = None if parameters.private is None else Claims(parameters, n).epsilon(n)
@@ -53,7 +69,7 @@ def _claims_certified(parameters: ClaimsParameters, by: Certifier[CertificateT])
         _CLAIMED,
         "PROOFS.md, 'The risk that is left'",
         confidence=min(by.confidence, parameters.confidence),
-        likely=partial(guard_width, parameters, n, parameters.queries or _USUAL),
+        likely=likely,
         why_not=why,
         final=final,
         epsilon=epsilon,
@@ -118,7 +134,7 @@ CLAIMS: Final = Kind(
     name="claims",
     parameters=ClaimsParameters,
     state=ClaimsState,
-    build=lambda parameters, n, labels: Claims(parameters, n),
+    build=lambda parameters, n, labels: claims_of(parameters, n),
     certify=_claims_certified,
     suited=_claims_suited,
 )

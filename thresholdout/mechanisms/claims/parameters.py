@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from thresholdout.data.arguments import check_count, check_number
+from thresholdout.errors import InputError
 from thresholdout.mechanisms.kind import Parameters
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class ClaimsParameters(Parameters):
         that is not meant to protect records.
     told : float
         Nats that looks before the guard can have told: the logarithm of the risk is lower by them at the start.
+    allowance : float or None
+        Nats that the answers of one asker may tell together, in a competition: what is expected of a value is a guess
+        there, and each answer the cell that the value is in, see `thresholdout.mechanisms.claims.competition`. No noise
+        is drawn. ``None`` where whoever asks is one party, and training values are what they say.
 
     Examples
     --------
@@ -64,7 +69,7 @@ class ClaimsParameters(Parameters):
     tells_nats: ClassVar[bool] = True
     given_features: ClassVar[bool] = True
     pays_looks: ClassVar[bool] = True
-    later: ClassVar[frozenset[str]] = frozenset({"final_check", "private", "told"})
+    later: ClassVar[frozenset[str]] = frozenset({"final_check", "private", "told", "allowance"})
 
     confidence: float = 0.95
     queries: int | None = None
@@ -77,6 +82,7 @@ class ClaimsParameters(Parameters):
     final_check: bool = False
     private: float | None = None
     told: float = 0.0
+    allowance: float | None = None
 
     def __post_init__(self) -> None:
         def fix(name: str, value: object) -> None:
@@ -98,6 +104,11 @@ class ClaimsParameters(Parameters):
                 fix(name, check_number(name, value, 0.0, 1e15, "a positive number of records"))
         if self.private is not None:
             fix("private", check_number("private", self.private, 0.0, 1e6, "a positive number"))
+        if self.allowance is not None:
+            fix("allowance", check_number("allowance", self.allowance, 0.0, 1e6, "a positive number of nats"))
+            if self.noise or self.private is not None or self.final_check or self.at_most is not None:
+                seen = "beside noise=, private=, final_check= or at_most="
+                raise InputError("allowance", seen, "noise=0 and none of the others beside an allowance")
         least = math.nextafter(1.0, 0.0)
         fix("inflation", check_number("inflation", self.inflation, least, 1e15, "a number of at least 1"))
 
@@ -105,6 +116,11 @@ class ClaimsParameters(Parameters):
     def independent(self) -> bool:
         """Whether the records are independent."""
         return self.effective is None and self.inflation == 1.0
+
+    @property
+    def guesses(self) -> bool:
+        """Whether it is a competition."""
+        return self.allowance is not None
 
     @property
     def takes_lists(self) -> bool:

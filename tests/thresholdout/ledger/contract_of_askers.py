@@ -1,0 +1,94 @@
+"""The part of the contract of a ledger that is about who asks; `LedgerContract` has it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.thresholdout.ledger.mechanism import GUARD, Mechanism, assert_consistent
+from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
+from thresholdout.ledger import Ledger
+from thresholdout.ledger.entry import Asked
+
+
+class AskersContract:
+    """Subclasses have a fixture ``ledger``, with one guard in it."""
+
+    def test_entries_know_who_asked(self, ledger: Ledger) -> None:
+        names = ["ann", "", "bob", "ann", "größe", "ann"]
+        made = [ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker=name)[0] for name in names]
+        assert [entry.asker for entry in ledger.entries(GUARD)] == names
+        for name in {*names, "nobody"}:
+            of_name = [entry for entry in made if entry.asker == name]
+            assert ledger.entries(GUARD, asker=name) == of_name
+            assert ledger.count(GUARD, name) == len(of_name)
+        assert ledger.count(GUARD) == len(names)
+        assert ledger.entries(GUARD, 2, 1, "ann") == [made[3]]
+        assert ledger.entries(GUARD, 4, 5, "ann") == [made[3], made[5]]
+        assert ledger.entries(GUARD, 1, 0, "ann") == []
+        assert ledger.verify(GUARD) == len(names)
+        assert_consistent(ledger)
+
+    def test_keys_are_each_asker_s_own(self, ledger: Ledger) -> None:
+        first, _ = ledger.ask(GUARD, "a", 0.5, "mine", Mechanism(), asker="ann")
+        second, repeated = ledger.ask(GUARD, "a", 0.7, "also mine", Mechanism(), asker="bob")
+        nobody, _ = ledger.ask(GUARD, "a", 0.1, "nobody's", Mechanism())
+        assert not repeated
+        assert [entry.name for entry in (first, second, nobody)] == ["mine", "also mine", "nobody's"]
+        assert [ledger.find(GUARD, "a", name) for name in ("ann", "bob", "", "zoe")] == [first, second, nobody, None]
+        assert ledger.ask(GUARD, "a", 0.5, "mine", Mechanism(), asker="ann") == (first, True)
+        with pytest.raises(InputError, match=r"train value 0\.5, now 0\.7"):
+            ledger.ask(GUARD, "a", 0.7, "mine", Mechanism(), asker="ann")
+        assert first.key not in (second.key, nobody.key)
+        assert ledger.find(GUARD, first.key, "bob") is None
+
+    def test_a_quota_is_counted_for_each_asker_and_repeats_are_none(self, ledger: Ledger) -> None:
+        mechanism = Mechanism()
+        for key in ("a", "b", "a"):
+            ledger.ask(GUARD, key, 0.5, "accuracy", mechanism, asker="ann", quota=2)
+        state, asked = ledger.state(GUARD), len(mechanism.states)
+        with pytest.raises(BudgetExhausted, match="all 2 questions of this asker are used") as caught:
+            ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, asker="ann", quota=2)
+        assert (caught.value.what, caught.value.limit) == ("quota", 2)
+        assert (ledger.state(GUARD), len(mechanism.states)) == (state, asked)
+        ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, asker="bob", quota=1)
+        ledger.ask(GUARD, "c", 0.5, "accuracy", mechanism, asker="ann", quota=3)
+        with pytest.raises(BudgetExhausted):
+            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="zoe", quota=0)
+        assert_consistent(ledger)
+
+    def test_a_list_is_answered_within_the_quota_or_not_at_all(self, ledger: Ledger) -> None:
+        listed = [Asked(key, 0.5, "accuracy", "ann", 3) for key in "abcd"]
+        with pytest.raises(BudgetExhausted):
+            ledger.ask_all(GUARD, listed, Mechanism().all)
+        assert ledger.count(GUARD) == 0
+        ledger.ask_all(GUARD, listed[:2], Mechanism().all)
+        assert [found for _, found in ledger.ask_all(GUARD, listed[:3], Mechanism().all)] == [True, True, False]
+        assert {entry.asker for entry in ledger.entries(GUARD)} == {"ann"}
+
+    def test_threads_of_one_asker_stay_within_the_quota(self, ledger: Ledger) -> None:
+        refused = []
+
+        def run() -> None:
+            for _ in range(4):
+                try:
+                    ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker="ann", quota=7)
+                except BudgetExhausted as error:
+                    refused.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (ledger.count(GUARD, "ann"), len(refused)) == (7, 9)
+        assert_consistent(ledger)
+
+    @pytest.mark.parametrize("quota", [-1, 1.5, "2"])
+    def test_what_is_no_quota_or_asker_is_refused(self, ledger: Ledger, quota: int) -> None:
+        with pytest.raises(InputError, match=r"^quota: "):
+            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker="ann", quota=quota)
+        with pytest.raises(InputTypeError, match=r"^asker: "):
+            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker=3)  # type: ignore[arg-type]
+        assert ledger.count(GUARD) == 0

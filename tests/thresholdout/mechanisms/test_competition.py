@@ -1,0 +1,218 @@
+"""A competition: cells around guesses, what they cost, what junk costs others, and askers who work together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from tests.sizes import sizes
+from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.mechanisms import Known, Part
+from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
+from thresholdout.mechanisms.claims.competition import AngleCells, asker_of
+from thresholdout.mechanisms.claims.score import RAISED
+from thresholdout.noise.sources import SeededNoise
+
+BETA = 0.05
+RATE = 1e-9
+BINARY = Known(binary=True)
+
+
+def competition(n: int, allowance: float = 24.0, **settings: object) -> Competition:
+    return Competition(ClaimsParameters(noise=0.0, allowance=allowance, **settings), n)  # type: ignore[arg-type]
+
+
+def asked(
+    mechanism: Competition, state: ClaimsState, guess: float, count: int, n: int, asker: str = "", vague: bool = False
+) -> tuple[ClaimsState, tuple[float, float], str]:
+    """Ask about values of which so many are 1."""
+    known = Known(binary=True, asker=asker, vague=vague)
+    values = np.arange(n) < count
+    state, outcome = mechanism.step(state, guess, mechanism.read(values, n, (0, 1), "values", known), SeededNoise(0))
+    assert outcome.interval is not None
+    return state, outcome.interval, outcome.source
+
+
+@given(st.floats(0, 1), st.floats(1e-3, 0.8), st.integers(1, 5000), st.floats(1e-6, 0.9), st.booleans())
+@settings(deadline=None, max_examples=200)
+def test_cells_part_the_range_and_every_letter_is_paid_for(
+    guess: float, reach: float, steps: int, share: float, even: bool
+) -> None:
+    cells = AngleCells.around(guess, reach, steps, share, even=even)
+    assert cells.edges[0] == 0
+    assert cells.edges[-1] == steps + 1
+    assert list(cells.edges) == sorted(cells.edges)
+    assert len(cells.edges) == len(cells.log_shares) + 1
+    for value in {0, steps, steps // 3, *(min(edge, steps) for edge in cells.edges)}:
+        first, last = cells.limits(cells.holding(value))
+        assert first <= value <= last
+    # two more letters, of a question that fails or is interrupted
+    assert math.fsum(map(math.exp, cells.log_shares)) + 2 * RAISED <= 1.0
+    assert len(cells.log_shares) <= math.ceil(0.25 * math.pi / reach) + 1  # as an allowance counts them
+
+
+@pytest.mark.parametrize("guess", [0.0, 0.5, 0.87, 1.0])
+@pytest.mark.parametrize("vague", [False, True])
+def test_no_letter_with_a_false_claim_is_more_likely_than_its_share(guess: float, vague: bool) -> None:
+    """(1) of the theorem, exactly, for all truths, where the node is the first, and after junk."""
+    n = 80
+    mechanism = competition(n, confidence=0.7)
+    start = mechanism.start(SeededNoise(0))
+    for state in (start, asked(mechanism, start, 1.0, 30, n)[0]):
+        found = [asked(mechanism, state, guess, count, n, vague=vague) for count in range(n + 1)]
+        intervals = np.array([interval for _, interval, _ in found])
+        levels = np.array([after.log_risk for after, _, _ in found])
+        for p in np.linspace(0.005, 0.995, 199):
+            mass = binom.pmf(np.arange(n + 1), n, p)
+            false = (intervals[:, 0] > p) | (intervals[:, 1] < p)
+            for level in set(levels[false]):
+                assert mass[false & (levels == level)].sum() <= math.exp(level)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_records_may_have_different_laws(share: float) -> None:
+    """Given their features, records have laws of their own: the average of two kinds, exactly."""
+    n = 60
+    mechanism = competition(n, confidence=0.7)
+    state = mechanism.start(SeededNoise(0))
+    found = [asked(mechanism, state, 0.7, count, n) for count in range(n + 1)]
+    few = round(share * n)
+    for p in np.linspace(0.0, 1.0, 21):
+        for q in np.linspace(0.0, 1.0, 21):
+            mass = np.convolve(binom.pmf(np.arange(few + 1), few, p), binom.pmf(np.arange(n - few + 1), n - few, q))
+            truth = (few * p + (n - few) * q) / n
+            false = [not low <= truth <= high for _, (low, high), _ in found]
+            levels = np.array([after.log_risk for after, _, _ in found])
+            for level in set(levels[false]):
+                assert mass[np.array(false) & (levels == level)].sum() <= math.exp(level) + 1e-15
+
+
+def test_a_good_guess_costs_next_to_nothing_and_a_wrong_one_a_letter() -> None:
+    n = 4000
+    mechanism = competition(n)
+    state = mechanism.start(SeededNoise(0))
+    good, interval, source = asked(mechanism, state, 0.85, 3420, n)
+    assert source == "train"
+    assert interval[1] - interval[0] < 0.08
+    assert state.log_risk - good.log_risk < 0.02
+    wrong, interval, source = asked(mechanism, state, 1.0, 2000, n)
+    assert source == "holdout"
+    assert interval[0] < 0.5 < interval[1] < 0.6
+    assert 4.0 < state.log_risk - wrong.log_risk < 12.0
+
+
+def test_junk_costs_others_a_dozen_nats_however_often_it_is_sent() -> None:
+    n, rng = 4000, np.random.default_rng(1)
+    mechanism = competition(n)
+    state = mechanism.start(SeededNoise(0))
+    for _ in range(200):
+        state, *_ = asked(mechanism, state, 1.0, int(rng.binomial(n, 0.5)), n, "junk")
+    told = asker_of(state, "junk").told
+    assert told == pytest.approx(mechanism.start(SeededNoise(0)).log_risk - state.log_risk)
+    assert told < 16.0
+    _, interval, source = asked(mechanism, state, 0.85, 3400, n, "honest")
+    assert source == "train"
+    assert interval[1] - interval[0] < 0.11
+
+
+def test_an_allowance_bounds_what_one_asker_tells_and_refuses_nobody_else() -> None:
+    n, rng = 1000, np.random.default_rng(2)
+    mechanism = competition(n)
+    state = mechanism.start(SeededNoise(0))
+    first = state.log_risk
+    number, known = 0, Known(binary=True, asker="attacker")
+    while mechanism.asker_refusal(state, known) is None:
+        number += 1
+        state, *_ = asked(mechanism, state, float(rng.random()), int(rng.integers(n + 1)), n, "attacker")
+    assert 3 <= number < 100
+    assert first - state.log_risk <= 24.0
+    assert asker_of(state, "attacker").told == pytest.approx(first - state.log_risk)
+    refusal = mechanism.refuses(state, 0.5, Known(binary=True, asker="attacker"))
+    assert isinstance(refusal, BudgetExhausted)
+    assert refusal.what == "allowance"
+    assert "others may still ask" in str(refusal)
+    assert mechanism.refuses(state, 0.5, Known(binary=True, asker="somebody else")) is None
+    assert mechanism.refusal(state) is None
+
+
+def beginning_at(mechanism: Competition, state: ClaimsState, asker: str, value: float) -> float:
+    """Return the guess whose cell begins at a value."""
+    known, memory = Known(binary=True, asker=asker), asker_of(state, asker)
+    reach = mechanism._reach(memory, state, known)
+    return math.sin(min(0.5 * math.pi, math.asin(math.sqrt(value)) + reach)) ** 2 - memory.shift
+
+
+def session(seed: int, n: int, askers: int) -> tuple[bool, bool]:
+    """Askers who share all answers learn labels that are fair coins; return whether a last claim is false.
+
+    Then the same for a guard in which each asker's risk falls with his own answers only.
+    """
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 2, n)
+    mechanism = competition(n)
+    state = mechanism.start(SeededNoise(seed))
+    votes = np.zeros(n)
+    for asker in map(str, range(askers)):
+        for _ in range(16):
+            guess = beginning_at(mechanism, state, asker, 0.5)
+            if not 0.0 <= guess <= 1.0 or mechanism.asker_refusal(state, Known(binary=True, asker=asker)) is not None:
+                break
+            predicted = rng.integers(0, 2, n)
+            state, _, source = asked(mechanism, state, guess, int((predicted == labels).sum()), n, asker)
+            votes += (predicted - 0.5) * (1.0 if source == "train" else -1.0)
+    right = int(((votes > 0) == labels).sum())
+    alone = competition(n, confidence=1.0 - BETA / (askers + 1))
+    false = []
+    for one, before in ((mechanism, state), (alone, alone.start(SeededNoise(0)))):
+        guess = beginning_at(one, before, "last", (right - 1) / n)
+        low, high = asked(one, before, min(guess, 1.0), right, n, "last")[1]
+        false.append(not low <= 0.5 <= high)
+    return false[0], false[1]
+
+
+@pytest.mark.statistical
+@sizes("sessions", 24, 100)
+def test_askers_who_share_their_answers_break_shares_of_their_own_and_not_the_common_one(sessions: int) -> None:
+    found = [session(seed, 100, 40) for seed in range(sessions)]
+    limit = binom.isf(RATE, sessions, BETA)
+    assert sum(false for false, _ in found) <= limit
+    assert sum(alone for _, alone in found) > limit
+
+
+def test_what_a_state_keeps_is_no_text_of_an_asker() -> None:
+    mechanism = competition(500)
+    state, *_ = asked(mechanism, mechanism.start(SeededNoise(0)), 0.9, 300, 500, "Zoë <script> x\ny")
+    assert "Zo" not in state.to_text()
+    assert "\n" not in state.to_text()
+    assert ClaimsState.from_text(state.to_text()) == state
+
+
+def test_groups_count_as_few_records_and_parts_as_their_own() -> None:
+    plain, grouped = (competition(2000, **more) for more in ({}, {"effective": 500.0, "inflation": 4.0}))
+    widths = [one.first_half_width(0.8) for one in (plain, grouped)]
+    assert 1.8 < widths[1] / widths[0] < 2.5
+    known = Known(binary=True, difference=True, part=Part(200, None, 200.0))
+    state = plain.start(SeededNoise(0))
+    values = plain.read(np.arange(200) < 150, 200, (0, 1), "values", known)
+    after, outcome = plain.step(state, 0.75, values, SeededNoise(0))
+    assert outcome.interval is not None
+    assert outcome.interval[0] > 0.5
+    assert asker_of(after, "").scored == 0.0  # a difference says nothing about scores
+
+
+def test_what_goes_with_no_allowance_is_refused() -> None:
+    for wrong in ({"noise": 0.05}, {"noise": 0.0, "at_most": 0.1}, {"noise": 0.0, "final_check": True}):
+        with pytest.raises(InputError, match=r"^allowance:"):
+            ClaimsParameters(allowance=24.0, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^about:"):
+        competition(10).duel(None, BINARY)  # type: ignore[arg-type]
+    mechanism = competition(100)
+    spent = replace(mechanism.start(SeededNoise(0)), log_risk=-2e9)
+    with pytest.raises(BudgetExhausted):
+        asked(mechanism, spent, 0.5, 50, 100)

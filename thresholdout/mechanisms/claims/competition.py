@@ -1,0 +1,341 @@
+"""A competition: whoever submits says what he expects, and only a guess that is wrong costs anything.
+
+Participants know the training labels, so a score on the training part says what they choose it to say. Here it is a
+guess: the range is parted into cells, all of one width for a proportion's angle, the middle one around the guess, and
+the cell is told that the holdout's value is in. Each cell has a claim of its own and a share of the risk that is left
+(PROOFS.md, B11): the cell of the guess nearly all of it, so that a good guess costs next to nothing, and the others a
+code that is longer for cells that are further off. No answer takes more than one letter, however wrong the guess is.
+
+What is remembered of each asker makes junk cheap for everybody else: how often his guesses were wrong (then being
+wrong again has a larger share), and how far off the last wrong one was (the next is moved by as much). What all answers
+of one asker may tell together is limited by an allowance; nobody else's questions are refused for it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import ClassVar, Final
+
+from thresholdout.data.arguments import check_unit
+from thresholdout.data.values import record_rounding
+from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.mechanisms.base import Known, Outcome, refuse_if
+from thresholdout.mechanisms.claims.guess import Memory, forecast
+from thresholdout.mechanisms.claims.interval import MeanTest
+from thresholdout.mechanisms.claims.mechanism import Claims
+from thresholdout.mechanisms.claims.paired_models import Duel
+from thresholdout.mechanisms.claims.reading import Reading, variance_of
+from thresholdout.mechanisms.claims.score import RAISED, lowered
+from thresholdout.mechanisms.claims.state import ClaimsState
+from thresholdout.noise.sources import NoiseSource, SystemNoise
+
+__all__ = ["AngleCells", "Asker", "Competition", "asker_of"]
+
+_LEAST_AHEAD: Final = 100
+"""Questions that are expected still, at least, where no number is declared."""
+
+_WRONG: Final = 0.01  # of a wrong guess by somebody of whom nothing is known, at least
+_VAGUE: Final = 0.1  # of being in another cell, where nothing is guessed and the last answer stands in
+_BELIEF: Final = 2.0  # questions that the first share of wrong guesses counts for
+_MOST_WRONG: Final = 0.9
+_RECALLED: Final = 1.5  # times the width, where an earlier answer says what is expected
+_ROUNDING: Final = 1.0 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """What is remembered of one asker: public numbers.
+
+    Attributes
+    ----------
+    asked, wrong : float
+        Questions, and those whose value was in another cell than the guess.
+    shift : float
+        By how much the last wrong guess about a score was off.
+    last : float
+        What was told last of a score.
+    told : float
+        Nats by which the risk that is left has fallen with this asker's answers.
+    scored : float
+        Whether there was any score: 0 or 1.
+
+    Examples
+    --------
+    >>> Asker().share(0.01), round(Asker(asked=1.0, wrong=1.0).share(0.01), 3)
+    (0.01, 0.34)
+    """
+
+    asked: float = 0.0
+    wrong: float = 0.0
+    shift: float = 0.0
+    last: float = 0.5
+    told: float = 0.0
+    scored: float = 0.0
+
+    def share(self, first: float) -> float:
+        """Return the share of the risk for other cells, from that of an asker of whom nothing is known."""
+        return min(_MOST_WRONG, (first * _BELIEF + self.wrong) / (_BELIEF + self.asked))
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return it as a state keeps it."""
+        return self.asked, self.wrong, self.shift, self.last, self.told, self.scored
+
+
+def asker_of(state: ClaimsState, name: str) -> Asker:
+    """Return what a state remembers of an asker."""
+    return Asker(*state.climbs.get(_kept_as(name), ()))
+
+
+def _kept_as(name: str) -> str:
+    """Return what a state calls an asker: no text that somebody else chose is in it."""
+    return f"asker:{sha256(name.encode()).hexdigest()[:32]}"
+
+
+@dataclass(frozen=True, slots=True)
+class AngleCells:
+    """Cells of the range, of one width for the angle asin sqrt(p), and the share of the risk that each of them has.
+
+    Attributes
+    ----------
+    edges : tuple of int
+        First step of each cell, and one more than the last step; increasing, or equal for a cell without steps.
+    middle : int
+        Number of the cell with the guess.
+    log_shares : tuple of float
+        Logarithms of their shares of the risk, which sum to at most 1 less what is kept for failures.
+
+    Examples
+    --------
+    >>> cells = AngleCells.around(0.9, 0.1, 1000, 0.01)
+    >>> cells.edges[cells.middle : cells.middle + 2], cells.holding(905) == cells.middle
+    ((836, 951), True)
+    >>> round(sum(map(math.exp, cells.log_shares)), 4)
+    1.0
+    """
+
+    edges: tuple[int, ...]
+    middle: int
+    log_shares: tuple[float, ...]
+
+    @classmethod
+    def around(cls, guess: float, reach: float, steps: int, share: float, *, even: bool = False) -> AngleCells:
+        """Part the range.
+
+        Parameters
+        ----------
+        guess : float
+            In [0, 1].
+        reach : float
+            Half the width of a cell, as an angle.
+        steps : int
+            Steps in the range.
+        share : float
+            Of the risk, for all cells but that of the guess.
+        even : bool
+            Whether all cells have the same share: nothing is guessed.
+        """
+        angle = math.asin(math.sqrt(guess))
+        below = max(0, math.ceil((angle - reach) / (2.0 * reach)))
+        above = max(0, math.ceil((0.5 * math.pi - angle - reach) / (2.0 * reach)))
+        inner = [_first_step(angle + (2 * k - 1) * reach, steps) for k in range(1 - below, above + 1)]
+        edges = [0]
+        for edge in inner:
+            edges.append(max(edge, edges[-1]))
+        cells = below + above + 1
+        if even or cells == 1:
+            shares = [1.0 / cells] * cells
+        else:
+            near = [_near(abs(k - below)) for k in range(cells)]
+            shares = [share * (0.5 / (cells - 1) + 0.5 * part) for part in near]
+            shares[below] = 1.0 - share
+        kept = math.log1p(-2.0 * RAISED)
+        return cls((*edges, steps + 1), below, tuple(lowered(math.log(one * _ROUNDING) + kept) for one in shares))
+
+    def holding(self, value: int) -> int:
+        """Return the number of the cell that a value is in."""
+        return next(cell for cell in range(len(self.log_shares)) if value < self.edges[cell + 1])
+
+    def limits(self, cell: int) -> tuple[int, int]:
+        """Return the first and the last step of a cell."""
+        return self.edges[cell], self.edges[cell + 1] - 1
+
+
+def _first_step(angle: float, steps: int) -> int:
+    """Return the first step from an angle on."""
+    return min(steps + 1, max(0, math.ceil(steps * math.sin(min(max(angle, 0.0), 0.5 * math.pi)) ** 2)))
+
+
+def _near(distance: int) -> float:
+    """Return the part of a cell at a distance from the guess; those of all cells on one side sum to at most a half."""
+    return 0.5 / (distance * (distance + 1)) if distance else 0.0
+
+
+class Competition(Claims):
+    """Claims by cells around guesses, with an allowance for each asker.
+
+    Parameters
+    ----------
+    parameters : ClaimsParameters
+        With an allowance.
+    n : int
+        Number of records.
+
+    Examples
+    --------
+    >>> from thresholdout.mechanisms.claims import ClaimsParameters
+    >>> from thresholdout.noise.sources import SeededNoise
+    >>> mechanism, noise = Competition(ClaimsParameters(noise=0.0, allowance=24.0), n=1000), SeededNoise(0)
+    >>> known = Known(binary=True, asker="team 1")
+    >>> junk = mechanism.read([1, 0] * 500, 1000, (0, 1), "values", known)
+    >>> state, first = mechanism.step(mechanism.start(noise), 1.0, junk, noise)
+    >>> state, second = mechanism.step(state, 1.0, junk, noise)
+    >>> first.source, second.source, [round(limit, 2) for limit in second.interval]
+    ('holdout', 'train', [0.29, 0.7])
+    """
+
+    name: ClassVar[str] = "competition"
+    statistics: ClassVar[bool] = False
+
+    def step(
+        self, state: ClaimsState, train: float, holdout: Reading, noise: NoiseSource
+    ) -> tuple[ClaimsState, Outcome]:
+        """Tell the cell of one question's value; see `Mechanism.step`."""
+        refuse_if(self.refusal(state))
+        check_unit("train", train)
+        known = holdout.known
+        asker = asker_of(state, known.asker)
+        guess = _guess(asker, train, known)
+        _, effective, training = self._sizes(known)
+        variance = variance_of(guess, known, effective)
+        claim = self._claim(forecast(Memory(), guess, variance, effective, training), variance, holdout, noise)
+        assert isinstance(claim, MeanTest)
+        cells = self.cells(state, train, known, claim.steps)
+        value = claim.stated(0.0)[0]
+        cell = cells.holding(value)
+        level = lowered(state.log_risk + cells.log_shares[cell])
+        low, high = self._interval(claim, cells, cell, level)
+        right = cell == cells.middle
+        told = min(max(guess if right else 0.5 * sum(cells.limits(cell)) / claim.steps, low), high)
+        learned = _learned(asker, train, told, right, known, state.log_risk - level)
+        after = replace(
+            state,
+            log_risk=level,
+            asked=state.asked + 1,
+            hits=state.hits + (not right),
+            letters=state.letters + (not right),
+            climbs={**state.climbs, _kept_as(known.asker): learned.numbers()},
+        )
+        return after, Outcome(
+            value=told,
+            source="train" if right else "holdout",
+            hits=state.hits,
+            asked=after.asked,
+            interval=(low, high),
+            risk=level,
+        )
+
+    def cells(self, state: ClaimsState, train: float, known: Known, steps: int) -> AngleCells:
+        """Return the cells of a question, and their shares: public numbers only.
+
+        Parameters
+        ----------
+        state : ClaimsState
+            Before the question.
+        train : float
+            What the asker expects, in [0, 1].
+        known : Known
+            What else is known of the question, and who asks.
+        steps : int
+            Steps in the range.
+        """
+        asker = asker_of(state, known.asker)
+        share, even = self._share(asker, state, known)
+        return AngleCells.around(_guess(asker, train, known), self._reach(asker, state, known), steps, share, even=even)
+
+    def first_half_width(self, score: float) -> float:
+        """Return half the length of the first answer's interval where the guess is right; see `Mechanism`.
+
+        Examples
+        --------
+        >>> from thresholdout.mechanisms.claims import ClaimsParameters
+        >>> round(Competition(ClaimsParameters(noise=0.0, allowance=24.0), n=4000).first_half_width(0.85), 3)
+        0.032
+        """
+        known = Known(binary=True)
+        _, effective, training = self._sizes(known)
+        variance = variance_of(score, known, effective)
+        claim = self._test(forecast(Memory(), score, variance, effective, training), variance, known)
+        assert isinstance(claim, MeanTest)
+        state = self.start(SystemNoise())
+        cells = self.cells(state, score, known, claim.steps)
+        level = lowered(state.log_risk + cells.log_shares[cells.middle])
+        low, high = self._interval(claim, cells, cells.middle, level)
+        return 0.5 * (high - low)
+
+    def asker_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
+        """Return why whoever asks this may ask no more, or ``None``: the longest letter must fit the allowance."""
+        allowance = self.parameters.allowance
+        assert allowance is not None
+        asker = asker_of(state, known.asker)
+        share, even = self._share(asker, state, known)
+        cells = math.ceil(0.25 * math.pi / self._reach(asker, state, known)) + 1
+        longest = math.log(cells) if even else max(-math.log(0.5 * share / cells), -math.log1p(-share))
+        asked = round(asker.asked)
+        return BudgetExhausted("allowance", asked, asked) if asker.told + longest > allowance else None
+
+    def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
+        """Return why this query is not allowed; public numbers decide."""
+        return super().refuses(state, train, known) or self.asker_refusal(state, known)
+
+    def duel(self, counts: Duel, known: Known) -> Reading:
+        """Refuse a share of wins: predictions of a competition come in by record, which have no one law."""
+        raise InputError("about", "'wins' in a competition", "the difference of both scores")
+
+    def _bets(self, known: Known) -> bool:
+        return False
+
+    def _interval(self, claim: MeanTest, cells: AngleCells, cell: int, log_level: float) -> tuple[float, float]:
+        """Return what is claimed about a cell: limits from its first and from its last step."""
+        low, high = claim.interval(*cells.limits(cell), log_level, ())
+        rounding = record_rounding(self._n)
+        return max(0.0, low - rounding), min(1.0, high + rounding)
+
+    def _reach(self, asker: Asker, state: ClaimsState, known: Known) -> float:
+        """Return half the width of cells, as an angle: so many deviations that hardly any good guess is wrong.
+
+        A guess that comes from an earlier answer is off by up to half a cell.
+        """
+        _, effective, training = self._sizes(known)
+        deviation = 0.5 * math.sqrt(1.0 / effective + 1.0 / training)
+        recalled = not known.difference and (known.vague or asker.shift != 0.0)
+        return min((_RECALLED if recalled else 1.0) * self._deviations(state) * deviation, 0.25 * math.pi)
+
+    def _deviations(self, state: ClaimsState) -> float:
+        ahead = max(_LEAST_AHEAD, state.questions)
+        left = ahead if self.parameters.queries is None else max(2, self.parameters.queries - state.questions)
+        return math.sqrt(2.0 * math.log(max(left / 1.5, 1.5)))
+
+    def _share(self, asker: Asker, state: ClaimsState, known: Known) -> tuple[float, bool]:
+        """Return the share of the risk for other cells than that of the guess, and whether all cells have the same."""
+        if known.vague:
+            return asker.share(_VAGUE), not asker.scored and not known.difference
+        return asker.share(max(_WRONG, math.erfc(self._deviations(state) / math.sqrt(2.0)))), False
+
+
+def _guess(asker: Asker, train: float, known: Known) -> float:
+    """Return where the value is expected: moved by as much as the last wrong guess of this asker was off."""
+    if known.difference:
+        return train
+    return asker.last if known.vague else min(1.0, max(0.0, train + asker.shift))
+
+
+def _learned(asker: Asker, train: float, told: float, right: bool, known: Known, nats: float) -> Asker:
+    """Return what is remembered of an asker after an answer."""
+    shift, last, scored = asker.shift, asker.last, asker.scored
+    if not known.difference:
+        last, scored = told, 1.0
+        if not right and not known.vague:
+            shift = told - train
+    return Asker(asker.asked + 1.0, asker.wrong + (not right), shift, last, asker.told + nats, scored)
