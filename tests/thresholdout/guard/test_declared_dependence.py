@@ -230,6 +230,31 @@ class TestOrder:
                 (X.iloc[held], LABELS[held]), train=(X.iloc[between], LABELS[between]), order="number", window=21
             )
 
+    @pytest.mark.parametrize("seed", range(12))
+    def test_refused_is_what_paths_through_known_records_join(self, seed: int) -> None:
+        """Paths whose interior is known, in the graph that joins records within the window, by networkx."""
+        rng = np.random.default_rng(seed)
+        times = np.sort(rng.integers(0, 40, size=24))
+        known: NDArray[np.bool_] = np.isin(np.arange(24), np.sort(rng.permutation(24)[: rng.integers(1, 6)]))
+        window = int(rng.integers(1, 6))
+        near = nx.Graph([(i, j) for i, j in itertools.combinations(range(24), 2) if abs(times[i] - times[j]) <= window])
+        near.add_nodes_from(range(24))
+        held, train = np.flatnonzero(~known).tolist(), np.flatnonzero(known).tolist()
+        joined = 0
+        for record in held:
+            inside = near.subgraph([record, *train])
+            reached = {j for i in nx.node_connected_component(inside, record) for j in near[i]} - {record, *train}
+            joined += reached != set(near[record]) - {*train}
+        order = [*sorted(train, key=lambda k: times[k]), *rng.permutation(held).tolist()]
+        frame = pd.DataFrame({"time": times[order], "other": rng.normal(size=24)})
+        parts = frame[len(train) :], frame[: len(train)]
+        if not joined:
+            guard = Thresholdout(parts[0], train=parts[1], order="time", window=window)
+            assert guard.dependence.fingerprint() == MovingWindow.of_times(parts[0]["time"], window).fingerprint()
+            return
+        with pytest.raises(InputError, match=f"which join {joined} of {len(held)}"):
+            Thresholdout(parts[0], train=parts[1], order="time", window=window)
+
     def test_a_known_record_between_makes_two_independent_ones_dependent(self) -> None:
         """Two coins and, between them, their sum modulo 2: by themselves independent, given the sum they are not."""
         coins = list(itertools.product((0, 1), repeat=2))
