@@ -17,7 +17,16 @@ from pathlib import Path
 from benchmarks.experiments.outcome import RESULTS, Outcome, Size
 from benchmarks.experiments.scaling import scaling
 
-EXPERIMENTS = ("feature_selection", "dependent", "coverage", "sharper", "side_by_side", "auc")
+EXPERIMENTS = (
+    "feature_selection",
+    "dependent",
+    "coverage",
+    "sharper",
+    "side_by_side",
+    "auc",
+    "agents",
+    "search_choices",
+)
 CELLS = Path(__file__).parent / ".cells"
 
 

@@ -1,0 +1,1 @@
+"""Agents that improve a pipeline by trial and error, and rules for what to keep."""
