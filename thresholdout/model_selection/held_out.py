@@ -62,13 +62,13 @@ class HeldOut:
 
     def guard(self, owner: GuardedSearchCV, questions: int) -> Thresholdout:
         """Make the guard, for a known number of questions."""
-        from graphs import Groups
 
         def make(**parameters: Any) -> Thresholdout:
             return Thresholdout(
                 self._held,
                 train=self.train[:2],
-                dependence=None if self._groups is None else Groups(self._groups),
+                groups=self._groups,
+                train_groups=self.train[2],
                 queries=questions,
                 budget=owner.budget,
                 confidence=owner.confidence,
