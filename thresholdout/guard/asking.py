@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
 from thresholdout.guard.training_folds import TrainingFolds
-from thresholdout.guard.training_values import Trained, fixed, trained
+from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
 from thresholdout.mechanisms import Known
 from thresholdout.planning.declaration import Given
 from thresholdout.scoring.metrics import Metric
@@ -295,11 +296,18 @@ class AsksAboutEstimators:
         self, metric: Metric | Statistic, estimator: Any, cv: object | None, given: object | None = None
     ) -> Trained:
         """Return a fitted estimator's values on the training part."""
-        return trained(metric, estimator, self._records.labelled()[0], self._training_folds, cv, given)
+        return trained(
+            metric, estimator, self._records.labelled()[0], self._training_folds, cv, given, self._predictions
+        )
 
     def _fixed(self, cv: object | None) -> object | None:
         """Return how to cross-validate several estimators by the same folds."""
         return fixed(cv, self._records.labelled()[0], self._training_folds)
+
+    @cached_property
+    def _predictions(self) -> Predictions:
+        """Out-of-fold predictions that were made."""
+        return Predictions()
 
     @property
     def _training_folds(self) -> TrainingFolds:

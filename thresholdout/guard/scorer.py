@@ -34,6 +34,7 @@ from thresholdout.scoring.statistics.scorers import is_scorer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from thresholdout.guard.answer import Answer
     from thresholdout.guard.guard import Thresholdout
     from thresholdout.guard.training_values import Trained
     from thresholdout.scoring.metrics import Metric
@@ -47,6 +48,9 @@ _SAVING: Final = (
     "guard) asks about all candidates as one list, with intervals 1.6 to 2 times narrower (measured for 20)"
 )
 
+_NONE: Final = (math.nan, math.nan)
+"""The interval of a score that nothing certifies."""
+
 _ONE: Final = ""
 """Name of the metric of a scorer that has one only, and returns a number."""
 
@@ -59,6 +63,7 @@ class Declared:
     metrics: dict[str, Metric | Statistic]
     cv: object | None
     weighted: bool
+    intervals: bool
 
 
 class GuardScorer(Shared):
@@ -86,6 +91,11 @@ class GuardScorer(Shared):
         scikit-learn's multimetric scoring takes it.
     cv : int, splitter, iterable of (fit, test) or "training", optional
         How to cross-validate the training value; see `Thresholdout.score`. All candidates have the same folds.
+    intervals : bool, default=False
+        Return the ends of the answer's interval too, so that a search has them in its columns: ``score``, ``low`` and
+        ``high``, in the direction of the score, such as ``mean_test_low``; with several metrics their names,
+        ``name_low`` and ``name_high``. The search needs ``refit="score"``, or a metric's name, then. A plain training
+        score is known exactly: both ends are the score. What stands in for an answer has none: NaN.
     sample_weight : tuple of two array-likes, optional
         Weights of the training records and of the holdout records; see `Thresholdout.score`. Weights that a search
         routes here apply to plain training scores: holdout records have none in the search.
@@ -116,10 +126,12 @@ class GuardScorer(Shared):
     """
 
     served: ClassVar[frozenset[str]] = frozenset(
-        {"_ask", "_declared", "_request", "asked", "exhausted", "replaced", "set_score_request"}
+        {"_ask", "_declared", "_request", "_unasked", "asked", "exhausted", "replaced", "set_score_request"}
     )
 
     _warned = False
+    _asks = False
+    """Whether this copy has asked, or has found out that something else has."""
 
     def __init__(
         self,
@@ -129,13 +141,16 @@ class GuardScorer(Shared):
         cv: object | None = None,
         sample_weight: tuple[object, object] | None = None,
         exhausted: Exhausted = "stop",
+        intervals: bool = False,
     ) -> None:
         self._policy = check_exhausted(exhausted)
         guard.parameters.check_tells_each()
         metrics = _metrics(metric)
         for chosen in metrics.values():
             guard._checked_score(chosen, sample_weight)
-        self._declared = Declared(guard, metrics, guard._fixed(cv), sample_weight is not None)
+        if not isinstance(intervals, bool):
+            raise InputTypeError("intervals", repr(intervals), "True or False")
+        self._declared = Declared(guard, metrics, guard._fixed(cv), sample_weight is not None, intervals)
         self._weights = None if sample_weight is None else (np.array(sample_weight[0]), np.array(sample_weight[1]))
         self._request: bool | str | None = None
         self._lock = threading.Lock()
@@ -146,6 +161,8 @@ class GuardScorer(Shared):
         self._answered: set[str] = set()
         self._refusal: BudgetExhausted | None = None
         self._said = False
+        self._began = guard._asked()
+        self._looked_for = False
 
     @classmethod
     def elsewhere(cls, handle: Handle) -> Shared:
@@ -218,17 +235,41 @@ class GuardScorer(Shared):
         stands = stands_for(declared.guard, X_seen, y_seen)
         if stands == "holdout":
             self._warn_of_refit()
-        if stands != "train":
+        if stands == "train":
+            self._warn_of_silence()
+        else:
+            self._asks = True
             if sample_weight is not None and not declared.weighted:
                 seen = "weights from the search for a question about the holdout, whose records have none there"
                 raise InputError("sample_weight", seen, "guard.scorer(..., sample_weight=(train, holdout))")
             return self._result(self._ask(estimator, {name: fresh_key() for name in declared.metrics}, _round(X)))
-        return self._result(
-            {
-                name: _signed(metric, _plain(metric, estimator, X, y, sample_weight))
-                for name, metric in declared.metrics.items()
-            }
-        )
+        plain: dict[str, float] = {}
+        for name, metric in declared.metrics.items():
+            value = _plain(metric, estimator, X, y, sample_weight)
+            plain.update(_shown(name, metric, value, (value, value) if declared.intervals else None))
+        return self._result(plain)
+
+    def _warn_of_silence(self) -> None:
+        """Say once what a search with other splits does: it scores on training records, and asks nothing."""
+        if not self._asks:
+            self._asks = True
+            if self._unasked():
+                warnings.warn(
+                    "guard.scorer() was given training records before anything was asked, so this search asks the "
+                    "guard nothing and its scores certify nothing: pass cv=guard.split() to the search, or use "
+                    "GuardedSearchCV(search, guard)",
+                    UserWarning,
+                    stacklevel=5,
+                )
+
+    def _unasked(self) -> bool:
+        """Whether nobody has asked the guard anything since this scorer was made; only the first time that it is so."""
+        if os.getpid() != self._process:
+            return False
+        with self._lock:
+            first = not self._looked_for and self.guard._asked() == self._began
+            self._looked_for = True
+        return first
 
     def _warn_of_refit(self) -> None:
         """Say once in this process what a search that has the holdout must not do."""
@@ -270,6 +311,8 @@ class GuardScorer(Shared):
         return True
 
     def _result(self, values: dict[str, float]) -> float | dict[str, float]:
+        if self._declared.intervals:
+            return {name or "score": value for name, value in values.items()}
         return values.get(_ONE, values)
 
     def _ask(
@@ -291,16 +334,16 @@ class GuardScorer(Shared):
         check_process(self._process, "scorer")
         with self._lock:
             self._rounds.setdefault(round_, set()).update(keys.values())
-        return {
-            name: _signed(
-                metric, self._answer(estimator, metric, keys[name], round_, None if given is None else given[name])
-            )
-            for name, metric in self._declared.metrics.items()
-        }
+        values: dict[str, float] = {}
+        for name, metric in self._declared.metrics.items():
+            found = self._answer(estimator, metric, keys[name], round_, None if given is None else given[name])
+            value, interval = (found, _NONE) if isinstance(found, float) else (found.value, found.interval)
+            values.update(_shown(name, metric, value, interval if self._declared.intervals else None))
+        return values
 
     def _answer(
         self, estimator: Any, metric: Metric | Statistic, key: str, round_: str, given: Trained | None = None
-    ) -> float:
+    ) -> Answer | float:
         """Ask one question, or return what stands in for its answer."""
         if self._refusal is not None and self._policy in ("nan", "stop"):
             return self._stand_in(self._refusal, estimator, metric, key, round_)
@@ -315,7 +358,7 @@ class GuardScorer(Shared):
             said, self._said = self._said, True
         if not said and self.guard.parameters.takes_lists:
             _LOG.info(_SAVING)
-        return answer.value
+        return answer
 
     def _stand_in(
         self,
@@ -462,5 +505,13 @@ def _plain(metric: Metric | Statistic, estimator: Any, X: Any, y: Any, sample_we
     return float(np.average(values, weights=np.asarray(sample_weight)))
 
 
-def _signed(metric: Metric | Statistic, value: float) -> float:
-    return value if metric.greater_is_better else -value
+def _shown(
+    name: str, metric: Metric | Statistic, value: float, interval: tuple[float, float] | None
+) -> dict[str, float]:
+    """Return what a search is told, such that greater is better; with an interval, its ends too."""
+    sign = 1.0 if metric.greater_is_better else -1.0
+    if interval is None:
+        return {name: sign * value}
+    low, high = sorted(sign * end for end in interval)
+    prefix = f"{name}_" if name else ""
+    return {name: sign * value, f"{prefix}low": low, f"{prefix}high": high}

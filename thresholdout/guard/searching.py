@@ -30,6 +30,7 @@ class ServesSearches:
         cv: object | None = None,
         sample_weight: tuple[object, object] | None = None,
         exhausted: Exhausted = "stop",
+        intervals: bool = False,
     ) -> GuardScorer:
         """Return a scorer for scikit-learn's searches; use it together with `split`.
 
@@ -45,6 +46,9 @@ class ServesSearches:
             What happens when the guard answers no more. "stop": one warning, candidates without an answer get NaN, and
             the best of the answered is chosen; `SearchExhausted` where none is answered. "nan": the same, also where
             none is. "train": training values stand in. "raise": `SearchExhausted`. See `GuardScorer`.
+        intervals : bool, default=False
+            Give the search the ends of the answers' intervals too, as ``mean_test_low`` and ``mean_test_high`` beside
+            ``mean_test_score``; it needs ``refit="score"`` then.
 
         Examples
         --------
@@ -61,8 +65,13 @@ class ServesSearches:
         {'max_depth': 8}
         >>> len(guard.history)
         3
+        >>> best = search.set_params(scoring=guard.scorer(intervals=True), refit="score").fit(X[:900], y[:900])
+        >>> low, high = (best.cv_results_[f"mean_test_{end}"][best.best_index_] for end in ("low", "high"))
+        >>> bool(low <= best.best_score_ <= high)
+        True
         """
-        return GuardScorer(cast("Thresholdout", self), metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted)
+        guard = cast("Thresholdout", self)
+        return GuardScorer(guard, metric, cv=cv, sample_weight=sample_weight, exhausted=exhausted, intervals=intervals)
 
     def split(self) -> TrainSplit:
         """Return a splitter for ``cv=``: one split, which fits on all training records that it is given.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,9 +12,10 @@ import numpy as np
 
 from thresholdout.errors import InputError
 from thresholdout.guard.fold_fitting import parts_of
+from thresholdout.guard.question_keys import content_key
 from thresholdout.guard.sharing.shared_objects import Shared
 from thresholdout.guard.training_folds import Splits, TrainingFolds, checked_cv
-from thresholdout.scoring.out_of_fold import out_of_fold
+from thresholdout.scoring.out_of_fold import OutOfFold, out_of_fold
 from thresholdout.scoring.statistics import Statistic
 
 if TYPE_CHECKING:
@@ -21,12 +24,15 @@ if TYPE_CHECKING:
     from thresholdout.data.identity import Part
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["Trained", "fixed", "trained"]
+__all__ = ["Predictions", "Trained", "fixed", "trained"]
 
 _LOG: Final = logging.getLogger(__name__)
 
 _HEAD: Final = 16
 """Records to which a fitted estimator is applied, before its clones are fitted."""
+
+_MOST_KEPT: Final = 1 << 26
+"""Bytes of predictions that are kept."""
 
 _INSTEAD: Final = (
     "train_values= (its cross-validated score, or a value for each training record), or cv='training' for its score on "
@@ -56,8 +62,47 @@ class Trained:
     given: bool = False
 
 
+class Predictions:
+    """Out-of-fold predictions that were made, for further metrics and comparisons of the same estimator.
+
+    They are known by what the clones are made of: class and parameters of the estimator, and the folds.
+
+    Examples
+    --------
+    >>> kept = Predictions()
+    >>> made = OutOfFold(np.zeros(3), None, np.arange(3))
+    >>> kept.keep("a tree of depth 2", made)
+    >>> kept.find("a tree of depth 2") is made, kept.find(None) is None
+    (True, True)
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, OutOfFold] = OrderedDict()
+
+    def find(self, key: str | None) -> OutOfFold | None:
+        """Return what was kept."""
+        with self._lock:
+            return None if key is None else self._kept.get(key)
+
+    def keep(self, key: str | None, found: OutOfFold) -> None:
+        """Keep predictions, and forget the oldest where they are too many."""
+        if key is None:
+            return
+        with self._lock:
+            self._kept[key] = found
+            while sum(one.output.nbytes + one.tested.nbytes for one in self._kept.values()) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+
+
 def trained(
-    metric: Metric | Statistic, estimator: Any, train: Part, folds: TrainingFolds, cv: object, given: Any = None
+    metric: Metric | Statistic,
+    estimator: Any,
+    train: Part,
+    folds: TrainingFolds,
+    cv: object,
+    given: Any = None,
+    kept: Predictions | None = None,
 ) -> Trained:
     """Return a fitted estimator's values on the training part.
 
@@ -75,6 +120,8 @@ def trained(
         How to cross-validate.
     given : float, array-like or Trained, optional
         Values that take the place of all this.
+    kept : Predictions, optional
+        What was predicted before, and need not be again.
 
     Raises
     ------
@@ -89,7 +136,7 @@ def trained(
     >>> nearest = KNeighborsClassifier(1).fit(X, y)
     >>> for cv in (None, "training"):
     ...     print(trained(accuracy(), nearest, (X, y), TrainingFolds(), cv).values.mean())
-    0.0
+    0.5
     1.0
     """
     how = checked_cv(cv)
@@ -103,12 +150,19 @@ def trained(
     response = metric.response_of(estimator)
     _check_refit(estimator)
     _check_fitted(estimator, X, response)
-    from sklearn.base import is_classifier
+    from sklearn.base import clone, is_classifier
 
-    splits = folds.splits(how, X, y, classifier=is_classifier(estimator))
-    fits = f"{len(splits)} fits of {type(estimator).__name__}"
-    _LOG.info("%s to parts of %d training records; cv='training' takes none, train_values= neither", fits, len(y))
-    found = out_of_fold(estimator, X, y, splits, response)
+    classifier = is_classifier(estimator)
+    splits = folds.splits(how, X, y, classifier=classifier)
+    named = ("folds", how, classifier) if how is None or isinstance(how, int) else splits
+    key = None if kept is None else content_key(clone(estimator), named, response)
+    found = None if kept is None else kept.find(key)
+    if found is None:
+        fits = f"{len(splits)} fits of {type(estimator).__name__}"
+        _LOG.info("%s to parts of %d training records; cv='training' takes none, train_values= neither", fits, len(y))
+        found = out_of_fold(estimator, X, y, splits, response)
+        if kept is not None:
+            kept.keep(key, found)
     values = metric.of_predictions(found, X, y)
     whole = np.array_equal(found.tested, np.arange(len(y)))
     return Trained(values, None if whole else found.tested, splits)

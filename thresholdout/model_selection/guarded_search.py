@@ -126,12 +126,17 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     cv_results_ : dict
         The search's, and for every candidate ``guarded_score`` (greater is better, as in the search: losses are
-        negated; NaN where nothing was answered), ``guarded_half_width``, ``guarded_source`` ("train", "holdout",
-        "uncertified", or "" when nothing was answered), ``rank_guarded``.
+        negated; NaN where nothing was answered), ``guarded_low`` and ``guarded_high``, the ends of its interval,
+        ``guarded_half_width``, ``guarded_source`` ("train", "holdout", "uncertified", or "" when nothing was answered),
+        ``rank_guarded``.
     best_index_, best_params_, best_estimator_
         The candidate with the best guarded score, at equal scores the one with the better cross-validated rank.
-    best_score_, best_half_width_ : float
-        Its guarded score, and what that is worth.
+    best_score_ : float
+        Its guarded score.
+    best_interval_ : tuple of float
+        What that is worth: its interval, in the direction of the score. It holds although the best was chosen.
+    best_half_width_ : float
+        The larger side of the interval.
     answers_ : list of Answer
         The guard's answers in the order of the questions, in the metric's own units; one, if only the best is told.
     n_questions_ : int
@@ -168,6 +173,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> guarded = GuardedSearchCV(search, guard, tell="all").fit(X[:900], y[:900])
     >>> guarded.best_params_, guarded.n_questions_, guarded.exhausted_
     ({'max_depth': 8}, 3, None)
+    >>> guarded.best_interval_[0] <= guarded.best_score_ <= guarded.best_interval_[1]
+    True
     >>> [answer.candidate for answer in guarded.answers_], max(answer.half_width for answer in guarded.answers_) < 0.05
     (["2 {'max_depth': 8}", "1 {'max_depth': 4}", "0 {'max_depth': 2}"], True)
     """
@@ -354,6 +361,7 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Ask the questions in their order, keep the best model, and follow the policy at exhaustion."""
         size = len(values)
         scores, widths, sources = np.full(size, np.nan), np.full(size, np.nan), np.full(size, "", dtype=object)
+        lows, highs = np.full(size, np.nan), np.full(size, np.nan)
         self.answers_, self.exhausted_ = [], None
         best, refusal = -np.inf, None
         for position, model in enumerate(models):
@@ -368,12 +376,14 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                     break
                 if policy == "train" and np.isfinite(values[index]):
                     scores[index], widths[index] = scoring.sign * values[index], np.inf
+                    lows[index], highs[index] = -np.inf, np.inf
                     sources[index] = "uncertified"
             else:
                 if answer is None:
                     continue
                 self.answers_.append(answer)
                 scores[index], widths[index] = scoring.sign * answer.value, answer.half_width
+                lows[index], highs[index] = sorted(scoring.sign * end for end in answer.interval)
                 sources[index] = answer.source
             if scores[index] > best:
                 best, self.best_index_, self.best_estimator_ = scores[index], index, model
@@ -384,6 +394,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self.exhausted_ = refusal.what
         self._columns = {
             "guarded_score": scores,
+            "guarded_low": lows,
+            "guarded_high": highs,
             "guarded_half_width": widths,
             "guarded_source": sources,
             "rank_guarded": _ranks(scores),
@@ -396,6 +408,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         del self._columns
         self.best_params_ = results["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["guarded_score"][self.best_index_])
+        low, high = (float(self.cv_results_[f"guarded_{end}"][self.best_index_]) for end in ("low", "high"))
+        self.best_interval_ = low, high
         self.best_half_width_ = float(self.cv_results_["guarded_half_width"][self.best_index_])
         self.n_questions_ = sum(not answer.repeated for answer in self.answers_)
         self.certificate_ = guard.certificate

@@ -50,6 +50,7 @@ def test_a_question_for_the_placeholder() -> None:
     assert abs(holdout_scores([3])[0] - score) <= guard.history["half_width"].iloc[-1]
 
 
+@pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
 def test_any_training_records_in_any_order_are_scored_for_free() -> None:
     guard = make()
     model, scorer = tree(max_depth=3).fit(*TRAIN), guard.scorer("accuracy", cv="training")
@@ -129,6 +130,7 @@ def test_answers_are_the_scores_within_their_half_widths() -> None:
     assert np.array_equal(search.best_estimator_.predict(X), tree(max_depth=best).fit(*TRAIN).predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
 def test_losses_are_negated() -> None:
     guard = make()
     scores = cross_val_score(
@@ -309,6 +311,7 @@ def test_weights_that_are_not_requested_are_not_routed() -> None:
     assert clone(search).scoring is scorer
 
 
+@pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
 def test_routed_weights_say_nothing_about_the_holdout() -> None:
     guard = make()
     model, placeholder = tree().fit(*TRAIN), np.repeat(TRAIN[0][:1], 2, axis=0)
@@ -435,6 +438,7 @@ def test_a_lost_owner_ends_the_search() -> None:
     assert isinstance(caught.value.reason, SharingError)
 
 
+@pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records")
 def test_equal_rows_with_different_labels_are_no_placeholder() -> None:
     rows, labels = np.ones((200, 2)), np.arange(200) % 2
     guard = Thresholdout((rows + 1, labels), train=(rows, labels), queries=40, budget=4, mechanism="thresholdout")
