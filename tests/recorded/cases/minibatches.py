@@ -77,7 +77,7 @@ def taylor_parts() -> Any:
 
 
 def _interval(found: Any) -> Any:
-    return [found.lower, found.estimate, found.upper, found.proved]
+    return [found.lower, found.estimate, found.upper]
 
 
 for _adjacency in ("add_remove", "replace_one"):

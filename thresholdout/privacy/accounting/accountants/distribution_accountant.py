@@ -46,10 +46,10 @@ class DistributionAccountant(Accountant):
 
     Notes
     -----
-    Upper bounds are guarantees (pld/PROOFS.md). Steps on batches under "add_remove", Gaussian and Laplace answers, and
-    black boxes are dominated exactly; with replaced records there is a pair for each step that none does better than,
-    but that one mechanism attains in all steps at once is not known. Lower bounds are of neighbours that the
-    events allow, so that no accountant can be below them.
+    Upper bounds are guarantees (pld/PROOFS.md). Steps on batches under "add_remove", Poisson batches, Gaussian and
+    Laplace answers, and black boxes are dominated exactly. With replaced records and batches of a fixed size there is a
+    pair for each step that none does better than, but that one mechanism attains in all steps at once is not known.
+    Lower bounds are of neighbours that the events allow, so that no accountant can be below them.
 
     Examples
     --------

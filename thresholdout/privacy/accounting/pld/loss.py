@@ -110,10 +110,6 @@ class DominatingPair(Protocol):
     def anchor(self) -> float | None:
         """A loss that all atoms are multiples of, or None."""
 
-    @property
-    def proved(self) -> bool:
-        """Whether domination is proved, rather than checked numerically."""
-
 
 def reach(tail: float) -> float:
     """Return x with ``P(N(0, 1) > x) <= tail``.

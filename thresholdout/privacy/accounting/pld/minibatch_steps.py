@@ -64,18 +64,13 @@ def fswor_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[
     return tuple(GaussianMixture((shift,), (share,), added) for added in (False, True))
 
 
-def poisson_pairs(
-    sigma: float, q: float, adjacency: str = "add_remove", method: str = "symmetrised"
-) -> tuple[DominatingPair, ...]:
+def poisson_pairs(sigma: float, q: float, adjacency: str = "add_remove") -> tuple[DominatingPair, ...]:
     """Return the dominating pairs, one for each direction, of a step on a Poisson minibatch.
 
     Parameters
     ----------
     sigma, q, adjacency
         As in `fswor_pairs`; q is the probability of each record.
-    method : {"symmetrised", "pair"}
-        For replace-one: a proved bound, or the pair of opposite gradients, whose domination was checked numerically
-        only.
 
     Returns
     -------
@@ -87,18 +82,19 @@ def poisson_pairs(
     InputError, InputTypeError
         For values out of range.
 
+    Notes
+    -----
+    Both are attained, in all steps at once. PROOFS.md, P2 and P6.
+
     Examples
     --------
-    >>> poisson_pairs(6.0, 0.0024, "replace_one", "pair")[0].proved
-    False
+    >>> len(poisson_pairs(6.0, 0.0024)), len(poisson_pairs(6.0, 0.0024, "replace_one"))
+    (2, 1)
     """
-    noise, share = sigma_of(sigma), rate(q, None, None)
-    how = chosen(method, "method", ("symmetrised", "pair"))
-    if chosen(adjacency, "adjacency", ADJACENCIES) == "add_remove":
-        return tuple(GaussianMixture((_up(1.0 / noise),), (share,), added) for added in (False, True))
-    if how == "pair":
-        return (OppositeShifts(_up(1.0 / noise), share),)
-    return (Symmetrised((_up(2.0 / noise),), (1.0,), share),)
+    shift, share = _up(1.0 / sigma_of(sigma)), rate(q, None, None)
+    if chosen(adjacency, "adjacency", ADJACENCIES) == "replace_one":
+        return (OppositeShifts(shift, share),)
+    return tuple(GaussianMixture((shift,), (share,), added) for added in (False, True))
 
 
 def draws(batch_size: int, dataset_size: int, omitted: float = _OMITTED) -> tuple[float, ...]:
@@ -319,7 +315,6 @@ def pld_poisson(
     batch_size: int | None = None,
     dataset_size: int | None = None,
     adjacency: str = "add_remove",
-    method: str = "symmetrised",
     accuracy: float = 1e-4,
 ) -> Interval:
     """Return epsilon of Gaussian steps on Poisson minibatches.
@@ -328,14 +323,12 @@ def pld_poisson(
     ----------
     sigma, steps, delta, q, batch_size, dataset_size, adjacency, accuracy
         As in `pld_fswor`.
-    method : {"symmetrised", "pair"}
-        For replace-one: a proved bound, or the pair of opposite gradients, whose domination was checked numerically
-        only; then ``proved`` of the result is False.
 
     Returns
     -------
     Interval
-        Unpacks into lower bound, estimate and upper bound, in nats.
+        Unpacks into lower bound, estimate and upper bound, in nats, of what steps leak at worst, under either
+        adjacency.
 
     Raises
     ------
@@ -348,5 +341,5 @@ def pld_poisson(
     0.3823
     """
     share = rate(q, batch_size, dataset_size)
-    pairs = [(poisson_pairs(value, share, adjacency, method), times) for value, times in _schedule(sigma, steps)]
+    pairs = [(poisson_pairs(value, share, adjacency), times) for value, times in _schedule(sigma, steps)]
     return _epsilon(_directions(pairs), delta, accuracy)

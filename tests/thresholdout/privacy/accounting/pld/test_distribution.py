@@ -89,7 +89,7 @@ def test_published_epsilons(
         "add": lambda: fswor_pairs(sigma, q)[1],
         "symmetrised": lambda: fswor_pairs(sigma, q, "replace_one")[0],
         "poisson": lambda: poisson_pairs(sigma, q)[0],
-        "opposite": lambda: poisson_pairs(sigma, q, "replace_one", "pair")[0],
+        "opposite": lambda: poisson_pairs(sigma, q, "replace_one")[0],
         "with": lambda: fswr_pairs(sigma, batch, n)[0],
     }[which]()
     for delta, value in ((1e-5, first), (1e-6, second)):
@@ -208,3 +208,53 @@ def test_hardly_any_noise_is_hardly_any_privacy(shift: float) -> None:
     rare = PrivacyLossDistribution({GaussianMixture((1.0, shift), (0.1, 1e-3)): 1})
     assert rare.delta(30.0).upper >= 0.999e-3
     assert rare.epsilon(5e-4).upper >= 30.0
+
+
+def _opposite(a: float, q: float, gamma: float) -> float:
+    """Return the divergence of two opposite shifts: the ratio of their densities grows, so they cross at one point."""
+    if gamma < 1:
+        return 1 - gamma + gamma * _opposite(a, q, 1 / gamma)
+
+    def log_ratio(t: float) -> float:
+        return math.log1p(q * math.expm1(a * t - a * a / 2)) - math.log1p(q * math.expm1(-a * t - a * a / 2))
+
+    t = brentq(lambda t: log_ratio(t) - math.log(gamma), 0.0, (math.log(gamma) + 30 - math.log(q)) / a, xtol=1e-14)
+    apart = q * float(ndtr(a - t)) - gamma * q * float(ndtr(-a - t))
+    return (1 - q) * (1 - gamma) * float(ndtr(-t)) + apart
+
+
+def _plane(q: float, gamma: float, one: np.ndarray, other: np.ndarray) -> float:
+    """Return the divergence of two mixtures with shifts in the plane, by a sum over a fine grid."""
+    total = (1 - q) * (1 - gamma) + q * np.exp(_PLANE @ one - one @ one / 2)
+    total -= gamma * q * np.exp(_PLANE @ other - other @ other / 2)
+    return float(np.maximum(total, 0.0) @ _WEIGHTS)
+
+
+_LINE = np.arange(-8.0, 8.0, 0.05)
+_PLANE = np.stack(np.meshgrid(_LINE, _LINE), axis=-1).reshape(-1, 2)
+_WEIGHTS = np.exp(-0.5 * (_PLANE**2).sum(axis=1)) * 0.05**2 / (2 * math.pi)
+
+
+def test_opposite_gradients_are_the_worst_of_poisson_batches() -> None:
+    """Two gradients in any directions and of any lengths, at every order; a removed record's pair is not enough."""
+    rng = np.random.default_rng(0)
+    excess, twin = [], []
+    for _ in range(60):
+        a, q, gamma = rng.choice([0.3, 1.0, 2.0]), rng.choice([0.01, 0.3, 0.9]), math.exp(rng.normal())
+        lengths, angles = a * np.sqrt(rng.random(2)) ** rng.integers(0, 2), rng.uniform(0, 2 * math.pi, 2)
+        one, other = (size * np.array([math.cos(w), math.sin(w)]) for size, w in zip(lengths, angles, strict=True))
+        found = _plane(q, gamma, one, other)
+        excess.append(found - _opposite(a, q, gamma))
+        twin.append(found - _plane(q, gamma, np.array([a, 0.0]), np.zeros(2)))
+    assert max(excess) < 1e-4  # the grid's error
+    assert max(twin) > 1e-2
+
+
+@pytest.mark.parametrize("epsilon", corners([0.0, 0.3, 2.0], 1))
+@pytest.mark.parametrize(("a", "q"), [(1.0, 0.3), (0.1, 0.01), (3.0, 0.9)])
+def test_one_step_of_opposite_gradients_has_a_closed_form(a: float, q: float, epsilon: float) -> None:
+    exact = _opposite(a, q, math.exp(epsilon))
+    lower, _, upper = PrivacyLossDistribution([poisson_pairs(1 / a, q, "replace_one")[0]]).delta(epsilon)
+    assert lower <= exact * (1 + 1e-9) + 1e-18
+    assert exact * (1 - 1e-9) - 1e-18 <= upper
+    assert upper - lower <= 1e-3 * upper + 1e-15
