@@ -152,7 +152,7 @@ def test_explain_compares_all_routes() -> None:
     for method in ("group", "messages", "quilt", "spectral-published"):
         assert table.loc[method, "budget"] == model.budget(0.5, method)
     assert np.isnan(table["budget"]["blanket-published"])
-    assert "however small the budget" in str(table["reason"]["blanket-published"])
+    assert "however small the privacy budget" in str(table["reason"]["blanket-published"])
     assert table["reason"]["messages"] == ""
 
 

@@ -157,7 +157,9 @@ def test_published_routes_are_never_better() -> None:
 
 
 def test_no_budget_names_a_record_and_the_other_routes() -> None:
-    with pytest.raises(RouteUnavailable, match=r"record 1 leaks 16\.6.* nats however small the budget") as caught:
+    with pytest.raises(
+        RouteUnavailable, match=r"record 1 leaks 16\.6.* nats however small the privacy budget"
+    ) as caught:
         MarkovChain(MATRIX, 5).budget(1.0, "blanket-published")
     assert "messages" in caught.value.alternatives
     assert caught.value.method == "blanket-published"
