@@ -69,12 +69,29 @@ def test_promises_hold_under_attack_and_sharper_routes_are_no_worse() -> None:
     assert value(honest.format("error")) <= value(honest.format("width"))
 
 
+@pytest.mark.parametrize("way", ["scorer", "list"])
+def test_guarded_searches_choose_as_well_as_cross_validation(way: str) -> None:
+    assert value(f"search_choices.lower_{way}_all") > -0.003
+
+
+def test_agents_behind_a_gate_keep_what_is_better() -> None:
+    """The page says: one false certificate of more than 500, and intervals that hold; at most 0.05 may be broken."""
+    assert value("agents.false") / value("agents.certificates") <= 0.05
+    assert value("agents.outside") <= 0.05
+    for size in (75, 200, 650, 2_000, 20_000):
+        assert value(f"agents.wrong_gate_{size}") <= 0.05 < value(f"agents.wrong_none_{size}")
+        assert value(f"agents.gap_published_{size}") > value(f"agents.gap_variant_{size}")
+        assert value(f"agents.gap_variant_{size}") > value(f"agents.gap_none_{size}") + 0.01
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_documents_agree_with_the_results(page: Path) -> None:
-    assert disagreements(page.read_text(encoding="utf-8"), KNOWN | known()) == []
+    text = page.read_text(encoding="utf-8")
+    assert disagreements(text, KNOWN | known()) == []
+    assert "\n<!-- experiment" not in text, "a comment at the beginning of a line ends the paragraph on the site"
 
 
-@pytest.mark.parametrize(("stem", "least"), [("measurements", 40), ("start", 40)])
+@pytest.mark.parametrize(("stem", "least"), [("measurements", 40), ("start", 40), ("agents-study", 200)])
 def test_pages_of_numbers_say_where_they_come_from(stem: str, least: int) -> None:
     (page,) = (page for page in PAGES if page.stem == stem)
     assert len(list(marked(page.read_text(encoding="utf-8")))) > least
