@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from thresholdout.errors import ThresholdoutError
@@ -9,10 +10,12 @@ from thresholdout.errors import ThresholdoutError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["axes", "drawable", "finish", "plot_history"]
+__all__ = ["axes", "drawable", "finish", "main_range", "plot_history", "row_names"]
 
 _LARGEST = 1e100
+_MOST_NAMES, _LONGEST, _ROW = 60, 44, 0.22
 BLUE, ORANGE, GREY = "#0b6fa4", "#d95f02", "#8a8a8a"
+_SOURCES = (("train", BLUE, "o"), ("holdout", ORANGE, "D"))
 
 
 def axes(ax: Any = None) -> Any:
@@ -47,8 +50,50 @@ def drawable(history: pd.DataFrame) -> pd.DataFrame:
     return history[history["source"].isin(["train", "holdout"]) & (history[columns].abs() <= _LARGEST).all(axis=1)]
 
 
-def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
-    """Draw a guard's history: training values, answers with their half-widths, and where the holdout was used.
+def main_range(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers of the range that most of them have, the last one of those that equally many have.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> main_range(pd.DataFrame({"lower": [0, 0, -1], "upper": [1, 1, 1], "value": [0.3, 0.4, 0.0]}))["value"].tolist()
+    [0.3, 0.4]
+    """
+    if not len(answers):
+        return answers
+    ranges = list(zip(answers["lower"], answers["upper"], strict=True))
+    times = Counter(ranges)
+    last = max(reversed(ranges), key=times.__getitem__)
+    return answers[[one == last for one in ranges]]
+
+
+def row_names(history: pd.DataFrame) -> list[str]:
+    """Return what the rows of a history are about: candidates by their names, and questions by theirs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> asked = pd.DataFrame({"query": [1, 2, 3], "name": ["accuracy"] * 3, "candidate": ["tree", "forest", ""]})
+    >>> row_names(asked), row_names(asked[2:])
+    (['tree', 'forest', 'accuracy'], ['accuracy'])
+    """
+    alike = history["name"].nunique() <= 1
+    named = [
+        candidate if candidate and alike else f"{name}: {candidate}" if candidate else str(name)
+        for name, candidate in zip(history["name"], history["candidate"], strict=True)
+    ]
+    times = Counter(named)
+    numbers = history["query"].tolist()
+    return [
+        f"{name or 'question'} #{number}" if times[name] > 1 or not name else name
+        for name, number in zip(named, numbers, strict=True)
+    ]
+
+
+def plot_history(
+    history: pd.DataFrame, ax: Any = None, *, names: bool | None = None, lowest_is_best: bool = False
+) -> Any:
+    """Draw a guard's history: training values, answers with their intervals, and where the holdout was used.
 
     Parameters
     ----------
@@ -56,6 +101,13 @@ def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
         `Thresholdout.history`.
     ax : matplotlib axes, optional
         Where to draw; a new figure by default.
+    names : bool, optional
+        Whether each answer has a line of its own with its name, the best one first, and those that its interval does
+        not tell apart from it are marked; those of another range than most are left out. By default where there are at
+        most 60 answers, most of which have names of their own; otherwise answers are drawn over the number of their
+        question.
+    lowest_is_best : bool, default=False
+        Of named answers: whether they are losses.
 
     Returns
     -------
@@ -70,9 +122,17 @@ def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
     >>> answer = guard.ask(0.25, np.arange(1000) < 250)
     >>> plot_history(guard.history).get_xlabel()
     'question'
+    >>> plot_history(guard.history, names=True).get_xlabel()
+    'answer'
     """
-    ax = axes(ax)
     history = drawable(history)
+    alike = main_range(history)
+    if names is None:
+        own = (alike["candidate"] + alike["name"]).nunique()
+        names = 2 <= len(alike) <= _MOST_NAMES and 2 * own > len(alike)
+    if names and len(alike):
+        return _by_name(alike, ax, lowest_is_best, len(history) - len(alike))
+    ax = axes(ax)
     query = history["query"].astype(float)
     ax.vlines(
         query,
@@ -84,14 +144,51 @@ def plot_history(history: pd.DataFrame, ax: Any = None) -> Any:
         label="certified interval",
     )
     ax.plot(query, history["train"], ".", color=GREY, markersize=4, label="training value")
-    for source, colour, marker in (("train", BLUE, "o"), ("holdout", ORANGE, "D")):
+    for source, colour, marker in _SOURCES:
         rows = history["source"] == source
         if rows.any():
             ax.plot(
                 query[rows], history["value"][rows], marker, color=colour, markersize=4, label=f"answer, from {source}"
             )
-    ax.set_xlabel("question")
-    ax.set_ylabel("answer")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize="small")
+    return finish(ax, "question", "answer")
+
+
+def _by_name(history: pd.DataFrame, ax: Any, lowest_is_best: bool, left_out: int) -> Any:
+    """Draw one line for each answer, the best one at the top, with its interval as a band through all."""
+    rows = history.assign(label=row_names(history))
+    rows = rows.sort_values(["value", "query"], ascending=[lowest_is_best, True], kind="stable").reset_index(drop=True)
+    if ax is None:
+        ax = axes()
+        ax.figure.set_size_inches(8.0, 1.5 + _ROW * len(rows))
+    best = rows.iloc[0]
+    tied = (rows["low"] <= best["high"]) & (rows["high"] >= best["low"])
+    ax.axvspan(best["low"], best["high"], color=BLUE, alpha=0.08, linewidth=0, label="interval of the best answer")
+    for some, alpha, label in ((tied, 0.55, "interval that overlaps with it: a tie"), (~tied, 0.2, "interval apart")):
+        if some.any():
+            ends = rows["low"][some], rows["high"][some]
+            ax.hlines(rows.index[some], *ends, color=BLUE, alpha=alpha, linewidth=3, label=label)
+    ax.plot(rows["train"], rows.index, "|", color=GREY, markersize=8, label="training value")
+    for source, colour, marker in _SOURCES:
+        some = rows["source"] == source
+        if some.any():
+            ax.plot(
+                rows["value"][some],
+                rows.index[some],
+                marker,
+                color=colour,
+                markersize=4,
+                label=f"answer, from {source}",
+            )
+    ax.set_yticks(rows.index, [_shown(label) for label in rows["label"]], fontsize="small")
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    finish(ax, f"answer ({left_out} of another range left out)" if left_out else "answer", "")
+    ax.spines["left"].set_visible(False)
+    ax.legend(frameon=False, fontsize="small", ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     return ax
+
+
+def _shown(name: str) -> str:
+    """Return a name as a label of one line, which is no formula."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in name)
+    return (plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…").replace("$", r"\$")

@@ -372,6 +372,25 @@ class Certificate:
         width = "an interval with each answer" if self.states_intervals else f"± {self.tolerance:.4g}"
         return f"<Certificate: {width} at confidence {self.confidence:g}, route {self.route}, about {self.truth.short}>"
 
+    def _repr_html_(self) -> str:
+        from thresholdout.notebook.cards import Card, Table
+
+        own, none = self.states_intervals, self.tolerance == math.inf
+        found = sorted((route for route in self.compared if route.guards), key=lambda route: route.tolerance)
+        rows = [
+            (
+                route.name,
+                "none" if route.tolerance == math.inf else "its own" if own else f"{route.tolerance:.4g}",
+                route.why_not or route.assumes,
+            )
+            for route in found
+        ]
+        chosen = next((place for place, route in enumerate(found) if route.name == self.route), None)
+        table = Table(("route", "half-width", "assumes, or why not"), rows, chosen)
+        width = "each answer has its own interval" if own else "none" if none else f"at most ± {self.tolerance:.4g}"
+        facts = [("confidence", f"{self.confidence:g}"), ("width", width), ("about", self.truth.short)]
+        return Card("Certificate", self.statement, facts, table=table).html
+
 
 def _inside(interval: tuple[float, float]) -> tuple[float, float]:
     """Return an interval rounded outwards, within [0, 1]."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Never, SupportsFloat
+from typing import Final, Literal, Never, SupportsFloat
 
 from thresholdout.errors import InputTypeError
 from thresholdout.limits.rounded_intervals import larger_side
 from thresholdout.mechanisms.base import AnswerSource
 
 __all__ = ["Answer"]
+
+_FROM: Final = {"train": "what was expected, confirmed by the holdout", "holdout": "the holdout"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,28 @@ class Answer:
         name = f" {self.name}" if self.name else ""
         left = "" if self.remaining is None else f", {self.remaining} left"
         return f"<Answer {self.query}{name}: {self.value:.4g} ± {self.half_width:.2g} from {self.source}{left}>"
+
+    def _repr_html_(self) -> str:
+        from thresholdout.notebook.cards import Bar, Card
+
+        low, high = self.interval
+        named = ", ".join(part for part in (self.name, self.candidate) if part)
+        facts = [("from", _FROM[self.source])]
+        if self.remaining is not None:
+            facts.append(("answers from the holdout left", f"{self.remaining:,}"))
+        notes = [f"The truth: {self.truth}."] if self.truth else []
+        if self.about == "best":
+            notes.append("About the best question so far, not about this one.")
+        if self.repeated:
+            notes.append("An earlier answer, given again: it costs nothing.")
+        return Card(
+            f"Answer {self.query}" + (f": {named}" if named else ""),
+            f"{self.value:.4g}; with the guard's confidence the truth is between {low:.4g} and {high:.4g}.",
+            facts,
+            [Bar("", low, high, "", self.value, self.source)],
+            axis=(self.lower, self.upper),
+            notes=notes,
+        ).html
 
 
 def _no_arithmetic(sign: str, left: object, right: object) -> InputTypeError:

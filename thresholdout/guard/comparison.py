@@ -87,6 +87,22 @@ class Comparison:
             return f"<Comparison{name}: {self.verdict}, {self.value:.4g} of wins in [{low:.4g}, {high:.4g}]{more}>"
         return f"<Comparison{name}: {self.verdict}, {self.value:+.4g} in [{low:+.4g}, {high:+.4g}]{more}>"
 
+    def _repr_html_(self) -> str:
+        from thresholdout.notebook.cards import Bar, Card
+
+        wins = self.about == "wins"
+        value, low, high = (f"{limit:.4g}" if wins else f"{limit:+.4g}" for limit in (self.value, *self.interval))
+        lead = (
+            f"{'Share of wins' if wins else 'Difference'} {value}; with the guard's confidence, together with all its "
+            f"other answers, the truth is between {low} and {high}."
+        )
+        notes = []
+        if self.settling is not None:
+            notes.append(f"About {self.settling:,} holdout records would settle it, were the value true.")
+        heading = f"Comparison: {self.verdict}" + (f" ({self.candidate})" if self.candidate else "")
+        bar = Bar("", *self.interval, "", self.value, self.answer.source)
+        return Card(heading, lead, bars=[bar], mark=0.5 if wins else 0.0, notes=notes).html
+
 
 def _settling(value: float, low: float, high: float, middle: float, n: int) -> int | None:
     """Return the number of records at which the interval, about the same value, would end at the middle."""

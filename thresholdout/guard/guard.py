@@ -214,9 +214,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_answered", "_asked", "_id", "_origin", "_training_folds", "ask", "ask_all", "certificate",
-            "certificate_with",
-            "compare", "compare_all", "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate",
+            "__repr__", "_answered", "_asked", "_id", "_origin", "_repr_html_", "_training_folds", "ask", "ask_all",
+            "certificate", "certificate_with", "compare", "compare_all", "dependence", "epsilon",
+            "exhausted", "final_check", "final_half_width", "gate",
             "given", "history", "looks", "n", "parameters", "record_look", "recorded_looks", "remaining", "report",
             "risk_left", "score", "score_all", "scorer", "split", "told", "train",
         }
@@ -498,3 +498,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         private = "" if self.epsilon is None else f"; epsilon {shown_above(self.epsilon)} for all answers"
         described = self.dependence.describe()
         return f"<Thresholdout: {mechanism} for {described}; {left} answers from the holdout left{private}{noise}>"
+
+    def _repr_html_(self) -> str:
+        from thresholdout.report.html import guard_html
+
+        return guard_html(self.report(), "Thresholdout")

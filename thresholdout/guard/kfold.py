@@ -132,8 +132,8 @@ class KFoldGuard(Shared):
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_origin", "answers", "certificate", "dependence", "exhausted", "folds", "history", "n",
-            "parameters", "remaining", "risk_left", "score", "told",
+            "__repr__", "_origin", "_repr_html_", "answers", "certificate", "dependence", "exhausted", "folds",
+            "history", "n", "parameters", "remaining", "risk_left", "score", "told",
         }
     )  # fmt: skip
     """What other processes may use."""
@@ -330,6 +330,11 @@ class KFoldGuard(Shared):
     def __repr__(self) -> str:
         left = "any number of" if self.remaining is None else self.remaining
         return f"<KFoldGuard: {self.dependence.describe()}; {left} answers from the records left>"
+
+    def _repr_html_(self) -> str:
+        from thresholdout.report.html import guard_html
+
+        return guard_html(self._guard.report(), "KFoldGuard")
 
 
 class _RemoteKFoldGuard(Elsewhere, KFoldGuard):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from thresholdout.errors import InputError
 from thresholdout.guard.external_releases import LooksRecorded
 from thresholdout.mechanisms.kind import Parameters
 
@@ -76,10 +77,14 @@ class ReportsProgress(LooksRecorded):
         return self._parameters
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the history: train values, answers and half-widths; see `thresholdout.plotting.plot_history`."""
+        """Draw the history: intervals with names where there are few, ties marked; over the questions otherwise.
+
+        See `thresholdout.plotting.plot_history`.
+        """
         from thresholdout.plotting import plot_history
 
-        return plot_history(self.history, ax=ax)
+        history = self.history
+        return plot_history(history, ax=ax, lowest_is_best=_are_losses(set(history["name"])))
 
     def report(self, title: str = "") -> GuardReport:
         """Return everything public about this guard, as one page; its `save` writes an HTML file.
@@ -108,3 +113,13 @@ class ReportsProgress(LooksRecorded):
             looks=tuple(map(repr, self.recorded_looks.events)),
             title=title,
         )
+
+
+def _are_losses(names: set[str]) -> bool:
+    """Whether all names are of metrics of which the smallest value is best; what is no metric is none."""
+    from thresholdout.scoring.statistics import get_score
+
+    try:
+        return bool(names) and not any(get_score(name).greater_is_better for name in names)
+    except InputError:
+        return False

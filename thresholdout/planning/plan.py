@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -195,3 +196,29 @@ class Plan:
 
     def __repr__(self) -> str:
         return "<Plan: " + " ".join([self.recommendation, *self.warnings]) + ">"
+
+    def _repr_html_(self) -> str:
+        from thresholdout.notebook.cards import Bar, Card, Table
+
+        most = max((way.half_width for way in self.ways if math.isfinite(way.half_width)), default=1.0)
+        bars = [
+            Bar(
+                way.name,
+                0.0,
+                way.half_width,
+                f"± {way.half_width:.3g}",
+                kind="holdout" if way.name == self.recommended.name else "train",
+            )
+            for way in self.ways
+        ]
+        questions = f"{self.asked:,}" if self.queries is not None else f"any number; the first {self.asked:,} here"
+        facts = [
+            ("records", f"{self.records:,}"),
+            ("questions", questions),
+            ("likely score", f"{self.expected:g}"),
+            ("confidence", f"{self.confidence:g}"),
+        ]
+        rows = [(way.name, way.call, way.needs) for way in self.ways]
+        table = Table(("way", "call", "needs"), rows, [way.name for way in self.ways].index(self.recommended.name))
+        notes = [*self.warnings, "Bars are half-widths, of the range of a score; orange is recommended."]
+        return Card("Plan", self.recommendation, facts, bars, axis=(0.0, most), table=table, notes=notes).html

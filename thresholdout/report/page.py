@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from thresholdout.report.contents import GuardReport
 
-__all__ = ["embedded", "render"]
+__all__ = ["embedded", "facts", "render"]
 
 MOST_ROWS = 500
 _MOST_RANGES = 3
@@ -32,7 +32,7 @@ def render(report: GuardReport) -> str:
         .render(
             report=report,
             summary=words.summary(report),
-            facts=_facts(report),
+            facts=facts(report),
             pictures=_pictures(report),
             routes=_routes(report),
             limits=words.limits(report),
@@ -63,23 +63,23 @@ def _templates() -> Environment:
     )
 
 
-def _facts(report: GuardReport) -> list[tuple[str, str]]:
+def facts(report: GuardReport) -> list[tuple[str, str]]:
     """Return the numbers at the top, each with its name."""
     most = report.declared.queries
-    facts = [
+    found = [
         ("questions", f"{report.questions:,}" + ("" if most is None else f" of {most:,}")),
         ("from the holdout", f"{report.from_holdout:,}"),
         ("confidence", f"{report.declared.confidence:g}"),
     ]
     if report.budget is not None:
-        facts.insert(2, ("answers from the holdout left", f"{report.remaining:,} of {report.budget:,}"))
+        found.insert(2, ("answers from the holdout left", f"{report.remaining:,} of {report.budget:,}"))
     if report.told is not None:
-        facts.append(("told so far", f"{report.told:.3g} nats"))
+        found.append(("told so far", f"{report.told:.3g} nats"))
     elif report.certificate is not None:
         tolerance = report.certificate.tolerance
         shown = f"{tolerance:.3g} of the range" if math.isfinite(tolerance) else "grows"
-        facts.append(("largest half-width from now on", shown))
-    return facts
+        found.append(("largest half-width from now on", shown))
+    return found
 
 
 def _pictures(report: GuardReport) -> dict[str, Any] | None:
@@ -95,7 +95,7 @@ def _pictures(report: GuardReport) -> dict[str, Any] | None:
     for (low, high), rows in ranges[:_MOST_RANGES]:
         about = f" with a range of {low:g} to {high:g}" if len(ranges) > 1 else ""
         caption = f"Answers{about}, question by question. Bars are certified intervals: all hold at once.{few}"
-        found.append(_picture(partial(plot_history, thinned(rows)), caption))
+        found.append(_picture(partial(plot_history, thinned(rows), names=False), caption))
         caption = f"Answers{about} against training values. Off the diagonal, the training part was wrong.{few}"
         found.append(_picture(partial(plot_against_train, thinned(rows)), caption, 4.2))
     budget = _picture(partial(plot_budget, answers, report.budget), "Where the holdout was used.", 2.6)

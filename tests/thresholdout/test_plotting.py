@@ -1,0 +1,89 @@
+"""Pictures of histories: by name where there are few, over the questions otherwise."""
+
+import io
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.thresholdout.notebook.shown import HARM, shown
+from thresholdout import Thresholdout
+from thresholdout.plotting import plot_history
+
+
+def history(count: int, *, apart: int = 0, **columns: Any) -> pd.DataFrame:
+    """Return answers 0.5, 0.501, ... with intervals of 0.1 to both sides, the first ones far below."""
+    values = [0.5 + 0.001 * k - (0.4 if k < apart else 0.0) for k in range(count)]
+    frame = pd.DataFrame({"query": range(1, count + 1), "value": values, "train": values})
+    named = {"name": "accuracy", "candidate": [f"model {k}" for k in range(count)], "source": "train"}
+    return frame.assign(
+        low=frame["value"] - 0.1, high=frame["value"] + 0.1, lower=0.0, upper=1.0, **{**named, **columns}
+    )
+
+
+def labels(ax: Any) -> list[str]:
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def drawn(ax: Any) -> dict[str, int]:
+    """Return how many things each entry of the legend stands for."""
+    return {line.get_label(): len(line.get_segments()) for line in ax.collections if hasattr(line, "get_segments")} | {
+        line.get_label(): len(line.get_xdata()) for line in ax.lines
+    }
+
+
+def test_the_best_is_at_the_top_and_its_ties_are_marked() -> None:
+    ax = plot_history(history(8, apart=3))
+    assert labels(ax) == [f"model {k}" for k in (7, 6, 5, 4, 3, 2, 1, 0)]
+    assert drawn(ax)["interval that overlaps with it: a tie"] == 5
+    assert drawn(ax)["interval apart"] == 3
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
+
+
+def test_the_best_of_losses_is_the_lowest() -> None:
+    assert labels(plot_history(history(8), lowest_is_best=True))[0] == "model 0"
+    guard = Thresholdout(range(500), mechanism="guess-and-check")
+    for name in ("brier_score", "zero_one_loss"):
+        guard.ask(0.1 if name == "brier_score" else 0.3, [0.1 if name == "brier_score" else 0.3] * 500, name=name)
+    assert labels(guard.plot()) == ["brier_score", "zero_one_loss"]
+
+
+def test_sixty_names_have_room() -> None:
+    ax = plot_history(history(60))
+    assert len(labels(ax)) == 60
+    figure = ax.figure
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert all(lower.y1 <= upper.y0 for upper, lower in pairwise(boxes))
+    assert min(box.x0 for box in boxes) >= 0
+    legend = ax.get_legend().get_window_extent()
+    assert legend.x0 >= 0
+    assert legend.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize("asked", [history(61), history(8, candidate=""), history(1)])
+def test_many_and_nameless_answers_are_drawn_over_the_questions(asked: pd.DataFrame) -> None:
+    assert plot_history(asked).get_xlabel() == "question"
+    assert plot_history(asked, names=True).get_xlabel() == "answer"
+
+
+def test_another_range_is_left_out_and_said() -> None:
+    asked = history(8)
+    asked.loc[7, "lower"] = -1.0
+    assert plot_history(asked).get_xlabel() == "answer (1 of another range left out)"
+
+
+def test_equal_names_get_the_numbers_of_their_questions() -> None:
+    assert labels(plot_history(history(3, candidate=["a", "a", "b"]))) == ["b", "a #2", "a #1"]
+    assert labels(plot_history(history(2, candidate="", name=["", "accuracy"]))) == ["accuracy", "question #1"]
+    assert labels(plot_history(history(2, name=["recall", "accuracy"])))[0] == "accuracy: model 1"
+
+
+def test_names_are_no_formulas_and_stay_short() -> None:
+    ax = plot_history(history(2, candidate=["cost $x^$ \n\x1b[31m", "b" * 500]))
+    assert len(labels(ax)[0]) == 44
+    ax.figure.savefig(io.BytesIO())
+    guard = shown()["guard"]
+    assert any(label.startswith(HARM[:20]) for label in labels(guard.plot()))
+    guard.plot().figure.savefig(io.BytesIO())

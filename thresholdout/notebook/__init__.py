@@ -1,0 +1,1 @@
+"""What a notebook shows of answers, guards, plans and certificates: small cards in HTML."""

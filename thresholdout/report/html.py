@@ -1,0 +1,51 @@
+"""What a notebook shows of a guard: a card with what happened, what is left, and the last answers.
+
+A history stays the data frame that it is, with the picture that pandas makes of it: people compute with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from thresholdout.notebook.cards import Bar, Card
+from thresholdout.plotting import drawable, main_range, row_names
+from thresholdout.report import sentences as words
+from thresholdout.report.page import facts
+
+if TYPE_CHECKING:
+    from thresholdout.report.contents import GuardReport
+
+__all__ = ["guard_html"]
+
+_SHOWN: Final = 12
+"""Answers, the last ones."""
+
+
+def guard_html(report: GuardReport, name: str) -> str:
+    """Return the card of a guard.
+
+    Parameters
+    ----------
+    report : GuardReport
+        Everything public about it.
+    name : str
+        Of its class.
+    """
+    shown = main_range(drawable(report.answers)).iloc[-_SHOWN:]
+    notes, bars, axis = [], [], None
+    if len(shown):
+        if len(shown) < len(report.answers):
+            notes.append(
+                f"{len(shown)} of {len(report.answers):,} answers, the last ones of one range; guard.history has all."
+            )
+        notes.append("Blue: what was expected, confirmed. Orange: from the holdout.")
+        bars = [_bar(row, label) for row, label in zip(shown.itertuples(), row_names(shown), strict=True)]
+        axis = float(shown["lower"].iloc[0]), float(shown["upper"].iloc[0])
+    lead = words.summary(report)
+    if report.dependence:
+        lead += f" Declared: {report.dependence}."
+    return Card(name, lead, facts(report), bars, within=axis, notes=notes).html
+
+
+def _bar(row: Any, label: str) -> Bar:
+    return Bar(label, row.low, row.high, f"{row.value:.4g} ± {row.half_width:.2g}", row.value, row.source)
