@@ -58,6 +58,7 @@ def part(data: object, name: str) -> Part:
     for piece in pieces:
         if isinstance(piece, (str, bytes)) or not (hasattr(piece, "__len__") or hasattr(piece, "shape")):
             raise InputTypeError(name, f"a {type(piece).__name__}", "arrays or data frames, one row per record")
+        _check_readable(piece, name)
         shape = getattr(piece, "shape", None)
         if shape == ():
             raise InputTypeError(name, "an array without an axis", "arrays with one row per record")
@@ -67,6 +68,17 @@ def part(data: object, name: str) -> Part:
     if lengths[0] < 1:
         raise InputError(name, "no records", "at least one record")
     return pieces
+
+
+def _check_readable(piece: Any, name: str) -> None:
+    """Refuse tensors of other libraries that numpy cannot read, before anything is made of them."""
+    if isinstance(piece, np.ndarray) or not hasattr(piece, "__array__") or hasattr(piece, "to_numpy"):
+        return
+    try:
+        np.asarray(piece[:1])
+    except Exception as error:
+        seen = f"a {type(piece).__name__} that numpy cannot read"
+        raise InputTypeError(name, seen, "numpy arrays; tensor.detach().cpu().numpy() makes one of a tensor") from error
 
 
 def record_count(data: Part) -> int:

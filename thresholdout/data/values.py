@@ -364,6 +364,10 @@ def _as_array(values: object, argument: str) -> NDArray[Any]:
         array = np.asarray(values)
     except ValueError:
         raise InputError(argument, "values of uneven shapes", "one value per record, shape (n,)") from None
+    except (TypeError, RuntimeError) as error:
+        seen = f"a {type(values).__name__} that numpy cannot read"
+        expected = "a numpy array; tensor.detach().cpu().numpy() makes one of a tensor"
+        raise InputTypeError(argument, seen, expected) from error
     if array.dtype.kind == "O":
         try:
             array = array.astype(np.float64)

@@ -26,6 +26,7 @@ from thresholdout.data.record_labels import aligned, record_labels
 from thresholdout.data.row_hashes import membership_keys, record_hashes, row_hashes
 from thresholdout.data.values import unit_mean
 from thresholdout.errors import InputError
+from thresholdout.guard.functions import applied
 from thresholdout.guard.training_folds import TrainingFolds, is_series
 from thresholdout.mechanisms.base import Known, Mechanism
 
@@ -157,7 +158,7 @@ class Records:
 
     def apply(self, query: Callable[..., object]) -> tuple[object, Callable[[], object]]:
         """Apply a question to the training part, and return how to apply it to the holdout."""
-        return query(*self.train), lambda: query(*handed_out(self.holdout))
+        return applied(query, self.train), lambda: query(*handed_out(self.holdout))
 
     def train_mean(
         self,
@@ -258,10 +259,14 @@ def _within(keys: NDArray[np.uint64], known: NDArray[np.uint64]) -> bool:
 def _check_parts(train: Part, holdout: Part) -> None:
     """Both parts must be built alike."""
     if len(train) != len(holdout):
-        raise InputError("train", f"{len(train)} arrays", f"{len(holdout)}, as in the holdout")
-    for one, other in zip(train, holdout, strict=True):
+        seen = f"a tuple of {len(train)}, beside a holdout of {len(holdout)}"
+        raise InputError("train", seen, "pairs for both: Thresholdout((X, y), train=(X_train, y_train))")
+    for place, (one, other) in enumerate(zip(train, holdout, strict=True)):
         if hasattr(one, "columns") and hasattr(other, "columns") and list(one.columns) != list(other.columns):
             raise InputError("train", f"columns {list(one.columns)}", f"{list(other.columns)}, as in the holdout")
         left, right = getattr(one, "shape", None), getattr(other, "shape", None)
         if left is not None and right is not None and left[1:] != right[1:]:
+            if len(train) == 2 and place == 1 and sorted((left[1:], right[1:])) == [(), (1,)]:
+                seen = f"y of shape {left}, beside {right} in the holdout"
+                raise InputError("train", seen, "one dimension in both parts: y.ravel()")
             raise InputError("train", f"records of shape {left[1:]}", f"shape {right[1:]}, as in the holdout")

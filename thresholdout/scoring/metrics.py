@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from thresholdout.scoring.out_of_fold import OutOfFold
 
 __all__ = [
+    "METRIC_NAMES",
     "Metric",
     "absolute_error",
     "accuracy",
@@ -243,6 +244,9 @@ _BY_NAME: dict[str, Callable[[], Metric]] = {
 }
 _NEED_CLIP = ("squared_error", "absolute_error")
 
+METRIC_NAMES = tuple(_BY_NAME)
+"""Metrics that need no clip, by their names."""
+
 
 def get_metric(metric: str | Metric) -> Metric:
     """Return the metric of that name, or the metric itself.
@@ -263,7 +267,11 @@ def get_metric(metric: str | Metric) -> Metric:
     if isinstance(metric, Metric):
         return metric
     if not isinstance(metric, str):
-        raise InputTypeError("metric", f"a {type(metric).__name__}", "a name, or a thresholdout.scoring.metrics.Metric")
+        raise InputTypeError(
+            "metric",
+            f"a {type(metric).__name__}",
+            "a name such as 'accuracy', or a Metric of thresholdout.scoring.metrics",
+        )
     if metric in _BY_NAME:
         return _BY_NAME[metric]()
     if metric in _NEED_CLIP:
@@ -294,6 +302,11 @@ def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None)
 
 
 def _same_shape(output: NDArray[Any], y: NDArray[Any]) -> None:
+    column = y.ndim == 2 and y.shape[1] == 1
+    if column and output.shape == y.shape[:1]:
+        raise InputError(
+            "y", f"labels of shape {y.shape}", f"shape {output.shape}: y.ravel() in both parts of the guard"
+        )
     if output.shape != y.shape:
         raise InputError("estimator", f"predictions of shape {output.shape}", f"shape {y.shape}, as the labels")
 

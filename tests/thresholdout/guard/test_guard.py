@@ -428,8 +428,9 @@ def test_nobody_else_can_change_the_holdout() -> None:
         X[:, 0] += 5.0
         return np.asarray(y)
 
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(InputError, match="ends in ValueError on the training part") as caught:
         guard.ask(spoil)
+    assert "read-only" in str(caught.value.__cause__)
     with pytest.raises(ValueError, match="read-only"):
         spoil(*guard.train)
     frames = tuple(pd.DataFrame(data(seed)[0], columns=list("abc")) for seed in (0, 1))

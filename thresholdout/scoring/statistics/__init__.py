@@ -13,8 +13,10 @@ has the proofs.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.scoring.metrics import METRIC_NAMES, Metric, get_metric
 from thresholdout.scoring.statistics.areas_under_curves import roc_auc, roc_auc_ovo, roc_auc_ovr
 from thresholdout.scoring.statistics.classification import (
     balanced_accuracy,
@@ -53,6 +55,7 @@ __all__ = [
     "sliced",
 ]
 
+_SHORT = {"auc": "roc_auc", "acc": "accuracy", "mcc": "matthews_corrcoef"}
 _NEED_CLIP = ("median_absolute_error", "root_mean_squared_error")
 
 
@@ -116,4 +119,21 @@ def get_score(score: object) -> Metric | Statistic:
             return BY_NAME[score]()
         if score.removeprefix("neg_") in _NEED_CLIP:
             return get_statistic(score)
+        return _named(score)
     return get_metric(score)  # type: ignore[arg-type]
+
+
+def _named(score: str) -> Metric | Statistic:
+    """Return the metric of a name; say what to take in place of another score of scikit-learn, or of a misprint."""
+    try:
+        return get_metric(score)
+    except InputError as error:
+        refused = error
+    if "turns the sign" in refused.expected or "a range:" in refused.expected:
+        raise refused
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if score in get_scorer_names():
+        return from_scorer(get_scorer(score))
+    near = get_close_matches(_SHORT.get(score.lower(), score), (*METRIC_NAMES, *BY_NAME), 1, 0.5)
+    raise InputError("metric", repr(score), f"{near[0]!r}? Otherwise {refused.expected}" if near else refused.expected)

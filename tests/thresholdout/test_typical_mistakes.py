@@ -1,0 +1,206 @@
+"""What people type in their first hour, and the one sentence that says what to do instead.
+
+None of it costs anything: answers, budget, risk and history stay what they were, and no file is made. What a model or a
+function raised is the cause of the error, and no part of its message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from thresholdout import InputError, KFoldGuard, PriorLooks, Thresholdout, plan
+
+N = 200
+X, Y = make_classification(2 * N, 5, flip_y=0.2, random_state=0)
+TRAIN, HOLDOUT = (X[:N], Y[:N]), (X[N:], Y[N:])
+TABLE = pd.DataFrame(X, columns=list("abcde"))
+MODEL = LogisticRegression().fit(*TRAIN)
+RIGHT = MODEL.predict(HOLDOUT[0]) == HOLDOUT[1]
+DATES = pd.date_range("2020-01-01", periods=N, tz="Europe/Paris")
+
+
+class Tensor:
+    """What a tensor that records gradients looks like to numpy."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = np.asarray(array)
+        self.shape = self._array.shape
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, where: Any) -> Tensor:
+        return Tensor(self._array[where])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+
+
+class Saying:
+    """A fitted model that predicts something of MODEL's predictions."""
+
+    def __init__(self, change: Callable[[Any], Any]) -> None:
+        self._change = change
+
+    def predict(self, X: Any) -> Any:
+        return self._change(MODEL.predict(X))
+
+
+def made(holdout: Any = HOLDOUT, train: Any = TRAIN, **declared: Any) -> Callable[[Path], object]:
+    """Return what makes a guard."""
+    return lambda ledger: Thresholdout(holdout, train=train, ledger=ledger, **declared)
+
+
+def labelled(table: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, pd.Series]:
+    """Return a table with a series that was numbered anew."""
+    return table, pd.Series(y)
+
+
+MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "X without y": (made(HOLDOUT[0]), "train", "pairs for both: Thresholdout((X, y), train=(X_train, y_train))"),
+    "another number of labels": (made((X[N:], Y[N:-3])), "holdout", "parts of 200 and 197 records"),
+    "no records": (made((X[:0], Y[:0])), "holdout", "at least one record"),
+    "other columns": (made(train=(X[:N, :3], Y[:N])), "train", "records of shape (3,); expected: shape (5,)"),
+    "a table with other columns": (
+        made((TABLE[N:], Y[N:]), (TABLE[:N].drop(columns="a"), Y[:N])), "train", "as in the holdout"
+    ),
+    "y as a column in one part": (made((X[N:], Y[N:, None])), "train", "one dimension in both parts: y.ravel()"),
+    "a y that was numbered anew": (made(labelled(TABLE[N:], Y[N:])), "holdout", "y.loc[X.index]"),
+    "missing labels": (made((X[N:], np.where(np.arange(N) == 3, np.nan, Y[N:]))), "holdout", "a label for every record"),
+    "rows in both parts": (made(train=(X[: N + 50], Y[: N + 50])), "train", "drop them from one part"),
+    "a generator": (made(row for row in X[N:]), "holdout", "a generator; expected: arrays or data frames"),
+    "a dictionary": (made({"X": X[N:], "y": Y[N:]}), "holdout", "a tuple (X, y)"),
+    "a list of two arrays": (made([X[N:], Y[N:]]), "holdout", "a tuple (X, y)"),
+    "tensors": (made((Tensor(X[N:]), Y[N:])), "holdout", "tensor.detach().cpu().numpy()"),
+    "confidence in per cent": (made(confidence=95), "confidence", "a probability between 0 and 1"),
+    "a negative number of questions": (made(queries=-5), "queries", "an integer of at least 1"),
+    "a number of questions as text": (made(queries="10"), "queries", "an integer of at least 1"),
+    "a misprinted mechanism": (made(mechanism="gausian"), "mechanism", "'gaussian'"),
+    "groups for a dependence model": (made(dependence=[0, 1] * (N // 2)), "dependence", "Groups(labels)"),
+    "looks as a list of scores": (made(looks=[0.8, 0.9]), "looks", "how many scores of this holdout were seen"),
+    "looks with no values": (lambda _: PriorLooks(3, values=0), "values", "an integer of at least 1"),
+    "stratified folds": (lambda _: KFoldGuard(X, Y, cv=StratifiedKFold(5)), "cv", "KFold(shuffle=True), or GroupKFold"),
+    "a plan for a score in per cent": (lambda _: plan(1000, expected=90), "expected", "a score in (0, 1)"),
+}  # fmt: skip
+
+ASKING: dict[str, tuple[Callable[[Thresholdout], object], str, str]] = {
+    "a function that returns the mean": (
+        lambda guard: guard.ask(lambda X, y: np.mean(MODEL.predict(X) == y)),
+        "train_values", "returns one value per record, such as model.predict(X) == y; the guard takes the mean",
+    ),
+    "a function that returns the mean in a list": (
+        lambda guard: guard.ask(lambda X, y: [np.mean(MODEL.predict(X) == y)]), "train_values", "200 values, one per rec",
+    ),
+    "a function that returns nothing": (lambda guard: guard.ask(lambda X, y: None), "train_values", "one value per rec"),
+    "a function of X alone": (lambda guard: guard.ask(lambda X: X[:, 0] > 0), "train_values", "a function of X and y"),
+    "a function that fails": (
+        lambda guard: guard.ask(lambda X, y: X["age"] > 30), "train_values", "ends in IndexError on the training part"
+    ),
+    "a function that returns a table": (lambda guard: guard.ask(lambda X, y: X), "train_values", "shape (n,)"),
+    "values of the holdout alone": (lambda guard: guard.ask(RIGHT), "holdout_values", "200 values, one per holdout"),
+    "a score for values": (lambda guard: guard.ask(0.8, 0.85), "holdout_values", "one value per record"),
+    "too few values": (lambda guard: guard.ask(0.8, RIGHT[1:]), "holdout_values", "199 values; expected: 200"),
+    "values in per cent": (lambda guard: guard.ask(0.8, 100.0 * RIGHT), "holdout_values", "bounds=(lower, upper)"),
+    "a training value in per cent": (lambda guard: guard.ask(80, RIGHT), "train_values", "bounds=(lower, upper)"),
+    "losses with their sign turned": (lambda guard: guard.ask(0.2, -1.0 * RIGHT), "holdout_values", "values in [0, 1]"),
+    "missing values": (lambda guard: guard.ask(0.8, np.full(N, np.nan)), "holdout_values", "values in [0, 1]"),
+    "values as text": (lambda guard: guard.ask(0.8, ["right"] * N), "holdout_values", "real numbers or booleans"),
+    "times": (lambda guard: guard.ask(0.8, DATES), "holdout_values", "real numbers or booleans"),
+    "categories": (lambda guard: guard.ask(0.8, pd.Categorical(["a"] * N)), "holdout_values", "real numbers or booleans"),
+    "a sparse row": (lambda guard: guard.ask(0.8, scipy.sparse.csr_matrix(RIGHT)), "holdout_values", "real numbers"),
+    "values in a generator": (lambda guard: guard.ask(0.8, (v for v in RIGHT)), "holdout_values", "a generator; expected"),
+    "values in a tensor": (lambda guard: guard.ask(0.8, Tensor(RIGHT)), "holdout_values", "tensor.detach().cpu().numpy()"),
+    "values as a column": (lambda guard: guard.ask(0.8, RIGHT[:, None]), "holdout_values", "shape (n,)"),
+    "bounds that are swapped": (lambda guard: guard.ask(0.8, RIGHT, bounds=(1, 0)), "bounds", "lower < upper"),
+    "one bound": (lambda guard: guard.ask(0.8, RIGHT, bounds=1), "bounds", "a pair of numbers (lower, upper)"),  # type: ignore[arg-type]
+    "a number for a name": (lambda guard: guard.ask(0.8, RIGHT, name=3), "name", "a string"),  # type: ignore[arg-type]
+    "predictions for a model": (lambda guard: guard.score(RIGHT), "estimator", "without predict"),
+    "a list for a model": (lambda guard: guard.score([MODEL, MODEL]), "estimator", "without predict"),
+    "a model for a list": (lambda guard: guard.score_all(MODEL), "models", "a list of estimators"),
+    "an empty list": (lambda guard: guard.score_all([]), "questions", "at least one question"),
+    "a generator of models": (lambda guard: guard.score_all(m for m in [MODEL]), "models", "a list of estimators"),  # type: ignore[arg-type]
+    "a misprinted metric": (lambda guard: guard.score(MODEL, "acuracy"), "metric", "'accuracy'?"),
+    "a metric by its nickname": (lambda guard: guard.score(MODEL, "auc"), "metric", "'roc_auc'?"),
+    "the sign of a loss": (lambda guard: guard.score(MODEL, "neg_log_loss"), "metric", "'log_loss'; scorer() turns the"),
+    "a loss without a range": (
+        lambda guard: guard.score(MODEL, "neg_mean_squared_error"), "metric", "metrics.squared_error(clip=...)"
+    ),
+    "a function for a metric": (lambda guard: guard.score(MODEL, accuracy_score), "metric", "a name such as 'accuracy'"),  # type: ignore[arg-type]
+    "no probabilities": (lambda guard: guard.score(LinearSVC().fit(*TRAIN), "log_loss"), "estimator", "predict_proba"),
+    "a regressor for a classifier": (
+        lambda guard: guard.score(LinearRegression().fit(*TRAIN)), "estimator", "a classifier of these labels"
+    ),
+    "labels of another type": (
+        lambda guard: guard.score(LogisticRegression().fit(X[:N], Y[:N].astype(str))), "estimator", "the labels' type"
+    ),
+    "predictions as a column": (
+        lambda guard: guard.score(Saying(lambda p: p[:, None]), cv="training"), "estimator", "expected: shape (200,)"
+    ),
+    "too few predictions": (lambda guard: guard.score(Saying(lambda p: p[1:]), cv="training"), "estimator", "(199,)"),
+    "one set of weights": (lambda guard: guard.score(MODEL, sample_weight=np.ones(N)), "sample_weight", "(train weights,"),  # type: ignore[arg-type]
+    "negative weights": (
+        lambda guard: guard.score(MODEL, sample_weight=(-np.ones(N), np.ones(N))), "sample_weight", "weights >= 0"
+    ),
+    "a misprinted metric of a scorer": (lambda guard: guard.scorer("acuracy"), "metric", "'accuracy'?"),
+}  # fmt: skip
+
+
+def check_message(caught: InputError, argument: str, expected: str) -> None:
+    """Check that an error names its argument and says what to do, in one line of its own words."""
+    message = str(caught)
+    assert message.startswith(f"{argument}: ")
+    assert expected in message
+    assert "\n" not in message
+    assert len(message) < 420
+    if caught.__cause__ is not None:
+        assert str(caught.__cause__) not in message
+
+
+@pytest.mark.parametrize("mistake", MAKING)
+def test_a_mistake_in_making_a_guard_says_what_to_do(mistake: str, tmp_path: Path) -> None:
+    make, argument, expected = MAKING[mistake]
+    ledger = tmp_path / "guard.db"
+    with pytest.raises(InputError) as caught:
+        make(ledger)
+    check_message(caught.value, argument, expected)
+    assert not ledger.exists()
+
+
+@pytest.mark.parametrize("mistake", ASKING)
+def test_a_mistake_in_asking_says_what_to_do_and_costs_nothing(mistake: str) -> None:
+    ask, argument, expected = ASKING[mistake]
+    guard = Thresholdout(HOLDOUT, train=TRAIN, queries=50, budget=5)
+    before = guard._ledger.state(guard._id)
+    with pytest.raises(InputError) as caught:
+        ask(guard)
+    check_message(caught.value, argument, expected)
+    assert (len(guard.history), guard.remaining, guard.told) == (0, 5, pytest.approx(0.0, abs=1e-9))
+    assert guard._ledger.state(guard._id) == before
+
+
+SERVED: dict[str, Callable[[], Any]] = {
+    "sparse records": lambda: made((scipy.sparse.csr_matrix(X[N:]), Y[N:]), (scipy.sparse.csr_matrix(X[:N]), Y[:N])),
+    "single precision": lambda: made((X[N:].astype("f4"), Y[N:]), (X[:N].astype("f4"), Y[:N])),
+    "lists": lambda: made((X[N:].tolist(), Y[N:].tolist()), (X[:N].tolist(), Y[:N].tolist())),
+    "a label that no training record has": lambda: made((X[N:], np.where(np.arange(N) == 0, 7, Y[N:]))),
+}
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_what_is_no_mistake_is_answered(kind: str) -> None:
+    guard = SERVED[kind]()(None)
+    assert guard.score(MODEL).value == pytest.approx(RIGHT.mean(), abs=0.1)

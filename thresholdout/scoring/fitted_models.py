@@ -1,0 +1,84 @@
+"""Whether a fitted model can be applied to records at all: its mistakes in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
+
+__all__ = ["check_applies"]
+
+_HEAD: Final = 16
+
+
+def check_applies(estimator: Any, X: Any, response: str) -> None:
+    """Apply a fitted model to a few training records, and refuse one that fails.
+
+    Parameters
+    ----------
+    estimator : object
+        To be asked about.
+    X : array-like
+        Training records.
+    response : str
+        Method that will be called, such as ``"predict"``.
+
+    Raises
+    ------
+    InputError, InputTypeError
+        What the model raised is the cause.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> check_applies(LogisticRegression(), np.ones((4, 2)), "predict")
+    Traceback (most recent call last):
+    thresholdout.errors.InputError: estimator: a LogisticRegression that is not fitted; expected: a fitted one: ...
+    """
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils import _safe_indexing
+
+    size = X.shape[0] if hasattr(X, "shape") else len(X)
+    name = type(estimator).__name__
+    if isinstance(estimator, type):
+        seen = f"the class {estimator.__name__}"
+        raise InputTypeError("estimator", seen, f"a fitted model: {estimator.__name__}().fit(X_train, y_train)")
+    try:
+        getattr(estimator, response)(_safe_indexing(X, np.arange(min(size, _HEAD))))
+    except ThresholdoutError:
+        raise
+    except NotFittedError as error:
+        expected = "a fitted one: model.fit(X_train, y_train) comes first"
+        raise InputError("estimator", f"a {name} that is not fitted", expected) from error
+    except Exception as error:
+        raise InputError("estimator", _why(estimator, X, name, response, error), _expected(X)) from error
+
+
+def _why(estimator: Any, X: Any, name: str, response: str, error: Exception) -> str:
+    """Say in which way a model and records do not go together."""
+    columns, known = getattr(X, "columns", None), getattr(estimator, "feature_names_in_", None)
+    if columns is not None and known is not None:
+        lacking = [str(column) for column in known if column not in set(columns)]
+        more = [str(column) for column in columns if column not in set(known)]
+        if lacking or more:
+            said = [f"{what} {_few(names)}" for what, names in (("lack", lacking), ("have", more)) if names]
+            return f"a {name} of {len(known)} columns; the training records {' and '.join(said)}"
+    wanted, there = getattr(estimator, "n_features_in_", None), getattr(X, "shape", (0,))[1:]
+    if wanted is not None and len(there) == 1 and there[0] != wanted:
+        return f"a {name} that was fitted to {wanted} features; the training records have {there[0]}"
+    if len(there) == 0 and hasattr(X, "shape"):
+        return f"a {name} for training records of shape {X.shape}"
+    return f"a {name} whose {response} ends in {type(error).__name__} on training records"
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(repr(name) for name in names[:3]) + more
+
+
+def _expected(X: Any) -> str:
+    if hasattr(X, "shape") and len(X.shape) == 1:
+        return "a table X with a row per record, in the order (X, y) in both parts"
+    return "a model for the guard's records as they are; what prepares them belongs into a pipeline with it"
