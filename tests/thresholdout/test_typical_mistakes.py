@@ -76,11 +76,17 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "no records": (made((X[:0], Y[:0])), "holdout", "at least one record"),
     "other columns": (made(train=(X[:N, :3], Y[:N])), "train", "records of shape (3,); expected: shape (5,)"),
     "a table with other columns": (
-        made((TABLE[N:], Y[N:]), (TABLE[:N].drop(columns="a"), Y[:N])), "train", "as in the holdout"
+        made((TABLE[N:], Y[N:]), (TABLE[:N].drop(columns="a"), Y[:N])),
+        "train",
+        "as in the holdout",
     ),
     "y as a column in one part": (made((X[N:], Y[N:, None])), "train", "one dimension in both parts: y.ravel()"),
     "a y that was numbered anew": (made(labelled(TABLE[N:], Y[N:])), "holdout", "y.loc[X.index]"),
-    "missing labels": (made((X[N:], np.where(np.arange(N) == 3, np.nan, Y[N:]))), "holdout", "a label for every record"),
+    "missing labels": (
+        made((X[N:], np.where(np.arange(N) == 3, np.nan, Y[N:]))),
+        "holdout",
+        "a label for every record",
+    ),
     "rows in both parts": (made(train=(X[: N + 50], Y[: N + 50])), "train", "drop them from one part"),
     "a generator": (made(row for row in X[N:]), "holdout", "a generator; expected: arrays or data frames"),
     "a dictionary": (made({"X": X[N:], "y": Y[N:]}), "holdout", "a tuple (X, y)"),
@@ -95,20 +101,29 @@ MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "looks with no values": (lambda _: PriorLooks(3, values=0), "values", "an integer of at least 1"),
     "stratified folds": (lambda _: KFoldGuard(X, Y, cv=StratifiedKFold(5)), "cv", "KFold(shuffle=True), or GroupKFold"),
     "a plan for a score in per cent": (lambda _: plan(1000, expected=90), "expected", "a score in (0, 1)"),
-}  # fmt: skip
+}
 
-ASKING: dict[str, tuple[Callable[[Thresholdout], object], str, str]] = {
+ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "a function that returns the mean": (
         lambda guard: guard.ask(lambda X, y: np.mean(MODEL.predict(X) == y)),
-        "train_values", "returns one value per record, such as model.predict(X) == y; the guard takes the mean",
+        "train_values",
+        "returns one value per record, such as model.predict(X) == y; the guard takes the mean",
     ),
     "a function that returns the mean in a list": (
-        lambda guard: guard.ask(lambda X, y: [np.mean(MODEL.predict(X) == y)]), "train_values", "200 values, one per rec",
+        lambda guard: guard.ask(lambda X, y: [np.mean(MODEL.predict(X) == y)]),
+        "train_values",
+        "200 values, one per rec",
     ),
-    "a function that returns nothing": (lambda guard: guard.ask(lambda X, y: None), "train_values", "one value per rec"),
+    "a function that returns nothing": (
+        lambda guard: guard.ask(lambda X, y: None),
+        "train_values",
+        "one value per rec",
+    ),
     "a function of X alone": (lambda guard: guard.ask(lambda X: X[:, 0] > 0), "train_values", "a function of X and y"),
     "a function that fails": (
-        lambda guard: guard.ask(lambda X, y: X["age"] > 30), "train_values", "ends in IndexError on the training part"
+        lambda guard: guard.ask(lambda X, y: X["age"] > 30),
+        "train_values",
+        "ends in IndexError on the training part",
     ),
     "a function that returns a table": (lambda guard: guard.ask(lambda X, y: X), "train_values", "shape (n,)"),
     "values of the holdout alone": (lambda guard: guard.ask(RIGHT), "holdout_values", "200 values, one per holdout"),
@@ -120,43 +135,135 @@ ASKING: dict[str, tuple[Callable[[Thresholdout], object], str, str]] = {
     "missing values": (lambda guard: guard.ask(0.8, np.full(N, np.nan)), "holdout_values", "values in [0, 1]"),
     "values as text": (lambda guard: guard.ask(0.8, ["right"] * N), "holdout_values", "real numbers or booleans"),
     "times": (lambda guard: guard.ask(0.8, DATES), "holdout_values", "real numbers or booleans"),
-    "categories": (lambda guard: guard.ask(0.8, pd.Categorical(["a"] * N)), "holdout_values", "real numbers or booleans"),
+    "categories": (
+        lambda guard: guard.ask(0.8, pd.Categorical(["a"] * N)),
+        "holdout_values",
+        "real numbers or booleans",
+    ),
     "a sparse row": (lambda guard: guard.ask(0.8, scipy.sparse.csr_matrix(RIGHT)), "holdout_values", "real numbers"),
-    "values in a generator": (lambda guard: guard.ask(0.8, (v for v in RIGHT)), "holdout_values", "a generator; expected"),
-    "values in a tensor": (lambda guard: guard.ask(0.8, Tensor(RIGHT)), "holdout_values", "tensor.detach().cpu().numpy()"),
+    "values in a generator": (
+        lambda guard: guard.ask(0.8, (v for v in RIGHT)),
+        "holdout_values",
+        "a generator; expected",
+    ),
+    "values in a tensor": (
+        lambda guard: guard.ask(0.8, Tensor(RIGHT)),
+        "holdout_values",
+        "tensor.detach().cpu().numpy()",
+    ),
     "values as a column": (lambda guard: guard.ask(0.8, RIGHT[:, None]), "holdout_values", "shape (n,)"),
     "bounds that are swapped": (lambda guard: guard.ask(0.8, RIGHT, bounds=(1, 0)), "bounds", "lower < upper"),
-    "one bound": (lambda guard: guard.ask(0.8, RIGHT, bounds=1), "bounds", "a pair of numbers (lower, upper)"),  # type: ignore[arg-type]
-    "a number for a name": (lambda guard: guard.ask(0.8, RIGHT, name=3), "name", "a string"),  # type: ignore[arg-type]
+    "one bound": (lambda guard: guard.ask(0.8, RIGHT, bounds=1), "bounds", "a pair of numbers (lower, upper)"),
+    "a number for a name": (lambda guard: guard.ask(0.8, RIGHT, name=3), "name", "a string"),
     "predictions for a model": (lambda guard: guard.score(RIGHT), "estimator", "without predict"),
     "a list for a model": (lambda guard: guard.score([MODEL, MODEL]), "estimator", "without predict"),
     "a model for a list": (lambda guard: guard.score_all(MODEL), "models", "a list of estimators"),
     "an empty list": (lambda guard: guard.score_all([]), "questions", "at least one question"),
-    "a generator of models": (lambda guard: guard.score_all(m for m in [MODEL]), "models", "a list of estimators"),  # type: ignore[arg-type]
+    "a generator of models": (lambda guard: guard.score_all(m for m in [MODEL]), "models", "a list of estimators"),
     "a misprinted metric": (lambda guard: guard.score(MODEL, "acuracy"), "metric", "'accuracy'?"),
     "a metric by its nickname": (lambda guard: guard.score(MODEL, "auc"), "metric", "'roc_auc'?"),
-    "the sign of a loss": (lambda guard: guard.score(MODEL, "neg_log_loss"), "metric", "'log_loss'; scorer() turns the"),
-    "a loss without a range": (
-        lambda guard: guard.score(MODEL, "neg_mean_squared_error"), "metric", "metrics.squared_error(clip=...)"
+    "the sign of a loss": (
+        lambda guard: guard.score(MODEL, "neg_log_loss"),
+        "metric",
+        "'log_loss'; scorer() turns the",
     ),
-    "a function for a metric": (lambda guard: guard.score(MODEL, accuracy_score), "metric", "a name such as 'accuracy'"),  # type: ignore[arg-type]
+    "a loss without a range": (
+        lambda guard: guard.score(MODEL, "neg_mean_squared_error"),
+        "metric",
+        "metrics.squared_error(clip=...)",
+    ),
+    "a function for a metric": (
+        lambda guard: guard.score(MODEL, accuracy_score),
+        "metric",
+        "a name such as 'accuracy'",
+    ),
     "no probabilities": (lambda guard: guard.score(LinearSVC().fit(*TRAIN), "log_loss"), "estimator", "predict_proba"),
     "a regressor for a classifier": (
-        lambda guard: guard.score(LinearRegression().fit(*TRAIN)), "estimator", "a classifier of these labels"
+        lambda guard: guard.score(LinearRegression().fit(*TRAIN)),
+        "estimator",
+        "a classifier of these labels",
     ),
     "labels of another type": (
-        lambda guard: guard.score(LogisticRegression().fit(X[:N], Y[:N].astype(str))), "estimator", "the labels' type"
+        lambda guard: guard.score(LogisticRegression().fit(X[:N], Y[:N].astype(str))),
+        "estimator",
+        "fitted to the guard's labels",
     ),
     "predictions as a column": (
-        lambda guard: guard.score(Saying(lambda p: p[:, None]), cv="training"), "estimator", "expected: shape (200,)"
+        lambda guard: guard.score(Saying(lambda p: p[:, None]), cv="training"),
+        "estimator",
+        "expected: shape (200,)",
     ),
     "too few predictions": (lambda guard: guard.score(Saying(lambda p: p[1:]), cv="training"), "estimator", "(199,)"),
-    "one set of weights": (lambda guard: guard.score(MODEL, sample_weight=np.ones(N)), "sample_weight", "(train weights,"),  # type: ignore[arg-type]
+    "a class for a model": (
+        lambda guard: guard.score(LogisticRegression),
+        "estimator",
+        "LogisticRegression().fit(X_train, y_train)",
+    ),
+    "a model that is not fitted": (
+        lambda guard: guard.score(LogisticRegression()),
+        "estimator",
+        "model.fit(X_train, y_train) comes first",
+    ),
+    "a pipeline that is not fitted": (
+        lambda guard: guard.score(make_pipeline(StandardScaler(), LogisticRegression())),
+        "estimator",
+        "comes first",
+    ),
+    "a list with a model that is not fitted": (
+        lambda guard: guard.score_all([MODEL, LogisticRegression()]),
+        "estimator",
+        "comes first",
+    ),
+    "a comparison with a model that is not fitted": (
+        lambda guard: guard.compare(MODEL, LogisticRegression()),
+        "estimator",
+        "comes first",
+    ),
+    "a gate of a model that is not fitted": (
+        lambda guard: guard.gate(LogisticRegression()),
+        "estimator",
+        "comes first",
+    ),
+    "a last look at a model that is not fitted": (
+        lambda guard: guard.final_check(LogisticRegression()),
+        "estimator",
+        "comes first",
+    ),
+    "a model that is not fitted, with its value": (
+        lambda guard: guard.score(LogisticRegression(), train_values=0.8),
+        "estimator",
+        "comes first",
+    ),
+    "a model of other features": (
+        lambda guard: guard.score(LogisticRegression().fit(X[:N, :3], Y[:N])),
+        "estimator",
+        "to 3 features; the training",
+    ),
+    "a model that fails": (
+        lambda guard: guard.score(Saying(lambda p: p["label"]), cv="training"),
+        "estimator",
+        "belongs into a pipeline",
+    ),
+    "folds in words": (lambda guard: guard.score(MODEL, cv="five"), "cv", "a number of folds, a splitter"),
+    "one fold": (lambda guard: guard.score(MODEL, cv=1), "cv", "at least 2"),
+    "more folds than records": (lambda guard: guard.score(MODEL, cv=1000), "cv", "from 2 folds"),
+    "folds for a model that cannot be fitted again": (
+        lambda guard: guard.score(Saying(lambda p: p)),
+        "estimator",
+        "train_values=",
+    ),
+    "one set of weights": (
+        lambda guard: guard.score(MODEL, sample_weight=np.ones(N)),
+        "sample_weight",
+        "(train weights,",
+    ),
     "negative weights": (
-        lambda guard: guard.score(MODEL, sample_weight=(-np.ones(N), np.ones(N))), "sample_weight", "weights >= 0"
+        lambda guard: guard.score(MODEL, sample_weight=(-np.ones(N), np.ones(N))),
+        "sample_weight",
+        "weights >= 0",
     ),
     "a misprinted metric of a scorer": (lambda guard: guard.scorer("acuracy"), "metric", "'accuracy'?"),
-}  # fmt: skip
+}
 
 
 def check_message(caught: InputError, argument: str, expected: str) -> None:
@@ -188,7 +295,47 @@ def test_a_mistake_in_asking_says_what_to_do_and_costs_nothing(mistake: str) -> 
     with pytest.raises(InputError) as caught:
         ask(guard)
     check_message(caught.value, argument, expected)
-    assert (len(guard.history), guard.remaining, guard.told) == (0, 5, pytest.approx(0.0, abs=1e-9))
+    assert (len(guard.history), guard.remaining) == (0, 5)
+    assert guard.told == pytest.approx(0.0, abs=1e-9)
+    assert guard._ledger.state(guard._id) == before
+
+
+WITH_TEXT = TABLE.assign(city=["Paris", "Rome"] * N)
+WITH_DATES = TABLE.assign(day=[*DATES, *DATES])
+GAPS = np.where((np.arange(2 * N)[:, None] % 7 == 3) & (np.arange(5) == 1), np.nan, X)
+
+OTHERS: dict[str, tuple[Any, Any, Any, str]] = {
+    "a model of other columns": (
+        (TABLE[N:], Y[N:]),
+        (TABLE[:N], Y[:N]),
+        LogisticRegression().fit(TABLE[:N][["a", "b"]], Y[:N]),
+        "the training records have 'c', 'd', 'e'",
+    ),
+    "a column of text": ((WITH_TEXT[N:], Y[N:]), (WITH_TEXT[:N], Y[:N]), MODEL, "belongs into a pipeline"),
+    "a column of times": ((WITH_DATES[N:], Y[N:]), (WITH_DATES[:N], Y[:N]), MODEL, "records have 6"),
+    "missing features": ((GAPS[N:], Y[N:]), (GAPS[:N], Y[:N]), MODEL, "belongs into a pipeline with it"),
+    "y before X": ((Y[N:], X[N:]), (Y[:N], X[:N]), MODEL, "in the order (X, y) in both parts"),
+    "y as a column": ((X[N:], Y[N:, None]), (X[:N], Y[:N, None]), MODEL, "y.ravel() in both parts"),
+    "labels as text, predictions as numbers": (
+        (X[N:], Y[N:].astype(str)),
+        (X[:N], Y[:N].astype(str)),
+        MODEL,
+        "fitted to the guard's labels",
+    ),
+    "no training part": (HOLDOUT, None, MODEL, "train=(X_train, y_train)"),
+}
+
+
+@pytest.mark.parametrize("cv", [None, "training"])
+@pytest.mark.parametrize("mistake", OTHERS)
+def test_records_that_do_not_suit_a_model_say_what_to_do(mistake: str, cv: Any) -> None:
+    holdout, train, model, expected = OTHERS[mistake]
+    guard = Thresholdout(holdout, train=train, queries=50, budget=5)
+    before = guard._ledger.state(guard._id)
+    with pytest.raises(InputError) as caught:
+        guard.score(model, cv=cv)
+    check_message(caught.value, caught.value.argument, expected)
+    assert len(guard.history) == 0
     assert guard._ledger.state(guard._id) == before
 
 

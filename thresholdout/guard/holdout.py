@@ -154,6 +154,11 @@ class Records:
         """
         if self._train is None or len(self._train) != 2:
             raise InputError("train", "no training part (X, y)", "Thresholdout((X, y), train=(X_train, y_train))")
+        shape = tuple(getattr(self._train[1], "shape", ()))
+        if len(shape) == 2 and shape[1] == 1:
+            raise InputError(
+                "y", f"labels of shape {shape}", f"shape {shape[:1]}: y.ravel() in both parts of the guard"
+            )
         return self.train, self.holdout
 
     def apply(self, query: Callable[..., object]) -> tuple[object, Callable[[], object]]:

@@ -15,6 +15,7 @@ from thresholdout.guard.fold_fitting import parts_of
 from thresholdout.guard.question_keys import content_key
 from thresholdout.guard.sharing.shared_objects import Shared
 from thresholdout.guard.training_folds import Splits, TrainingFolds, checked_cv
+from thresholdout.scoring.fitted_models import check_applies, check_classes, said_plainly
 from thresholdout.scoring.out_of_fold import OutOfFold, out_of_fold
 from thresholdout.scoring.statistics import Statistic
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Predictions", "Trained", "fixed", "trained"]
 
 _LOG: Final = logging.getLogger(__name__)
-
-_HEAD: Final = 16
-"""Records to which a fitted estimator is applied, before its clones are fitted."""
 
 _MOST_KEPT: Final = 1 << 26
 """Bytes of predictions that are kept."""
@@ -143,13 +141,19 @@ def trained(
     if given is not None:
         if how is not None:
             raise InputError("cv", repr(cv), "nothing beside train_values, which take its place")
-        return given if isinstance(given, Trained) else Trained(given, given=True)
+        if isinstance(given, Trained):
+            return given
+        if not getattr(estimator, "only_holdout", False):
+            check_applies(estimator, train[0], train[1], metric.response_of(estimator))
+        return Trained(given, given=True)
     X, y = train
-    if how == "training":
-        return Trained(metric.of(estimator, X, y))
     response = metric.response_of(estimator)
+    if how == "training":
+        check_classes(estimator, y)
+        with said_plainly(estimator, X, response):
+            return Trained(metric.of(estimator, X, y))
+    check_applies(estimator, X, y, response)
     _check_refit(estimator)
-    _check_fitted(estimator, X, response)
     from sklearn.base import clone, is_classifier
 
     classifier = is_classifier(estimator)
@@ -202,11 +206,3 @@ def _check_refit(estimator: Any) -> None:
                 seen = f"a {type(estimator).__name__} that asks a guard itself, and would do so in every fold"
     if seen is not None:
         raise InputError("estimator", seen, _INSTEAD)
-
-
-def _check_fitted(estimator: Any, X: Any, response: str) -> None:
-    """Apply an estimator to some training records: what is not fitted shows its own error, before anything is asked."""
-    from sklearn.utils import _safe_indexing
-
-    size = X.shape[0] if hasattr(X, "shape") else len(X)
-    getattr(estimator, response)(_safe_indexing(X, np.arange(min(size, _HEAD))))

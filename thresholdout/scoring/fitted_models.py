@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
 
-__all__ = ["check_applies"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["check_applies", "check_classes", "said_plainly"]
 
 _HEAD: Final = 16
 
 
-def check_applies(estimator: Any, X: Any, response: str) -> None:
+def check_applies(estimator: Any, X: Any, y: Any, response: str) -> None:
     """Apply a fitted model to a few training records, and refuse one that fails.
 
     Parameters
     ----------
     estimator : object
         To be asked about.
-    X : array-like
-        Training records.
+    X, y : array-like
+        Training records and their labels.
     response : str
         Method that will be called, such as ``"predict"``.
 
@@ -33,20 +38,57 @@ def check_applies(estimator: Any, X: Any, response: str) -> None:
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> check_applies(LogisticRegression(), np.ones((4, 2)), "predict")
+    >>> check_applies(LogisticRegression(), np.ones((4, 2)), np.ones(4), "predict")
     Traceback (most recent call last):
     thresholdout.errors.InputError: estimator: a LogisticRegression that is not fitted; expected: a fitted one: ...
     """
-    from sklearn.exceptions import NotFittedError
     from sklearn.utils import _safe_indexing
 
     size = X.shape[0] if hasattr(X, "shape") else len(X)
+    with said_plainly(estimator, X, response):
+        getattr(estimator, response)(_safe_indexing(X, np.arange(min(size, _HEAD))))
+    check_classes(estimator, y)
+
+
+def check_classes(estimator: Any, y: Any) -> None:
+    """Refuse a classifier of numbers for labels that are text, and the other way round.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted.
+    y : array-like
+        Training labels.
+    """
+    classes, labels = getattr(estimator, "classes_", None), np.asarray(y)
+    if isinstance(classes, np.ndarray) and {_kind(classes), _kind(labels)} == {"numbers", "text"}:
+        seen = f"a {type(estimator).__name__} of classes of type {classes.dtype}, for labels of type {labels.dtype}"
+        raise InputTypeError("estimator", seen, "a model that was fitted to the guard's labels")
+
+
+def _kind(labels: NDArray[Any]) -> str:
+    if labels.dtype.kind in "US":
+        return "text"
+    return "numbers" if labels.dtype.kind in "biuf" else "objects"
+
+
+@contextmanager
+def said_plainly(estimator: Any, X: Any, response: str) -> Iterator[None]:
+    """Return a context in which what a model raises on training records is an error that says what to do.
+
+    Parameters
+    ----------
+    estimator, X, response
+        As for `check_applies`.
+    """
+    from sklearn.exceptions import NotFittedError
+
     name = type(estimator).__name__
     if isinstance(estimator, type):
         seen = f"the class {estimator.__name__}"
         raise InputTypeError("estimator", seen, f"a fitted model: {estimator.__name__}().fit(X_train, y_train)")
     try:
-        getattr(estimator, response)(_safe_indexing(X, np.arange(min(size, _HEAD))))
+        yield
     except ThresholdoutError:
         raise
     except NotFittedError as error:
@@ -65,7 +107,7 @@ def _why(estimator: Any, X: Any, name: str, response: str, error: Exception) -> 
         if lacking or more:
             said = [f"{what} {_few(names)}" for what, names in (("lack", lacking), ("have", more)) if names]
             return f"a {name} of {len(known)} columns; the training records {' and '.join(said)}"
-    wanted, there = getattr(estimator, "n_features_in_", None), getattr(X, "shape", (0,))[1:]
+    wanted, there = getattr(estimator, "n_features_in_", None), tuple(getattr(X, "shape", (0,)))[1:]
     if wanted is not None and len(there) == 1 and there[0] != wanted:
         return f"a {name} that was fitted to {wanted} features; the training records have {there[0]}"
     if len(there) == 0 and hasattr(X, "shape"):

@@ -84,7 +84,10 @@ class Metric:
             When the estimator lacks it.
         """
         if not hasattr(estimator, self.response):
-            raise InputTypeError("estimator", f"{type(estimator).__name__} without {self.response}", self.response)
+            expected = (
+                f"a fitted model with {self.response}; a list of models is for score_all, values of records for ask"
+            )
+            raise InputTypeError("estimator", f"{type(estimator).__name__} without {self.response}", expected)
         return self.response
 
     def of_predictions(self, found: OutOfFold, X: Any, y: Any) -> NDArray[Any]:
@@ -302,11 +305,6 @@ def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None)
 
 
 def _same_shape(output: NDArray[Any], y: NDArray[Any]) -> None:
-    column = y.ndim == 2 and y.shape[1] == 1
-    if column and output.shape == y.shape[:1]:
-        raise InputError(
-            "y", f"labels of shape {y.shape}", f"shape {output.shape}: y.ravel() in both parts of the guard"
-        )
     if output.shape != y.shape:
         raise InputError("estimator", f"predictions of shape {output.shape}", f"shape {y.shape}, as the labels")
 

@@ -256,8 +256,9 @@ class Statistic:
         for response in self.responses:
             if hasattr(estimator, response):
                 return response
-        expected = " or ".join(self.responses)
-        raise InputTypeError("estimator", f"{type(estimator).__name__} without {expected}", expected)
+        methods = " or ".join(self.responses)
+        expected = f"a fitted model with {methods}; a list of models is for score_all, values of records for ask"
+        raise InputTypeError("estimator", f"{type(estimator).__name__} without {methods}", expected)
 
 
 def _column(y: Any) -> NDArray[Any]:
