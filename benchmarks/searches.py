@@ -5,6 +5,8 @@ records; the candidate computes and does not sleep, so that with two workers nob
 without a guard scores on a validation part of 2,000 records by `sklearn.model_selection.PredefinedSplit`; the guarded
 one on the same part as a holdout, with ``cv=guard.split()``. Repeats are interleaved, every one in another order; the
 overhead is the median over repeats of the ratio within a repeat.
+
+What guarded searches choose is measured by ``benchmarks.experiments.search_choices``.
 """
 
 from __future__ import annotations
