@@ -188,7 +188,9 @@ def check_dependence(dependence: DependenceModel | None, n: int) -> DependenceMo
         return Independent(n)
     if not isinstance(dependence, DependenceModel):
         raise InputTypeError(
-            "dependence", f"a {type(dependence).__name__}", "a model of graphs, such as Groups(labels)"
+            "dependence",
+            f"a {type(dependence).__name__}",
+            "a model of graphs, such as Groups(labels); or groups=labels",
         )
     if dependence.n != n:
         raise InputError("dependence", f"a model of {dependence.n} records", f"{n}, as the holdout has")
