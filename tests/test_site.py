@@ -1,0 +1,109 @@
+"""The documentation's site: every link leads somewhere, its search finds pages, and pages fit a phone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from docs.how_pictures import PICTURES
+from tests.documents import ROOT
+from tests.thresholdout.report.browser import missing, started
+
+pytestmark = pytest.mark.slow
+
+
+class Links(HTMLParser):
+    """Where a page leads to, and the places in it that links can lead to."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.targets: set[str] = set()
+        self.places: set[str] = {""}
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        found = {name: value for name, value in attributes if value}
+        self.places |= {found[name] for name in ("id", "name") if name in found}
+        self.targets |= {found[name] for name in ("href", "src") if name in found}
+
+
+def dead(pages: dict[Path, Links]) -> list[str]:
+    """Return the links of pages to files, or places in pages, that are not there."""
+    wrong = []
+    for page, links in pages.items():
+        for target in links.targets:
+            parts = urlsplit(target)
+            if parts.scheme or parts.netloc:
+                continue
+            path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            if not path.exists() or (path in pages and unquote(parts.fragment) not in pages[path].places):
+                wrong.append(f"{page.name}: {target}")
+    return sorted(wrong)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site without running examples."""
+    folder = tmp_path_factory.mktemp("site")
+    options = ["-q", "-W", "--keep-going", "-b", "html", "-D", "plot_gallery=0"]
+    command = [sys.executable, "-m", "sphinx", *options, "-d", str(folder / "trees"), "docs", str(folder / "html")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return (folder / "html").resolve()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine, as pages that search expect it."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    pages = {page: Links(page) for page in site.rglob("*.html") if "_static" not in page.parts}
+    assert {site / "index.html", site / "start.html", site / "papers.html"} <= set(pages)
+    assert {site / "how" / f"{name}.html" for name in PICTURES} <= set(pages)
+    assert dead(pages) == []
+
+
+def test_dead_links_are_seen(tmp_path: Path) -> None:
+    page = tmp_path.resolve() / "a.html"
+    page.write_text('<a id="here" href="#here"></a><a href="b.html"></a><a href="#there"></a><a href="http://x/y"></a>')
+    assert dead({page: Links(page)}) == ["a.html: #there", "a.html: b.html"]
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_search_and_a_phone(site: Path, tmp_path: Path) -> None:
+    with served(site) as address, started(tmp_path, 1000) as driver:
+        driver.get(f"{address}/search.html?q=ladder")
+        until = time.monotonic() + 20
+        found: list[str] = []
+        while time.monotonic() < until and not any("how/ladder.html" in link for link in found):
+            found = driver.execute_script("return [...document.querySelectorAll('#search-results a')].map(a => a.href)")
+            time.sleep(0.2)
+        assert any("how/ladder.html" in link for link in found)
+        phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        for name in ("index", "start", "guides", "how/claims", "papers", "gallery/index", "gallery/gate", "reference"):
+            driver.get(f"{address}/{name}.html")
+            assert driver.execute_script("return document.documentElement.scrollWidth") <= 390, name
+        log: list[dict[str, str]] = driver.get_log("browser")  # type: ignore[no-untyped-call]
+        assert [entry["message"] for entry in log if entry["level"] == "SEVERE"] == []
