@@ -35,6 +35,7 @@ html_title = "thresholdout"
 html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_show_sourcelink = False
 myst_heading_anchors = 4
 autodoc_typehints = "none"
@@ -154,6 +155,7 @@ def read(app: Sphinx, name: str, content: list[str]) -> None:
     """Take a page's text from where it stands."""
     if name in PAGES:
         file, text = taken(PAGES[name])
+        app.env.note_dependency(str(ROOT / file))
         content[0] = moved(text, file) + "\n" + content[0]
     elif name == "reference":
         content[0] = linked(moved(content[0], "docs/reference.md"))

@@ -4,10 +4,10 @@ A grid search whose scores come from a guard
 
 The guard as the scorer of a plain search, and a search that asks the guard at the end.
 
-First the guard is the scorer of a plain ``GridSearchCV``: every candidate is a question, and the training value is the
-accuracy on the records that the tree was fitted to. The holdout contradicts it for deep trees, and the budget of one
-answer from the holdout does not last: the search ends with the answers that it has. Then ``GuardedSearchCV`` searches
-by cross-validation and asks afterwards; cross-validated accuracies are honest, and one is answered from it.
+First the guard is the scorer of a plain ``GridSearchCV``: every candidate is a question, and its training value is
+cross-validated. Then the same with the accuracy on the records that the tree was fitted to. The holdout contradicts it
+for deep trees, and one answer from the holdout does not last: the search ends with the answers that it has. At last
+``GuardedSearchCV`` searches by cross-validation, and asks about all candidates as one list afterwards.
 
 A guard that guesses and checks draws no noise, so everything comes out the same in every run.
 
@@ -39,14 +39,19 @@ def main() -> None:
     guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
     search = GridSearchCV(tree, GRID, scoring=guard.scorer("accuracy"), cv=guard.split())
     print(f"it will ask {count_queries(guard, search)} questions")
+    report(guard, search.fit(X_train, y_train).best_params_)
+
+    print("\n2. The same with scores on the records that a tree was fitted to")
+    guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
+    search = GridSearchCV(tree, GRID, scoring=guard.scorer("accuracy", cv="training"), cv=guard.split())
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         search.fit(X_train, y_train)
     for warning in said[:1]:  # scikit-learn says that scores are missing, too
-        print(textwrap.fill(str(warning.message), 100, initial_indent="  ", subsequent_indent="  "))
+        print(textwrap.shorten(str(warning.message), 110))
     report(guard, search.best_params_)
 
-    print("\n2. A search by cross-validation that asks the guard at the end")
+    print("\n3. A search by cross-validation that asks the guard at the end")
     guard = new_guard((X_holdout, y_holdout), (X_train, y_train))
     guarded = GuardedSearchCV(GridSearchCV(tree, GRID, cv=5, n_jobs=2), guard)
     print(f"it will ask {count_queries(guard, guarded)} questions")
