@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from thresholdout.cli.guard_commands import ask, compare, create, history, report, status
+from thresholdout.cli.guard_commands import ask, board, compare, create, history, report, status
 from thresholdout.cli.ledger_commands import export, import_, key, move, rekey, seal, verify
 from thresholdout.cli.options import Commands
 from thresholdout.cli.plan_commands import demo, plan
@@ -24,6 +24,7 @@ for _command in (
     create,
     ask,
     compare,
+    board,
     status,
     history,
     report,

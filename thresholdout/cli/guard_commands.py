@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import click
 
-from thresholdout.cli.options import FILE, GUARD, LEDGER, choose, entries_in_words, in_folder
+from thresholdout.cli.options import ASKER, FILE, GUARD, LEDGER, QUOTA, choose, entries_in_words, in_folder
 from thresholdout.cli.terminal import for_spreadsheet, printable, say, table
 from thresholdout.mechanisms.base import AnswerSource
 from thresholdout.planning.declaration import Given, MechanismName
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from thresholdout.ledger.entry import Entry
     from thresholdout.scoring.metrics import Metric
 
-__all__ = ["ask", "compare", "create", "history", "report", "status"]
+__all__ = ["ask", "board", "compare", "create", "history", "report", "status"]
 
 
 @click.command()
@@ -43,7 +44,8 @@ __all__ = ["ask", "compare", "create", "history", "report", "status"]
 @click.option(
     "--mechanism",
     type=click.Choice([name for name in get_args(MechanismName) if name != "splitting"]),
-    help="How questions are answered; left out, by claims. None of them answers from a part of the records, since "
+    help="How questions are answered; left out, as in a competition, where what is expected of a submission is a "
+    "guess, or with --budget by claims near training values. None of them answers from a part of the records, since "
     "predictions come in by id.",
 )
 @click.option("--allow-equal-rows", is_flag=True, help="Equal rows in both parts are different records.")
@@ -52,8 +54,9 @@ __all__ = ["ask", "compare", "create", "history", "report", "status"]
 @click.option("--confidence", default=0.95, show_default=True, help="Probability that all intervals hold.")
 @click.option(
     "--given",
-    type=click.Choice(["features"]),
-    help="Everybody knows the features of the holdout: truths are given these, and comparisons are sharper.",
+    type=click.Choice(["features", "nothing"]),
+    help="Everybody knows the features of the holdout: truths are given these, and comparisons are sharper. A "
+    "competition of independent records or groups has it without being told, unless this says nothing.",
 )
 def create(
     ledger: str,
@@ -76,7 +79,8 @@ def create(
     """Make a guard in LEDGER, and put the labels there.
 
     Labels of the holdout come out through the guard's answers only. Labels of the training part are not protected:
-    each answer comes with the exact value on that part, so whoever may ask can read them off.
+    but for a competition, each answer comes with the exact value on that part, so whoever may ask can read them off.
+    Whoever knows them can make that value what they like: it is a claim, not evidence. A competition takes none for it.
     """
     from thresholdout.ledger import open_ledger
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
@@ -96,7 +100,7 @@ def create(
         budget=budget,
         confidence=confidence,
         mechanism=cast(MechanismName | None, mechanism),
-        given=cast(Given, given),
+        given=cast(Given | Literal["nothing"], given),
         allow_equal_rows=allow_equal_rows,
     )
     with open_ledger(ledger, must_exist=True) as opened:
@@ -114,27 +118,44 @@ def create(
 @click.argument("predictions", type=FILE)
 @click.option("--metric", default="accuracy", show_default=True, help="What to score.")
 @click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
+@click.option("--expected", type=float, help="The score that is expected, such as a cross-validated one.")
 @click.option("--name", default="", help="What the history calls the question.")
+@ASKER
+@QUOTA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @GUARD
 def ask(
-    ledger: str, predictions: Path, metric: str, clip: float | None, name: str, as_json: bool, guard: str | None
+    ledger: str,
+    predictions: Path,
+    metric: str,
+    clip: float | None,
+    expected: float | None,
+    name: str,
+    asker: str,
+    quota: int | None,
+    as_json: bool,
+    guard: str | None,
 ) -> None:
-    """Score PREDICTIONS, a CSV with a row for each record of both parts, through the guard in LEDGER.
+    """Score PREDICTIONS, a CSV with a row for each record of the holdout, through the guard in LEDGER.
 
-    The same predictions again give the same answer, and cost nothing.
+    The same predictions from the same asker again give the same answer, and cost nothing.
+
+    In a competition the value is where it is expected, or in another part of the range, at the price of one letter.
+    What is expected is a guess: the better it is, the narrower are all later answers. A score on training records is a
+    claim, since everybody has their labels. Other guards need rows for both parts, or --expected.
     """
     from thresholdout.ledger import open_ledger
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
     chosen = _metric(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
-        answer = PredictionGuard.open(opened, guard).ask(read_table(predictions), chosen, name=name)
+        service = PredictionGuard.open(opened, guard)
+        answer = service.ask(read_table(predictions), chosen, expected=expected, name=name, asker=asker, quota=quota)
     if as_json:
-        shown = ("query", "name", "value", "half_width", "source", "remaining", "repeated")
+        shown = ("query", "name", "value", "interval", "half_width", "source", "remaining", "repeated")
         click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
         return
-    say(_in_words(answer))
+    say(_in_words(answer, service.guard.parameters.guesses))
 
 
 _CODES = {"better": 0, "not settled": 4, "worse": 5}
@@ -147,6 +168,8 @@ _CODES = {"better": 0, "not settled": 4, "worse": 5}
 @click.option("--metric", default="accuracy", show_default=True, help="What to compare by.")
 @click.option("--clip", type=float, help="Largest loss of one record, for losses without a bound.")
 @click.option("--name", default="", help="What the history calls the question.")
+@ASKER
+@QUOTA
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @GUARD
 @click.pass_context
@@ -158,6 +181,8 @@ def compare(
     metric: str,
     clip: float | None,
     name: str,
+    asker: str,
+    quota: int | None,
     as_json: bool,
     guard: str | None,
 ) -> None:
@@ -175,7 +200,8 @@ def compare(
     chosen = _metric(metric, clip)
     with open_ledger(ledger, must_exist=True) as opened:
         tables = read_table(new), read_table(old)
-        found = PredictionGuard.open(opened, guard).compare(*tables, chosen, name=name)
+        service = PredictionGuard.open(opened, guard)
+        found = service.compare(*tables, chosen, name=name, asker=asker, quota=quota)
     answer = found.answer
     if as_json:
         shown = {field: getattr(answer, field) for field in ("query", "name", "source", "remaining", "repeated")}
@@ -186,7 +212,7 @@ def compare(
         settling = "" if found.settling is None else f"; about {found.settling:,} holdout records would settle it"
         say(
             f"{printable(answer.name)}: {found.verdict}, {found.value:+.4f}  (truth in {low:+.4f} to {high:+.4f})"
-            f"{settling}\n{_asked(answer)}"
+            f"{settling}\n{_asked(answer, service.guard.parameters.guesses)}"
         )
     ctx.exit(_CODES[found.verdict])
 
@@ -213,19 +239,58 @@ def _metric(name: str, clip: float | None) -> Metric:
     return plain[name]()
 
 
-def _in_words(answer: Answer) -> str:
+def _in_words(answer: Answer, guesses: bool) -> str:
     lower, upper = answer.interval
     asked = printable(answer.name)
     name = f"best so far ({asked})" if answer.about == "best" else asked
     return (
-        f"{name}: {answer.value:.4f} ± {answer.half_width:.4f}  (truth in {lower:.4f} to {upper:.4f})\n{_asked(answer)}"
+        f"{name}: {answer.value:.4f} ± {answer.half_width:.4f}  (truth in {lower:.4f} to {upper:.4f})\n"
+        f"{_asked(answer, guesses)}"
     )
 
 
-def _asked(answer: Answer) -> str:
+def _asked(answer: Answer, guesses: bool) -> str:
     left = "" if answer.remaining is None else f"; {answer.remaining} answers from the holdout left"
     again = ", asked before: nothing spent" if answer.repeated else ""
-    return f"from the {answer.source} part; question {answer.query}{left}{again}"
+    where = f"from the {answer.source} part"
+    if guesses:
+        where = "about as expected" if answer.source == "train" else "not as expected"
+    return f"{where}; question {answer.query}{left}{again}"
+
+
+@click.command()
+@LEDGER
+@click.option("--metric", default="accuracy", show_default=True, help="Which submissions count.")
+@click.option("--clip", type=float, help="As the submissions had it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each asker.")
+@GUARD
+def board(ledger: str, metric: str, clip: float | None, as_json: bool, guard: str | None) -> None:
+    """Show who leads, as far as it is certified: ranks come from intervals, and ties are called so.
+
+    Of two teams whose intervals do not overlap one is better. A value inside an interval depends on what its team
+    expected, and a score on training records on what its team sent for them, so neither of them ranks anybody.
+    """
+    from thresholdout.ledger import open_ledger
+    from thresholdout.service.prediction_guard import PredictionGuard
+
+    chosen = _metric(metric, clip)
+    with open_ledger(ledger, must_exist=True) as opened:
+        service = PredictionGuard.open(opened, guard)
+        found = service.standings(chosen)
+        confidence = service.certificate.confidence
+    if as_json:
+        for one in found:
+            click.echo(json.dumps(asdict(one)))
+        return
+    if not found:
+        say(f"no submissions by {chosen.name} yet")
+        return
+    rows = ((one.ranks, one.asker or "-", one.low, one.high, one.submissions, one.best) for one in found)
+    say(table(("rank", "asker", "from", "to", "submissions", "best"), rows))
+    say(
+        f"With probability {confidence:g} each asker's best truth is in its interval, for all of them at once. "
+        "Ranks that overlap are ties: nothing certified separates them."
+    )
 
 
 @click.command()

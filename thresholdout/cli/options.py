@@ -21,7 +21,7 @@ from thresholdout.errors import (
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
-__all__ = ["FILE", "GUARD", "LEDGER", "Commands", "choose", "entries_in_words", "in_folder"]
+__all__ = ["ASKER", "FILE", "GUARD", "LEDGER", "QUOTA", "Commands", "choose", "entries_in_words", "in_folder"]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -29,6 +29,11 @@ LEDGER = click.argument("ledger")
 """A file's name or an address, as `thresholdout.ledger.open_ledger` takes it."""
 
 GUARD = click.option("--guard", help="First characters of what a guard is called, when there are several.")
+
+
+ASKER = click.option("--asker", default="", help="Who asks; the history says so, and a board ranks askers.")
+
+QUOTA = click.option("--quota", type=click.IntRange(min=0), help="Questions that this asker may have, with this one.")
 
 
 class _Exhausted(click.ClickException):

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 __all__ = [
     "as_numbers",
     "check_table",
+    "first_twice",
     "id_texts",
     "is_number_like",
     "label_texts",
     "labels_of",
     "numbers",
+    "predicted_labels",
     "read_table",
     "shared_content",
     "shortened",
@@ -391,3 +393,20 @@ def _number(value: object) -> float:
 def _is_no_number(text: str) -> bool:
     """Whether a text is what stands for a missing or infinite number."""
     return text.strip().lstrip("+-").lower() in _NO_NUMBERS
+
+
+def first_twice(ids: list[str]) -> str | None:
+    """Return the first text that has occurred before."""
+    import pandas as pd
+
+    again = pd.Index(ids, dtype=object).duplicated()
+    return ids[int(np.argmax(again))] if again.any() else None
+
+
+def predicted_labels(column: pd.Series[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Read predicted labels in the type of the true ones."""
+    if labels.dtype.kind != "U":
+        return numbers(column, "predictions", "prediction")
+    if column.dtype.kind in "iuf" and not is_number_like(np.unique(labels).tolist()):
+        raise InputError("predictions", "numbers in column 'prediction'", "text, as the labels are")
+    return np.asarray(label_texts(column, "predictions"), dtype=str)

@@ -182,9 +182,12 @@ class ComparesModels(AsksAboutEstimators):
         key: str | None = None,
         name: str = "",
         argument: str = "b",
+        asker: str = "",
+        quota: int | None = None,
     ) -> Comparison:
         """Compare two sides, as `compare` does two estimators; `argument` is at fault when it fails on the holdout."""
         question, read = self._versus(metric, b, a, about, key, name)
+        question.asked_by(asker, quota)
         return self._concluded(self._interaction.look(argument, question, read, self._worth), metric, about)
 
     def _compared(self, metric: str | Metric, about: About) -> Metric:

@@ -2,58 +2,93 @@
 
 This is how a leaderboard or an evaluation service uses a guard. Labels are stored in the ledger once, when it is
 created; afterwards predictions are scored, and labels of the holdout come out through the guard's answers only.
-Labels of the training part are not protected: the history shows the exact training value of every question, so two
-predictions that differ in one training record tell its label. Give a training part that may be known.
+Labels of the training part are not protected: outside of a competition the history shows the exact training value of
+every question, so two predictions that differ in one training record tell its label. Give a training part that may be
+known. Where whoever asks knows these labels, a training value is a claim and no evidence; a competition uses none.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from graphs.numerics.arguments import as_real
 from thresholdout.certificates import Certificate
 from thresholdout.data.identity import handed_out
 from thresholdout.data.overlap import check_disjoint
 from thresholdout.data.table_dependence import MOST_CLASSES, described, model_of
 from thresholdout.data.tables import (
     check_table,
+    first_twice,
     id_texts,
-    is_number_like,
-    label_texts,
     labels_of,
     numbers,
+    predicted_labels,
     read_table,
     shared_content,
     sorted_by,
     without_index,
 )
-from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable, ThresholdoutError
+from thresholdout.data.values import unit_mean
+from thresholdout.errors import (
+    InputError,
+    InputTypeError,
+    ThresholdoutError,
+)
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.comparing import Side
 from thresholdout.guard.comparison import Comparison
 from thresholdout.guard.given_features import said_by
 from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.question import Question
 from thresholdout.ledger import Ledger, open_ledger
+from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.catalogue import kind_named
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import Given, MechanismName, read_declaration
 from thresholdout.planning.declared_parameters import INSTEAD, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.service.standings import Standing, standings
+from thresholdout.service.stored_labels import DOCUMENT, check_stored, chosen_guard, stored_document
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
 
-__all__ = ["PredictionGuard", "read_table"]
+__all__ = ["DOCUMENT", "PredictionGuard", "read_table"]
 
-DOCUMENT = "labels"
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a table of predictions says.
+
+    Attributes
+    ----------
+    output : ndarray
+        Of the holdout's records, behind those of the training part where the table has these.
+    classes : ndarray or None
+        What its columns stand for, where a metric needs probabilities.
+    train : ndarray or None
+        The metric's values on the training part.
+    """
+
+    output: NDArray[Any]
+    classes: NDArray[Any] | None
+    train: NDArray[Any] | None
+
+
 _DECLARED = ("queries", "budget", "confidence", "mechanism", "given")
 """What `PredictionGuard.create` tells the guard."""
+
+_GIVEN_FEATURES = ("independent", "groups")
+"""Dependence for which truths can be given the features."""
 
 _OF_LABELS = ("accuracy", "zero_one_loss")
 _OF_NUMBERS = ("squared_error", "absolute_error")
@@ -103,7 +138,7 @@ class PredictionGuard:
         budget: int | None = None,
         confidence: float = 0.95,
         mechanism: MechanismName | Parameters | None = None,
-        given: Given = None,
+        given: Given | Literal["nothing"] = None,
         allow_equal_rows: bool = False,
         owner: str = "",
     ) -> PredictionGuard:
@@ -138,9 +173,17 @@ class PredictionGuard:
             Pairs of ids, in the first two columns, of records that may depend on each other; records of the holdout
             that are connected within it form a group. Edges that touch training records are left out: the
             certificate is then about the holdout's expected values given the training records.
-        queries, budget, confidence, mechanism, given, allow_equal_rows, owner
-            As for `Thresholdout`. Mechanisms that answer from a part of the records are refused: a table of predictions
-            by id is another function of every record.
+        mechanism : optional
+            As for `Thresholdout`; "competition" by default, where what is expected of a submission is a guess, if
+            there is no `budget`. Mechanisms that answer from a part of the records are refused: a
+            table of predictions by id is another function of every record.
+        given : {"features", "nothing"}, optional
+            As for `Thresholdout`. In a competition of independent records or groups it is "features" by default, since
+            participants have them: truths are what is expected of the labels of these records. With "nothing", and for
+            orders, truths are about features and labels together, and predictions for a record have to come from a
+            rule that was chosen without the holdout's features.
+        queries, budget, confidence, allow_equal_rows, owner
+            As for `Thresholdout`.
 
         Raises
         ------
@@ -151,6 +194,8 @@ class PredictionGuard:
             When the file holds a guard for other data, or it or the server holds one for this holdout that was declared
             otherwise; it is left as it is.
         """
+        if mechanism is None and budget is None:
+            mechanism = "competition"
         _check_mechanism(mechanism)
         needed = [id, label, *([order] if order else []), *([groups] if groups else [])]
         train, holdout = (
@@ -160,14 +205,14 @@ class PredictionGuard:
         if order is not None:
             train, holdout = sorted_by(train, order, "train"), sorted_by(holdout, order, "holdout")
         ids = id_texts(train[id]), id_texts(holdout[id])
-        twice = _first_twice([*ids[0], *ids[1]])
+        twice = first_twice([*ids[0], *ids[1]])
         if twice is not None:
             raise InputError(id, f"id {twice!r} occurs twice", "ids that are unique in both tables together")
         labels = labels_of(train[label], holdout[label], label)
         if not allow_equal_rows and len(train.columns) > 2:
             parts = shared_content(train, holdout, id)
             check_disjoint((parts[0],), (parts[1],))
-        document = {
+        document: dict[str, Any] = {
             "id": id,
             "train": {"ids": ids[0], "labels": labels[0].tolist()},
             "holdout": {"ids": ids[1], "labels": labels[1].tolist()},
@@ -175,17 +220,19 @@ class PredictionGuard:
         document["dependence"] = described(
             document, train, holdout, groups=groups, order=order, window=window, transition=transition, graph=graph
         )
+        if given is None and mechanism == "competition" and document["dependence"]["kind"] in _GIVEN_FEATURES:
+            given = "features"
         text = json.dumps(document, allow_nan=False)
         limits: dict[str, Any] = {
             "queries": queries,
             "budget": budget,
             "confidence": confidence,
             "mechanism": mechanism,
-            "given": given,
+            "given": None if given == "nothing" else given,
         }
         limits["owner"] = owner
         guard = _guard(document, path, documents={DOCUMENT: text}, **limits)
-        _check_stored(guard._ledger, guard._id, document)
+        check_stored(guard._ledger, guard._id, document)
         return cls(guard, document, queries)
 
     @classmethod
@@ -207,8 +254,8 @@ class PredictionGuard:
             When there are several such guards, or none.
         """
         ledger = open_ledger(path, must_exist=True)
-        identity = _chosen(ledger, guard)
-        document = _stored_document(ledger, identity)
+        identity = chosen_guard(ledger, guard)
+        document = stored_document(ledger, identity)
         declared, _ = read_declaration(ledger, identity)
         settings = {name: getattr(declared, name) for name in _DECLARED}
         return cls(_guard(document, ledger, owner=ledger.owner(identity), **settings), document, declared.queries)
@@ -246,24 +293,38 @@ class PredictionGuard:
         return f"{both} {seen}: the certificate is about the holdout's expected values given the training records"
 
     def ask(
-        self, predictions: pd.DataFrame, metric: str | Metric = "accuracy", *, name: str = "", key: str | None = None
+        self,
+        predictions: pd.DataFrame,
+        metric: str | Metric = "accuracy",
+        *,
+        expected: float | None = None,
+        name: str = "",
+        key: str | None = None,
+        asker: str = "",
+        quota: int | None = None,
     ) -> Answer:
-        """Score predictions for both parts.
+        """Score predictions for the holdout.
 
         Parameters
         ----------
         predictions : DataFrame
             The id column of the tables, and either ``prediction`` or, for metrics of probabilities, one column
             ``p_<class>`` for each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A class
-            that only the holdout has counts as one that was given no probability. Every record of both parts once, in
-            any order.
+            that only the holdout has counts as one that was given no probability. Every record of the holdout once, in
+            any order; those of the training part too where nothing is `expected` outside of a competition.
         metric : str or Metric, default="accuracy"
             One of `thresholdout.scoring.metrics`.
+        expected : float, optional
+            What whoever asks expects of the score, such as a cross-validated one. Left out, it is the score on the
+            training part; in a competition, where that proves nothing because everybody has these labels, the last
+            answer to this asker.
         name : str, optional
             What the history calls the question; the metric's name stands behind it.
         key : str, optional
-            Identity of the question. By default the content of the predictions, so that sending the same predictions
-            again gives the same answer, under its first name, and costs nothing.
+            Identity of the question among those of this asker. By default the content of the predictions, so that
+            sending the same predictions again gives the same answer, under its first name, and costs nothing.
+        asker, quota : optional
+            As in `Thresholdout.ask`. The same predictions from somebody else are another question.
 
         Raises
         ------
@@ -272,26 +333,50 @@ class PredictionGuard:
             prediction is a label, a number is not finite, or the metric does not suit the labels; nothing is spent, and
             the message shows no label of the holdout. When a metric fails with the holdout's labels only; this is
             charged.
+        BudgetExhausted
+            When the guard, or this asker, may ask no more.
         """
         chosen = get_metric(metric)
         self._check_metric(chosen)
-        output, classes, rehearsed = self._read(predictions, chosen)
+        read = self._read(predictions, chosen)
+        mean, known = self._expected(chosen, read, expected)
         title = f"{name} ({chosen.name})" if name else chosen.name
         if key is None:
-            key, title = self._known_by(chosen.name, [output], title)
-        known, size = self._train_labels, len(self._train_labels)
+            said = chosen.name if expected is None else f"{chosen.name}, {expected!r} expected"
+            key, title = self._known_by(said, [read], title, asker)
+        question = Question(mean, chosen.bounds, title, key, known).asked_by(asker, quota)
+        reading = self.guard._reading("metric", question, lambda: self._on_holdout(chosen, read))
+        return self.guard._interaction.look("metric", question, reading, self.guard._worth)
 
-        def question(ids: NDArray[Any], labels: NDArray[Any]) -> Any:
-            if ids[0] == self._document["train"]["ids"][0]:
-                return rehearsed[:size]
-            return chosen.values(np.concatenate([known, labels]), output, classes)[size:]
-
-        try:
-            return self.guard.ask(question, bounds=chosen.bounds, name=title, key=key)
-        except InputError as error:
-            if error.argument == "train_values":
+    def _expected(self, metric: Metric, read: Said, expected: float | None) -> tuple[float, Known]:
+        """Return what is expected of a score, in units of its range, and what is known of the values."""
+        records, mechanism, guesses = self.guard._records, self.guard._mechanism, self.guard.parameters.guesses
+        known = Known(binary=metric.name in _OF_LABELS)
+        mean = 0.5
+        if read.train is not None:
+            try:
+                mean, known = records.train_mean(read.train, metric.bounds, mechanism)
+            except InputError as error:
                 raise InputError("metric", error.seen, error.expected) from None
-            raise
+        if expected is not None:
+            if as_real(expected) is None:
+                raise InputTypeError("expected", repr(expected), "a number, or nothing")
+            return unit_mean([expected], 1, metric.bounds, "expected"), known
+        if guesses:
+            return 0.5, replace(known, vague=True)
+        if read.train is None:
+            seen = "rows for the holdout alone, and nothing expected of the score"
+            raise InputError("predictions", seen, "rows for both parts, or expected=")
+        return mean, known
+
+    def _on_holdout(self, metric: Metric, read: Said) -> NDArray[np.float64]:
+        """Return a metric's values on the holdout; after the training labels, so that the metric sees all classes."""
+        known, (_, labels) = self._train_labels, handed_out(self.guard._records.holdout)
+        output = read.output
+        if read.train is None:  # then it sees training labels with predictions of the holdout, which are left out
+            output = np.concatenate([np.resize(output, (len(known), *output.shape[1:])), output])
+        values = metric.values(np.concatenate([known, labels]), output, read.classes)
+        return np.asarray(values, dtype=np.float64)[len(known) :]
 
     def compare(
         self,
@@ -301,14 +386,16 @@ class PredictionGuard:
         *,
         name: str = "",
         key: str | None = None,
+        asker: str = "",
+        quota: int | None = None,
     ) -> Comparison:
         """Say whether one table of predictions is better than another, and by how much.
 
         Parameters
         ----------
         b, a : DataFrame
-            As in `ask`; the question is whether `b` is better.
-        metric, name : optional
+            As in `ask`, with rows for both parts; the question is whether `b` is better.
+        metric, name, asker, quota : optional
             As in `ask`.
         key : str, optional
             As in `ask`; by default the content of both tables.
@@ -338,50 +425,80 @@ class PredictionGuard:
         self._check_metric(chosen)
         chosen = self.guard._compared(chosen, "difference")
         said = [
-            self._read(predictions, chosen, f"predictions of {which}") for which, predictions in (("b", b), ("a", a))
+            self._read(predictions, chosen, f"predictions of {which}", both=True)
+            for which, predictions in (("b", b), ("a", a))
         ]
         title = f"{name} ({chosen.name}, difference)" if name else f"{chosen.name}, difference"
         if key is None:
-            key, title = self._known_by(f"{chosen.name}, difference", [output for output, _, _ in said], title)
-        first, second = (self._side(chosen, *one) for one in said)
-        return self.guard._decide(chosen, first, second, key=key, name=title, argument="metric")
+            key, title = self._known_by(f"{chosen.name}, difference", said, title, asker)
+        first, second = (self._side(chosen, one) for one in said)
+        return self.guard._decide(
+            chosen, first, second, key=key, name=title, argument="metric", asker=asker, quota=quota
+        )
 
-    def _side(
-        self, metric: Metric, output: NDArray[Any], classes: NDArray[Any] | None, rehearsed: NDArray[Any]
-    ) -> Side:
+    def standings(self, metric: str | Metric = "accuracy") -> list[Standing]:
+        """Return who is certified to be how good, by the best submission of each asker.
+
+        Parameters
+        ----------
+        metric : str or Metric, default="accuracy"
+            Which submissions count.
+
+        Raises
+        ------
+        InputError
+            When the mechanism tells the best score of all only.
+
+        Examples
+        --------
+        >>> import pandas as pd, tempfile
+        >>> table = pd.DataFrame({"id": range(4000), "y": [0, 1] * 2000})
+        >>> path = Path(tempfile.mkdtemp()) / "guard.db"
+        >>> service = PredictionGuard.create(path, table[:2000], table[2000:], label="y")
+        >>> right = table.rename(columns={"y": "prediction"})
+        >>> answer = service.ask(right, expected=0.9, asker="ann")
+        >>> answer = service.ask(right.assign(prediction=0), expected=0.5, asker="bob")
+        >>> [(team.asker, team.first, team.last) for team in service.standings()]
+        [('ann', 1, 1), ('bob', 2, 2)]
+        """
+        chosen = get_metric(metric)
+        if self.guard._mechanism.about == "best":
+            seen = f"{self.guard._mechanism.name}, which tells the best score of all only"
+            raise InputError("mechanism", seen, "a guard with mechanism='competition'")
+        entries = self.guard._ledger.entries(self.guard._id)
+        return standings(entries, chosen.name, greater_is_better=chosen.greater_is_better)
+
+    def _side(self, metric: Metric, read: Said) -> Side:
         """Return a table of predictions as comparisons see it."""
-        known = self._train_labels
-        size = len(known)
-
-        def on_holdout() -> NDArray[np.float64]:
-            _, labels = handed_out(self.guard._records.holdout)
-            return np.asarray(metric.values(np.concatenate([known, labels]), output, classes)[size:], dtype=np.float64)
-
-        said = None if self.guard.given is None else said_by(metric, output[size:], classes)
-        return Side(np.asarray(rehearsed[:size], dtype=np.float64), on_holdout, said)
+        assert read.train is not None
+        size = len(self._train_labels)
+        said = None if self.guard.given is None else said_by(metric, read.output[size:], read.classes)
+        return Side(np.asarray(read.train, dtype=np.float64), lambda: self._on_holdout(metric, read), said)
 
     def _read(
-        self, predictions: pd.DataFrame, metric: Metric, argument: str = "predictions"
-    ) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any]]:
-        """Return what a table says, its classes, and the metric's values with training labels."""
+        self, predictions: pd.DataFrame, metric: Metric, argument: str = "predictions", *, both: bool = False
+    ) -> Said:
+        """Return what a table says, with the metric's values on the training part where it has rows for that."""
         try:
-            output, classes = self._output(self._in_order(predictions), metric)
-            return output, classes, self._rehearsed(metric, output, classes)
+            table, trains = self._in_order(predictions, both)
+            output, classes = self._output(table, metric)
+            rehearsed = self._rehearsed(metric, output, classes)
+            return Said(output, classes, rehearsed[: len(self._train_labels)] if trains else None)
         except InputError as error:
             if error.argument == "predictions" != argument:
                 raise type(error)(argument, error.seen, error.expected) from None
             raise
 
-    def _known_by(self, asked: str, outputs: list[NDArray[Any]], title: str) -> tuple[str, str]:
-        """Return a key for these predictions, and the name under which they were asked before, or the title."""
+    def _known_by(self, asked: str, said: list[Said], title: str, asker: str) -> tuple[str, str]:
+        """Return a key for these predictions, and the name under which this asker sent them before, or the title."""
         digest = hashlib.sha256(f"{asked}\n".encode())
-        for output in outputs:
-            digest.update(json.dumps(output.tolist()).encode())
+        for one in said:
+            digest.update(json.dumps(one.output.tolist()).encode())
         key = digest.hexdigest()[:32]
-        stored = self.guard._ledger.find(self.guard._id, key)
+        stored = self.guard._ledger.find(self.guard._id, key, asker)
         return key, title if stored is None else stored.name
 
-    @property
+    @cached_property
     def _train_labels(self) -> NDArray[Any]:
         return np.asarray(self._document["train"]["labels"])
 
@@ -399,31 +516,42 @@ class PredictionGuard:
             raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
         self.guard.parameters.check_direction(metric.name, metric.greater_is_better)
 
-    def _in_order(self, predictions: pd.DataFrame) -> pd.DataFrame:
-        """Return the predictions in the order of the records, training part first."""
+    def _in_order(self, predictions: pd.DataFrame, both: bool) -> tuple[pd.DataFrame, bool]:
+        """Return the predictions in the order of the records, training part first, and whether that part is there."""
+        import pandas as pd
+
         column = check_table(predictions, "predictions", [self.id_column])[self.id_column]
-        ids = id_texts(column)
-        twice = _first_twice(ids)
-        if twice is not None:
-            raise InputError("predictions", f"id {twice!r} is there twice", "each record once")
-        rows = {value: k for k, value in enumerate(ids)}
-        wanted = [*self._document["train"]["ids"], *self._document["holdout"]["ids"]]
-        expected = f"one row for each of the {len(wanted)} records of both parts"
-        missing = [i for i in wanted if i not in rows]
-        if missing:
-            raise InputError("predictions", f"{len(missing)} records missing, first {missing[0]!r}", expected)
-        if len(rows) != len(wanted):
-            known = set(wanted)
-            foreign = [i for i in ids if i not in known]
+        ids = pd.Index(id_texts(column), dtype=object)
+        if not ids.is_unique:
+            raise InputError("predictions", f"id {ids[ids.duplicated()][0]!r} is there twice", "each record once")
+        trains = both or bool((self._ids[0].get_indexer(ids) >= 0).any())
+        wanted = self._ids[0].append(self._ids[1]) if trains else self._ids[1]
+        of = "both parts" if trains else "the holdout"
+        expected = f"one row for each of the {len(wanted)} records of {of}"
+        rows = ids.get_indexer(wanted)
+        missing = rows < 0
+        if missing.any():
+            seen = f"{np.count_nonzero(missing)} records missing, first {wanted[int(np.argmax(missing))]!r}"
+            raise InputError("predictions", seen, expected)
+        if len(ids) != len(wanted):
+            foreign = ids[wanted.get_indexer(ids) < 0]
             raise InputError("predictions", f"{len(foreign)} ids of no record, first {foreign[0]!r}", expected)
-        return predictions.iloc[[rows[i] for i in wanted]]
+        return predictions.iloc[rows], trains
+
+    @cached_property
+    def _ids(self) -> tuple[pd.Index[Any], pd.Index[Any]]:
+        """The ids of both parts."""
+        import pandas as pd
+
+        train, holdout = (pd.Index(self._document[part]["ids"], dtype=object) for part in ("train", "holdout"))
+        return train, holdout
 
     def _output(self, table: pd.DataFrame, metric: Metric) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Take from a table of predictions what a metric needs, in the type of the labels."""
         labels = self._train_labels
         if metric.response == "predict":
             check_table(table, "predictions", ["prediction"])
-            output = _predicted(table["prediction"], labels)
+            output = predicted_labels(table["prediction"], labels)
             if metric.name in _OF_LABELS and not np.isin(output, labels).any():
                 seen = "no value in column 'prediction' is a label of the training part"
                 raise InputError("predictions", seen, "predicted labels, written as in the tables of `create`")
@@ -467,66 +595,3 @@ def _check_mechanism(mechanism: object) -> None:
 def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:
     parts = [(np.asarray(document[p]["ids"]), np.asarray(document[p]["labels"])) for p in ("train", "holdout")]
     return Thresholdout(parts[1], train=parts[0], dependence=model_of(document), ledger=ledger, **settings)
-
-
-def _chosen(ledger: Ledger, start: str | None) -> str:
-    """Return the one guard with labels whose identity starts so."""
-    labelled = [identity for identity in ledger.guards() if DOCUMENT in ledger.documents(identity)]
-    if not labelled:
-        raise LedgerUnusable(ledger.location, "it holds no labels; make it with `thresholdout create`")
-    found = [identity for identity in labelled if identity.startswith(start or "")]
-    if len(found) == 1:
-        return found[0]
-    listed = ", ".join(identity[:12] for identity in (found or labelled)[:5])
-    seen = f"{start!r}, with which {len(found) or 'no'} guards with labels start in {ledger.location}"
-    expected = f"the first characters of one guard's identity: {listed}{', ...' if len(found) > 5 else ''}"
-    raise InputError("guard", seen if start else f"none, and {len(found)} guards with labels", expected)
-
-
-def _stored_document(ledger: Ledger, identity: str) -> dict[str, Any]:
-    """Return what `PredictionGuard.create` has put into a ledger."""
-    text = ledger.document(identity, DOCUMENT)
-    try:
-        document: dict[str, Any] = json.loads(text or "")
-        for part in (document["train"], document["holdout"]):
-            if not all(isinstance(one, str) for one in part["ids"]) or len(part["ids"]) != len(part["labels"]):
-                raise ValueError
-        model_of(document)
-        return document
-    except (KeyError, RecursionError, TypeError, ValueError):
-        pass  # a message could show labels
-    raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its labels can't be read")
-
-
-def _check_stored(ledger: Ledger, identity: str, document: dict[str, Any]) -> None:
-    """Refuse a guard for this holdout that was made with something else besides; a new one has just got it."""
-    text = ledger.document(identity, DOCUMENT)
-    if text is None:
-        raise LedgerMismatch(ledger.location, "this holdout's guard was made without labels; give another file")
-    stored = _stored_document(ledger, identity)
-    words = {"id": "id column", "train": "training part", "holdout": "holdout", "dependence": "dependence"}
-    for key, what in words.items():
-        if stored.get(key) != document[key]:
-            raise LedgerMismatch(
-                ledger.location,
-                f"this holdout's guard was made with another {what}; give the same ones, or another file",
-            )
-
-
-def _first_twice(ids: list[str]) -> str | None:
-    """Return the first text that has occurred before."""
-    seen: set[str] = set()
-    for i in ids:
-        if i in seen:
-            return i
-        seen.add(i)
-    return None
-
-
-def _predicted(column: pd.Series[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """Read predicted labels in the type of the true ones."""
-    if labels.dtype.kind != "U":
-        return numbers(column, "predictions", "prediction")
-    if column.dtype.kind in "iuf" and not is_number_like(np.unique(labels).tolist()):
-        raise InputError("predictions", "numbers in column 'prediction'", "text, as the labels are")
-    return np.asarray(label_texts(column, "predictions"), dtype=str)

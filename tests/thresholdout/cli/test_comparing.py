@@ -75,13 +75,15 @@ def test_limits_and_what_truths_are_given_are_declared_or_not(guard: Path) -> No
     status = run("status", "guard.db").output
     assert "any number of answers from the holdout left" in status
     assert "0 questions asked" in status
-    assert "given the features" not in status
+    assert "given the features" in status  # of a competition, by default
+    plain = run("create", "plain.db", *TABLES, "--mechanism", "thresholdout").output
+    assert "given the features" not in plain
     created = run("create", "given.db", *TABLES, "--given", "features", "--queries", "30", "--budget", "4").output
     assert "given the features of all of them" in created
     assert "0 of 30 questions asked" in run("status", "given.db").output
     run("compare", "given.db", "new.csv", "old.csv")
     narrow = json.loads(run("compare", "given.db", "new.csv", "old.csv", "--json").output)
-    wide = json.loads(run("compare", "guard.db", "new.csv", "old.csv", "--json").output)
+    wide = json.loads(run("compare", "plain.db", "new.csv", "old.csv", "--json").output)
     assert np.diff(narrow["interval"]) < np.diff(wide["interval"])
     run("create", "other.db", *TABLES, "--given", "labels", code=2)
 

@@ -1,0 +1,202 @@
+"""A competition behind a service: guesses, askers, what they see of each other, and who leads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from thresholdout.cli import main
+from thresholdout.errors import BudgetExhausted, InputError
+from thresholdout.ledger.entry import Entry
+from thresholdout.scoring.metrics import brier_score
+from thresholdout.service.prediction_guard import PredictionGuard
+from thresholdout.service.standings import standings
+
+N = 2000
+LABELS = np.random.default_rng(7).integers(0, 2, 2 * N)
+TABLE = pd.DataFrame({"id": [f"r{k}" for k in range(2 * N)], "y": LABELS, "day": np.arange(2 * N)})
+
+
+def made(folder: Path, **settings: object) -> PredictionGuard:
+    settings = {"label": "y", "allow_equal_rows": True, **settings}
+    return PredictionGuard.create(folder / "guard.db", TABLE[:N], TABLE[N:], **settings)  # type: ignore[arg-type]
+
+
+def right_in(share: float, seed: int, *, train: float | None = None) -> pd.DataFrame:
+    """Return predictions that are right in a share of the holdout, and of the training part where it has rows."""
+    rng = np.random.default_rng(seed)
+    wanted = np.full(2 * N, share)
+    wanted[:N] = share if train is None else train
+    wrong = rng.random(2 * N) >= wanted
+    table = pd.DataFrame({"id": TABLE["id"], "prediction": np.where(wrong, 1 - LABELS, LABELS)})
+    return (table[N:] if train is None else table).sample(frac=1, random_state=seed)
+
+
+def test_rows_for_the_holdout_are_enough(tmp_path: Path) -> None:
+    service = made(tmp_path)
+    assert service.guard.given == "features"
+    for expected, share in ((0.8, 0.8), (None, 0.8), (1.0, 0.5)):
+        answer = service.ask(right_in(share, 1), expected=expected, asker="ann")
+        assert answer.interval[0] < share < answer.interval[1]
+        assert answer.half_width < 0.2
+    again = service.ask(right_in(0.8, 1), expected=0.8, asker="ann")
+    assert again.repeated
+    reopened = PredictionGuard.open(tmp_path / "guard.db").ask(right_in(0.8, 1), expected=0.8, asker="ann")
+    assert (reopened.value, reopened.repeated) == (again.value, True)
+
+
+def test_a_score_on_training_records_is_taken_for_nothing(tmp_path: Path) -> None:
+    """Two that differ on training records only get the same answer, at the same price, and no history shows it."""
+    found = []
+    for train in (0.4, 1.0):
+        service = made(tmp_path, owner=f"{train}")
+        answer = service.ask(right_in(0.7, 3, train=train), asker="ann")
+        found.append((answer.value, answer.interval, service.guard.risk_left, service.guard.history["train"].iloc[0]))
+    assert found[0][2:] == found[1][2:]
+    assert found[0][0] == pytest.approx(found[1][0], abs=0.2)
+
+
+def test_other_guards_need_a_training_value(tmp_path: Path) -> None:
+    service = made(tmp_path, mechanism="thresholdout")
+    with pytest.raises(InputError, match="rows for both parts, or expected="):
+        service.ask(right_in(0.8, 1))
+    assert len(service.guard.history) == 0
+    told = service.ask(right_in(0.8, 1), expected=0.8), service.ask(right_in(0.8, 1, train=0.8))
+    for answer in told:
+        assert answer.interval[0] < 0.8 < answer.interval[1]
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.1, np.nan, "much"])
+def test_what_cannot_be_expected_is_refused(tmp_path: Path, wrong: float) -> None:
+    service = made(tmp_path)
+    with pytest.raises(InputError, match=r"^expected: "):
+        service.ask(right_in(0.8, 1), expected=wrong)
+    assert len(service.guard.history) == 0
+
+
+def test_equal_predictions_of_another_asker_show_nothing_of_the_first(tmp_path: Path) -> None:
+    service = made(tmp_path)
+    first = service.ask(right_in(0.8, 1), expected=0.8, name="secret plan", asker="ann")
+    second = service.ask(right_in(0.8, 1), expected=0.8, name="mine", asker="bob")
+    assert (second.repeated, second.name) == (False, "mine (accuracy)")
+    assert second.query == first.query + 1
+    history = service.guard.history
+    assert history["asker"].tolist() == ["ann", "bob"]
+    assert history["key"].nunique() == 2
+
+
+def test_a_quota_counts_and_repeats_do_not(tmp_path: Path) -> None:
+    service = made(tmp_path)
+    for _ in range(3):
+        service.ask(right_in(0.8, 1), expected=0.8, asker="ann", quota=1)
+    with pytest.raises(BudgetExhausted, match="all 1 questions of this asker"):
+        service.ask(right_in(0.8, 2), expected=0.8, asker="ann", quota=1)
+    service.ask(right_in(0.8, 2), expected=0.8, asker="bob", quota=1)
+
+
+def test_two_junk_submissions_end_nobody_s_budget(tmp_path: Path) -> None:
+    service = made(tmp_path)
+    for seed in (1, 2):
+        service.ask(right_in(0.5, seed, train=1.0), expected=1.0, asker="junk")
+    answer = service.ask(right_in(0.85, 3), expected=0.85, asker="ann")
+    assert answer.source == "train"
+    assert answer.half_width < 0.1
+
+
+def test_the_truth_is_given_the_features_where_that_is_proved(tmp_path: Path) -> None:
+    assert made(tmp_path, owner="1").guard.given == "features"
+    assert made(tmp_path, owner="2", given="nothing").guard.given is None
+    assert made(tmp_path, owner="3", order="day", window=2).guard.given is None
+    with pytest.raises(InputError, match=r"^given: "):
+        made(tmp_path, owner="4", order="day", window=2, given="features")
+
+
+def test_comparisons_know_who_asks(tmp_path: Path) -> None:
+    service = made(tmp_path)
+    found = service.compare(right_in(0.9, 1, train=0.9), right_in(0.6, 2, train=0.6), asker="ann", quota=1)
+    assert found.verdict == "better"
+    assert service.guard.history["asker"].tolist() == ["ann"]
+    with pytest.raises(BudgetExhausted):
+        service.compare(right_in(0.9, 1, train=0.9), right_in(0.7, 2, train=0.7), asker="ann", quota=1)
+
+
+def test_probabilities_are_scored_without_training_rows(tmp_path: Path) -> None:
+    service = made(tmp_path)
+    table, truth = right_in(0.9, 1), 0.9 * 0.01 + 0.1 * 0.81
+    table = table.assign(p_1=0.1 + 0.8 * table["prediction"], p_0=0.9 - 0.8 * table["prediction"])
+    answer = service.ask(table[["id", "p_0", "p_1"]], brier_score(), expected=truth, asker="ann")
+    assert answer.interval[0] < truth < answer.interval[1]
+
+
+# Who leads
+
+
+def answered(
+    number: int, asker: str, low: float, high: float, name: str = "accuracy", source: str = "holdout"
+) -> Entry:
+    return Entry(number, f"{number}", name, 0.5, low, low, high, source, None, 0.0, 1.0, asker=asker)
+
+
+def test_ranks_come_from_intervals_and_never_from_values() -> None:
+    history = [
+        answered(1, "ann", 0.70, 0.80),
+        answered(2, "bob", 0.78, 0.90, "mine (accuracy)"),
+        answered(3, "zoe", 0.10, 0.20),
+        answered(4, "ann", 0.74, 0.82),
+        answered(5, "eve", 0.95, 1.00, "accuracy, difference"),
+        answered(6, "eve", 0.95, 1.00, "accuracy", "failed"),
+        answered(7, "eve", 0.00, 1.00, "(accuracy) brier_score"),
+    ]
+    found = standings(history, "accuracy", greater_is_better=True)
+    assert [(one.asker, one.ranks, one.low, one.high, one.submissions) for one in found] == [
+        ("bob", "1-2", 0.78, 0.90, 1),
+        ("ann", "1-2", 0.74, 0.82, 2),
+        ("zoe", "3", 0.10, 0.20, 1),
+    ]
+    losses = standings(history, "accuracy", greater_is_better=False)
+    assert [(one.asker, one.ranks) for one in losses] == [("zoe", "1"), ("ann", "2-3"), ("bob", "2-3")]
+    assert standings([], "accuracy", greater_is_better=True) == []
+
+
+def test_ranks_are_those_of_every_order_that_intervals_allow() -> None:
+    """Counted pair by pair, for random intervals."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        ends = np.sort(rng.random((8, 2)), axis=1)
+        history = [answered(k + 1, f"team {k}", *pair) for k, pair in enumerate(ends.tolist())]
+        for one in standings(history, "accuracy", greater_is_better=True):
+            low, high = ends[int(one.asker.split()[1])]
+            assert one.first == 1 + (ends[:, 0] > high).sum()
+            assert one.last == 8 - (ends[:, 1] < low).sum()
+
+
+def test_the_board_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    TABLE[:N].to_csv("train.csv", index=False)
+    TABLE[N:].to_csv("holdout.csv", index=False)
+
+    def run(*arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(main, list(arguments))
+        assert result.exit_code == code, result.output
+        return result.output
+
+    run("create", "g.db", "--train", "train.csv", "--holdout", "holdout.csv", "--label", "y", "--allow-equal-rows")
+    assert "no submissions by accuracy yet" in run("board", "g.db")
+    for asker, share in (("ann", 0.9), ("bob", 0.88), ("=cmd|x", 0.5)):
+        right_in(share, 1).to_csv("p.csv", index=False)
+        said = run("ask", "g.db", "p.csv", "--asker", asker, "--expected", f"{share}", "--quota", "1")
+        assert "about as expected" in said
+    assert "of this asker are used" in run(
+        "ask", "g.db", "p.csv", "--asker", "bob", "--name", "again", "--quota", "1", "--expected", "0.6", code=3
+    )
+    shown = run("board", "g.db")
+    assert "nothing certified separates them" in shown
+    rows = {line.split()[1]: line.split()[0] for line in shown.splitlines()[1:4]}
+    assert rows == {"ann": "1-2", "bob": "1-2", "=cmd|x": "3"}
+    stored = [json.loads(line) for line in run("board", "g.db", "--json").splitlines()]
+    assert [one["asker"] for one in stored] == ["ann", "bob", "=cmd|x"]

@@ -1,0 +1,104 @@
+"""Who leads a competition, as far as it is certified: ranks from intervals, and ties that are called so.
+
+All intervals of a guard hold at once, so of two teams whose intervals do not overlap one is better than the other, and
+nothing certified separates teams whose intervals do. A value inside an interval depends on what its team expected, so
+no rank does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import numpy as np
+
+from thresholdout.ledger.entry import Entry
+from thresholdout.mechanisms.base import AnswerSource
+
+__all__ = ["Standing", "standings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one asker stands.
+
+    Attributes
+    ----------
+    asker : str
+        Who.
+    first, last : int
+        The ranks that are possible: ``first - 1`` others are certified to be better, and all from the one after
+        ``last`` on to be worse. Equal ones are shared.
+    low, high : float
+        Between which numbers the truth of the asker's best submission is.
+    submissions : int
+        How many were answered.
+    best : str
+        What the history calls the submission that is certified to be the best of this asker's.
+    since : int
+        Number of its question.
+
+    Examples
+    --------
+    >>> Standing("ann", 1, 2, 0.8, 0.85, 3, "forest (accuracy)", 7).ranks
+    '1-2'
+    """
+
+    asker: str
+    first: int
+    last: int
+    low: float
+    high: float
+    submissions: int
+    best: str
+    since: int
+
+    @property
+    def ranks(self) -> str:
+        """The possible ranks, as people write them."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool) -> list[Standing]:
+    """Return how askers stand, from the best certified on; those that are tied in the order of their best submissions.
+
+    Parameters
+    ----------
+    entries : iterable of Entry
+        A guard's history.
+    metric : str
+        Which questions count: those about this metric's score, and no differences.
+    greater_is_better : bool
+        Whether it is a score, and no loss.
+
+    Examples
+    --------
+    >>> def answer(number, asker, low, high):
+    ...     return Entry(number, f"{number}", "accuracy", 0.5, low, low, high, "holdout", None, 0.0, 1.0, asker=asker)
+    >>> history = [answer(1, "ann", 0.7, 0.8), answer(2, "bob", 0.75, 0.9), answer(3, "zoe", 0.1, 0.2)]
+    >>> [(found.asker, found.ranks) for found in standings(history, "accuracy", greater_is_better=True)]
+    [('ann', '1-2'), ('bob', '1-2'), ('zoe', '3')]
+    """
+    answered: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.source in get_args(AnswerSource) and (entry.name == metric or entry.name.endswith(f" ({metric})")):
+            answered.setdefault(entry.asker, []).append(entry)
+    found = []
+    for asker, own in answered.items():
+        if greater_is_better:
+            best = max(own, key=lambda entry: entry.low)
+            low, high = best.low, max(entry.high for entry in own)
+        else:
+            best = min(own, key=lambda entry: entry.high)
+            low, high = min(entry.low for entry in own), best.high
+        found.append(Standing(asker, 0, 0, low, high, len(own), best.name, best.query))
+    worst = np.sort([one.low if greater_is_better else -one.high for one in found])
+    reach = np.sort([one.high if greater_is_better else -one.low for one in found])
+    ranked = []
+    for one in found:
+        low, high = (one.low, one.high) if greater_is_better else (-one.high, -one.low)
+        better = len(found) - int(np.searchsorted(worst, high, side="right"))  # all of it is above this one's interval
+        worse = int(np.searchsorted(reach, low, side="left"))
+        ranked.append(replace(one, first=1 + better, last=len(found) - worse))
+    return sorted(ranked, key=lambda one: (one.first, one.last, one.since))
