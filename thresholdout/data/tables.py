@@ -178,12 +178,21 @@ def without_index(table: pd.DataFrame, name: str, needed: Iterable[str]) -> pd.D
 def _check_full(column: pd.Series[Any], name: str, title: object) -> None:
     """Refuse a column with a missing value."""
     missing = column.isna().to_numpy(dtype=bool)
-    if column.dtype.kind == "O":
+    if _is_text(column):
+        missing = missing | (column == "").to_numpy(dtype=bool)
+    elif column.dtype.kind == "O":
         missing = missing | np.asarray([isinstance(v, str) and not v for v in column.tolist()], dtype=bool)
     if missing.any():
         raise InputError(
             name, f"column {title!r} is empty in row {int(np.argmax(missing)) + 1}", "a value in every row"
         )
+
+
+def _is_text(column: pd.Series[Any]) -> bool:
+    """Whether all values of a column that are not missing are text."""
+    import pandas as pd
+
+    return column.dtype.kind in "OU" and pd.api.types.infer_dtype(column, skipna=True) == "string"
 
 
 def id_texts(column: pd.Series[Any]) -> list[str]:
@@ -195,6 +204,8 @@ def id_texts(column: pd.Series[Any]) -> list[str]:
     >>> id_texts(pd.Series([1.0, 2.0])), id_texts(pd.Series(["007", "7"]))
     (['1', '2'], ['007', '7'])
     """
+    if _is_text(column) and not column.hasnans:
+        return [str(value) for value in column.tolist()]
     return [
         str(int(value)) if isinstance(value, float) and value.is_integer() else str(value) for value in column.tolist()
     ]
@@ -208,6 +219,13 @@ def label_texts(column: pd.Series[Any], argument: str) -> list[str]:
     InputTypeError
         When one is neither text nor a real number.
     """
+    if column.dtype.kind in "biu" or (_is_text(column) and not column.hasnans):  # no two different ones are equal
+        import pandas as pd
+
+        codes, different = pd.factorize(column)
+        texts = np.asarray([_text(value, argument) for value in different.tolist()], dtype=object)
+        found: list[str] = texts[codes].tolist()
+        return found
     return [_text(value, argument) for value in column.tolist()]
 
 
