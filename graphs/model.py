@@ -585,7 +585,7 @@ class Given(DependenceModel):
 
     def describe(self) -> str:
         """Return one line of words about the model."""
-        return f"{self.n} records left of a {self._model.describe()}, {self.condition}"
+        return f"{self.n} records that are left of {self._model.describe()}, {self.condition}"
 
     def _codes(self) -> dict[int, int]:
         """Return numbers of states for the known records."""

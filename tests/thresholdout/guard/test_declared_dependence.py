@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from graphs import Crossed, DependencyGraph, GaussianField, Groups, MovingWindow
 from thresholdout import InputError, KFoldGuard, OverlapError, Thresholdout, plan
@@ -324,6 +325,25 @@ class TestGraph:
         joined = made(held, graph=graph).dependence
         expected = MovingWindow(N, 1).leakage(0.1, adversary="uninformed")
         np.testing.assert_allclose(joined.leakage(0.1, adversary="uninformed"), expected, rtol=1e-12)
+
+    @pytest.mark.parametrize("known", [True, False])
+    def test_sums_that_are_known_tie_their_coins_together(self, known: bool) -> None:
+        """Two fair coins, joined to their sum modulo 2: given that it is 0 they are equal, a mean is of half as many.
+
+        The bound of the model has to be above the exact tail, and that of the graph without the known records is not.
+        """
+        pairs, beta = N // 2, 1e-6
+        graph = nx.Graph([(f"sum {k}", f"{side} {k}") for k in range(pairs) for side in ("left", "right")])
+        index = [f"{side} {k}" for k in range(pairs) for side in ("left", "right")]
+        sums = [f"sum {k}" for k in range(pairs)]
+        rows = np.random.default_rng(0).normal(size=(N + pairs, 1))
+        holdout = pd.DataFrame(rows[:N], index=index)
+        train = pd.DataFrame(rows[N:], index=sums)
+        guard = Thresholdout(holdout, train=train, graph=graph if known else graph.subgraph(index))
+        width = guard.dependence.half_width(1 - beta)
+        counts = np.arange(pairs + 1)
+        tail = binom.pmf(counts, pairs, 0.5)[np.abs(counts / pairs - 0.5) > width].sum()
+        assert (tail <= beta) == known
 
     def test_training_records_that_join_everything_are_refused_and_what_the_refusal_names_works(self) -> None:
         hub = X.index[0]
