@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from graphs.progress_bar import progress_bar
+
 __all__ = ["largest_below"]
 
 #: The bracket around the budget is narrowed to this relative width.
@@ -47,6 +49,17 @@ def largest_below(
     >>> round(largest_below(lambda x: 2 * x, 1.0, 1.0), 9)
     0.5
     """
+    with progress_bar(doing="largest privacy budget", unit="leakages") as bar:
+
+        def counted(point: float) -> float:
+            found = leaked(point)
+            bar.update()
+            return found
+
+        return _largest(counted, target, guess, most)
+
+
+def _largest(leaked: Callable[[float], float], target: float, guess: float, most: float) -> float | None:
     bracket = _bracket(leaked, target, guess, most)
     if bracket is None:
         return None

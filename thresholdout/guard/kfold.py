@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from graphs.progress_bar import progress_bar
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.prior_looks import PriorLooks
 from thresholdout.data.record_columns import record_column
@@ -239,9 +240,8 @@ class KFoldGuard(Shared):
         """Return each record's value under the model that was fitted without its fold."""
         from sklearn.utils.parallel import Parallel, delayed
 
-        fitted = Parallel(n_jobs=n_jobs)(
-            delayed(fold_predictions)(estimator, metric.response, X, y, f) for f in self._folds
-        )
+        folds = progress_bar(self._folds, doing="cross-validating", unit="fits")  # as they are started
+        fitted = Parallel(n_jobs=n_jobs)(delayed(fold_predictions)(estimator, metric.response, X, y, f) for f in folds)
         if any(one.output.shape[:1] != fold.test.shape for one, fold in zip(fitted, self._folds, strict=True)):
             raise InputError("estimator", "more or fewer predictions than a fold has records", "one for each record")
         if len({one.output.dtype.kind for one in fitted}) > 1:  # together, some would be changed by the others' type

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.metaestimators import available_if
 
+from graphs.progress_bar import progress_bar
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.guard.asking import checked_keep
 from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhausted, without_answer
@@ -342,11 +343,14 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         n_jobs = getattr(self.search, "n_jobs", None)
         size = 4 * int(effective_n_jobs(n_jobs))
-        for start in range(0, len(settings), size):
-            some = settings[start : start + size]
-            yield from Parallel(n_jobs=n_jobs)(
-                delayed(fit_candidate)(self.search.estimator, one, X, y, routed) for one in some
-            )
+        with progress_bar(doing="fitting candidates", unit="fits", total=len(settings)) as bar:
+            for start in range(0, len(settings), size):
+                some = settings[start : start + size]
+                for fitted in Parallel(n_jobs=n_jobs)(
+                    delayed(fit_candidate)(self.search.estimator, one, X, y, routed) for one in some
+                ):
+                    bar.update()
+                    yield fitted
 
     def _ask_all(
         self,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, SupportsFloat, TypeAli
 
 import numpy as np
 
+from graphs.progress_bar import progress_bar
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.limits.rounded_intervals import larger_side
@@ -379,7 +380,13 @@ def interview(
     """
     session = Session(mechanism, train, holdout, truth)
     try:
-        conclusion = analyst.run(session.ask, train, rng)
+        with progress_bar(doing="interview", unit="questions") as bar:
+
+            def ask(question: Question, claim: float | None = None) -> Reply:
+                bar.update()
+                return session.ask(question, claim)
+
+            conclusion = analyst.run(ask, train, rng)
     except BudgetExhausted:
         session.refused = True
         return session
