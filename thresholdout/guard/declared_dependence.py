@@ -213,8 +213,7 @@ def _among_known(model: DependenceModel, train_keys: Any, keys: Any, window: obj
     _ranks(both)
     size = len(both) - model.n
     rest = series_model(both, window, len(both)).given(range(size))
-    near, alone = (each.leakage(1.0, "quilt", "uninformed") for each in (rest, model))
-    joined = int(np.count_nonzero(near > alone))
+    joined = _joined_records(rest, model)
     if joined:
         seen = f"training records between those of the holdout, which join {joined} of {model.n} to records further off"
         expected = (
@@ -223,6 +222,12 @@ def _among_known(model: DependenceModel, train_keys: Any, keys: Any, window: obj
         )
         raise InputError("order", seen, expected)
     return model
+
+
+def _joined_records(given: DependenceModel, alone: DependenceModel) -> int:
+    """Return how many records depend on more others given the known ones than they do without."""
+    near, before = (each.leakage(1.0, adversary="uninformed") for each in (given, alone))
+    return int(np.count_nonzero(near > before))
 
 
 def _ways(records: Records, train_keys: Any) -> str:
@@ -275,6 +280,8 @@ def _on_graph(records: Records, graph: Any, window: object) -> DependenceModel:
         )
     model = graph_model(graph, window, [*known, *own]).given(known)
     alone = graph_model(graph.subgraph(own), window, own)
+    if not _joined_records(model, alone):
+        return alone
     if model.half_width() >= _NOTHING_LEFT > alone.half_width():
         seen = (
             f"training records that join the holdout's: one question is answered to ± {model.half_width():.2g}, and to "
