@@ -41,7 +41,7 @@ def main(steps: int = 25) -> None:
         name = str(rng.choice(list(SETTINGS)))
         change = {name: rng.choice(SETTINGS[name]).item()}
         candidate = clone(gate.incumbent).set_params(**change).fit(X_train, y_train)
-        decision = gate.propose(candidate, cv=5, key=f"step {step}", name=str(change))
+        decision = gate.propose(candidate, key=f"step {step}", name=str(change))
         if decision:
             print(decision)
 

@@ -51,7 +51,7 @@ def session(folder: Path, trials: int) -> optuna.Study:
         mechanism="guess-and-check",
         ledger=folder / "guard.db",
     )
-    objective = GuardedObjective(guard, build, "accuracy", cv=5)
+    objective = GuardedObjective(guard, build, "accuracy")
     study = optuna.create_study(
         study_name="forests",
         storage=f"sqlite:///{folder / 'study.db'}",

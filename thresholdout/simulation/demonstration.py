@@ -101,7 +101,7 @@ def ordinary_search(seed: int = 1) -> Search:
         mechanism="guess-and-check",
     )
     models = [SVC(**parameters).fit(X[train], y[train]) for parameters in ParameterGrid(grid)]
-    answers = guard.score_all(models, "accuracy", cv=5)
+    answers = guard.score_all(models, "accuracy")
     on_fresh = np.array([model.score(X[fresh], y[fresh]) for model in models])
     on_holdout = np.array([model.score(X[holdout], y[holdout]) for model in models])
     values = np.array([answer.value for answer in answers])
