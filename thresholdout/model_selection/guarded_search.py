@@ -35,6 +35,7 @@ from thresholdout.model_selection.refits import (
     with_parameters,
 )
 from thresholdout.model_selection.search_candidates import check_search, listed_candidates, most_candidates, ranked
+from thresholdout.model_selection.search_folds import declared_folds
 from thresholdout.model_selection.training_value import Scoring
 from thresholdout.scoring.statistics import Statistic
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from thresholdout.guard.answer import Answer
+    from thresholdout.guard.training_folds import Splits
     from thresholdout.ledger import Ledger
     from thresholdout.noise.sources import NoiseSource
     from thresholdout.scoring.metrics import Metric
@@ -77,9 +79,11 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     search : GridSearchCV, RandomizedSearchCV, HalvingGridSearchCV, ...
-        A search with ``estimator``, which leaves ``cv_results_``; it is cloned. The rounds of a halving search are
-        decided by cross-validated scores, so all of it is fixed before the guard is asked: about the candidates of the
-        last round, as one list. (Earlier rounds are fits to fewer records, which nobody is going to use.)
+        A search with ``estimator``, which leaves ``cv_results_``; it is cloned. With ``cv=None`` its folds are of whole
+        groups where these are declared, and of later records where an order is, as in `Thresholdout.score`. The rounds
+        of a halving search are decided by cross-validated scores, so all of it is fixed before the guard is asked:
+        about the candidates of the last round, as one list. (Earlier rounds are fits to fewer records, which nobody is
+        going to use.)
     guard : Thresholdout or KFoldGuard, optional
         A `Thresholdout` has the training part beside the holdout, and `fit` gets training records. A `KFoldGuard` gets
         all its records in `fit`; the search's own cross-validation is not run then, because its scores would tell about
@@ -260,7 +264,8 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             check_training(self.guard, X, y, self.guard.split().n)
         if groups is not None and wants_groups(self.search):
             fit_params = {**fit_params, "groups": groups}
-        search = self.search_ = self._searched(X, y, fit_params, scoring)
+        folds = declared_folds(self.search, None if part is not None else cast(Thresholdout, self.guard), X, y, groups)
+        search = self.search_ = self._searched(X, y, fit_params, scoring, folds)
         settings, routed = search.cv_results_["params"], estimator_parameters(search, fit_params)
         order = ranked(search.cv_results_, scoring, self.candidates)
         if not order.size:
@@ -291,9 +296,11 @@ class GuardedSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._finish(guard, dict(search.cv_results_), scoring)
         return self
 
-    def _searched(self, X: Any, y: Any, fit_params: Mapping[str, Any], scoring: Scoring) -> Any:
+    def _searched(self, X: Any, y: Any, fit_params: Mapping[str, Any], scoring: Scoring, folds: Splits | None) -> Any:
         """Return the search after its own cross-validation, without a refit."""
         search = clone(self.search)
+        if folds is not None:
+            search.set_params(cv=folds)
         if "refit" in search.get_params(deep=False):
             search.set_params(refit=False)
         if not scoring.direct:

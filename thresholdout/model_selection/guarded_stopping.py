@@ -47,7 +47,8 @@ class GuardedStopping:
 
     The signal is the metric on records of the guard's training part, best on a part that the model is not fitted to
     (``validation``). It also is the training value of each question: where the holdout does not contradict it, the
-    answer is none from the holdout. See `EarlyStopping` for which rounds are asked about and what answers guarantee.
+    answer is none from the holdout. (A model that is being trained cannot be fitted again to parts of its records, so
+    nothing is cross-validated here.) See `EarlyStopping` for which rounds are asked about and what answers guarantee.
 
     In a loop of your own call `update` once a round and `finish` at the end. For LightGBM and XGBoost see
     `lightgbm_callback` and `xgboost_callback`, for networks `keras_callback` and `lightning_callback`. One object

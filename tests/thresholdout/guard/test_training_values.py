@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import f1_score, roc_auc_score
@@ -20,9 +21,11 @@ from sklearn.model_selection import (
     LeaveOneGroupOut,
     RepeatedKFold,
     ShuffleSplit,
+    StratifiedGroupKFold,
     StratifiedKFold,
     TimeSeriesSplit,
     cross_val_predict,
+    cross_val_score,
     cross_validate,
 )
 from sklearn.neighbors import KNeighborsClassifier
@@ -34,6 +37,7 @@ from thresholdout import Thresholdout
 from thresholdout.errors import GuardExhaustedWarning, InputError, InputTypeError
 from thresholdout.guard.question_keys import content_key
 from thresholdout.guard.sharing.shared_objects import share
+from thresholdout.model_selection import GuardedSearchCV
 from thresholdout.scoring import metrics
 
 RNG = np.random.default_rng(7)
@@ -388,3 +392,53 @@ def test_from_another_process_it_is_the_same() -> None:
     assert gate.propose(nearest(15)).gain == pytest.approx(
         np.mean(cross_val_predict(nearest(15), *TRAIN) == TRAIN[1]) - values[0]
     )
+
+
+class TestSearches:
+    """A search that says nothing about its folds takes those that are declared."""
+
+    SEARCH = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1]})
+    GROUPS = np.tile(np.arange(N // 2), 2)
+    TWINS = np.concatenate([TRAIN[0][: N // 2]] * 2), np.concatenate([TRAIN[1][: N // 2]] * 2)
+
+    def found(self, guard: Any, **settings: Any) -> float:
+        search = GuardedSearchCV(self.SEARCH, guard, **settings).fit(*self.TWINS)
+        return float(search.cv_results_["mean_test_score"][0])
+
+    def test_of_declared_groups_and_orders(self) -> None:
+        other = 1000 + np.arange(N)
+        grouped = Thresholdout(HOLDOUT, train=self.TWINS, dependence=Groups(other), train_groups=self.GROUPS)
+        assert self.found(Thresholdout(HOLDOUT, train=self.TWINS)) > 0.75  # copies of what was fitted
+        splits = list(StratifiedGroupKFold(5).split(*self.TWINS, self.GROUPS))
+        expected = cross_val_score(KNeighborsClassifier(1), *self.TWINS, cv=splits).mean()
+        assert self.found(grouped) == pytest.approx(expected, abs=1e-12)
+        assert expected < 0.75
+        with pytest.raises(InputError, match=r"groups: none, .*fit\(X, y, groups=...\)"):
+            GuardedSearchCV(self.SEARCH, grouped).fit(self.TWINS[0][::-1], self.TWINS[1][::-1])
+        backwards = GuardedSearchCV(self.SEARCH, grouped).fit(
+            self.TWINS[0][::-1], self.TWINS[1][::-1], groups=self.GROUPS[::-1]
+        )
+        assert backwards.cv_results_["mean_test_score"][0] < 0.75
+        series = Thresholdout(HOLDOUT, train=self.TWINS, dependence=MovingWindow(N, 1))
+        expected = cross_val_score(KNeighborsClassifier(1), *self.TWINS, cv=TimeSeriesSplit(5)).mean()
+        assert self.found(series) == pytest.approx(expected, abs=1e-12)
+
+    @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+    def test_without_a_guard_and_with_folds_of_its_own(self) -> None:
+        search = GuardedSearchCV(self.SEARCH, random_state=0).fit(*self.TWINS, groups=self.GROUPS)
+        assert search.cv_results_["mean_test_score"][0] < 0.75
+        own = clone(self.SEARCH).set_params(cv=StratifiedKFold(5))
+        search = GuardedSearchCV(own, random_state=0).fit(*self.TWINS, groups=self.GROUPS)
+        assert search.cv_results_["mean_test_score"][0] > 0.75
+
+    def test_the_best_is_reported_with_its_interval(self) -> None:
+        guard = make()
+        grid = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring="neg_brier_score")
+        search = GuardedSearchCV(grid, guard, tell="all").fit(*TRAIN)
+        best = guard.history.iloc[int(np.argmin(guard.history["value"]))]
+        assert search.best_score_ == -best["value"]
+        assert search.best_interval_ == (-best["high"], -best["low"])
+        results = search.cv_results_
+        assert results["guarded_low"][search.best_index_] == -best["high"]
+        assert (results["guarded_low"] <= results["guarded_score"]).all()
+        assert (results["guarded_score"] <= results["guarded_high"]).all()
