@@ -156,7 +156,7 @@ def splitting() -> Any:
     for part in range(parts):
         left.barh(0, 1, left=part, color=BLUE, alpha=0.25 + 0.12 * part, edgecolor="white")
         left.text(part + 0.5, 0, f"question {part + 1}", ha="center", va="center", fontsize="small")
-    left.set(xlim=(0, parts), ylim=(-0.8, 0.8), xlabel="the holdout, in five parts of one size")
+    left.set(xlim=(0, parts + 0.5), ylim=(-0.8, 0.8), xlabel="the holdout, in five parts of one size")
     left.spines[["left", "bottom"]].set_visible(False)
     left.set(yticks=[], xticks=[])
     counts = np.array([1, 2, 5, 10, 20, 50, 100])
