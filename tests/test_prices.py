@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
+from benchmarks.competition import session as played
 from benchmarks.ledger import bare_commit, bare_connection
 from benchmarks.prices.candidates import BETA, half_length, real, simulated
 from benchmarks.prices.sessions import Kind, after_attack, checked, compared, listed, searched
@@ -77,3 +78,12 @@ def test_a_bare_commit_stores_a_row_as_wide_as_an_answer(tmp_path: Path) -> None
         bare_commit(connection)()
         (rows,) = connection.execute("SELECT COUNT(*) FROM answers").fetchone()
     assert rows > 1
+
+
+def test_junk_costs_a_competition_a_letter_and_claims_everything() -> None:
+    alone, beside = (played(500, junk, "cross-validated", 0, teams=6) for junk in (0, 1))
+    claims = played(500, 1, "cross-validated", 0, teams=6, claims=True)
+    assert (len(alone.widths), len(beside.widths), alone.refused, beside.refused) == (120, 100, 0, 0)
+    assert max(alone.nats, beside.nats) < 40.0 < 60.0 < claims.nats
+    assert np.mean(beside.widths) < 0.6 * np.mean(claims.widths)
+    assert played(500, 0, "nothing", 0, teams=3).missed == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
@@ -340,8 +341,12 @@ def history(ledger: str, plot_path: Path | None, csv_path: Path | None, guard: s
 
     with open_ledger(ledger, must_exist=True) as opened:
         entries = opened.entries(choose(opened, guard))
-    columns = ("query", "name", "train", "value", "half_width", "source", "remaining")
-    say(table(columns, map(_shown, entries)) if entries else "no questions yet")
+    columns: tuple[str, ...] = ("query", "name", "train", "value", "half_width", "source", "remaining")
+    rows: Iterable[tuple[object, ...]] = map(_shown, entries)
+    if any(entry.asker for entry in entries):
+        columns = (*columns, "asker")
+        rows = ((*_shown(entry), entry.asker or None) for entry in entries)
+    say(table(columns, rows) if entries else "no questions yet")
     frame = history_frame(entries)
     if csv_path is not None:
         texts = {name: frame[name].map(for_spreadsheet) for name in ("key", "name", "source", "candidate", "asker")}

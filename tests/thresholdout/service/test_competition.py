@@ -194,6 +194,7 @@ def test_the_board_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert "of this asker are used" in run(
         "ask", "g.db", "p.csv", "--asker", "bob", "--name", "again", "--quota", "1", "--expected", "0.6", code=3
     )
+    assert [line.split()[-1] for line in run("history", "g.db").splitlines()] == ["asker", "ann", "bob", "=cmd|x"]
     shown = run("board", "g.db")
     assert "nothing certified separates them" in shown
     rows = {line.split()[1]: line.split()[0] for line in shown.splitlines()[1:4]}

@@ -218,7 +218,8 @@ class Competition(Claims):
         low, high = self._interval(claim, cells, cell, level)
         right = cell == cells.middle
         told = min(max(guess if right else 0.5 * sum(cells.limits(cell)) / claim.steps, low), high)
-        learned = _learned(asker, train, told, right, known, state.log_risk - level)
+        moved = _moved(told - guess, abs(cell - cells.middle))
+        learned = _learned(asker, moved, told, right, known, state.log_risk - level)
         after = replace(
             state,
             log_risk=level,
@@ -331,11 +332,19 @@ def _guess(asker: Asker, train: float, known: Known) -> float:
     return asker.last if known.vague else min(1.0, max(0.0, train + asker.shift))
 
 
-def _learned(asker: Asker, train: float, told: float, right: bool, known: Known, nats: float) -> Asker:
+def _moved(off: float, cells: int) -> float:
+    """Return by how much further guesses are to be moved after one that was off by so much, and by so many cells.
+
+    In the next cell the value is likely to be near the guess, which may have been a good one: half of the way.
+    """
+    return 0.5 * off if cells == 1 else off
+
+
+def _learned(asker: Asker, moved: float, told: float, right: bool, known: Known, nats: float) -> Asker:
     """Return what is remembered of an asker after an answer."""
     shift, last, scored = asker.shift, asker.last, asker.scored
     if not known.difference:
         last, scored = told, 1.0
         if not right and not known.vague:
-            shift = told - train
+            shift += moved
     return Asker(asker.asked + 1.0, asker.wrong + (not right), shift, last, asker.told + nats, scored)
