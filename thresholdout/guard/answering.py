@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.question import Question
 from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import check_questions, check_repeat, check_short_texts
+from thresholdout.ledger.entry_checks import ContentKey, check_questions, check_repeat, check_short_texts
 from thresholdout.mechanisms import Known, Mechanism, Outcome
 from thresholdout.mechanisms.base import AnswerSource, SharesRisk, refuse_if
 from thresholdout.silence import silence
@@ -169,6 +169,26 @@ class Answering:
             return None
         check_repeat(stored, question.shown)
         return self._told(question, stored, repeated=True)
+
+    def recall(self, key: str | None, truth: str = "") -> Answer | None:
+        """Return the answer of a question that is known by its content; nothing else is needed of it.
+
+        Parameters
+        ----------
+        key : str or None
+            Its key; any but one that the guard has made is passed over.
+        truth : str
+            What its interval is about; empty for means.
+
+        Raises
+        ------
+        InputError
+            When it failed on the holdout.
+        """
+        stored = self._ledger.find(self._id, key) if isinstance(key, ContentKey) else None
+        if stored is None:
+            return None
+        return self._told(Question.recalled(stored, cast(str, key), truth), stored, repeated=True)
 
     def look(
         self,

@@ -12,6 +12,7 @@ from thresholdout.errors import InputError
 from thresholdout.guard.answering import FAILED, Answering, Worth, as_asked, check_texts
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.guard.question import Question
+from thresholdout.ledger.entry_checks import MADE, ContentKey
 from thresholdout.mechanisms.base import SharesRisk, refuse_if
 from thresholdout.silence import silence
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from thresholdout.guard.answer import Answer
     from thresholdout.ledger.entry import Entry
 
-__all__ = ["AnswersLists"]
+__all__ = ["AnswersLists", "key_of_list"]
 
 AskedTogether: TypeAlias = "tuple[Question, Callable[[], Any]]"
 """A question of a list, and what reads the holdout's values for it."""
@@ -51,7 +52,9 @@ class AnswersLists(Answering):
             return [answer for answer in known if answer is not None]
         whole = _whole("list", asked)
         self.find(whole)  # of which one has failed
-        readings = self._read_all(argument, asked, known.count(None), whole, worth)
+        new = [place for place, answer in enumerate(known) if answer is None]
+        found = self._read_all(argument, [asked[place] for place in new], len(new), whole, worth)
+        readings = dict(zip(new, found, strict=True))
 
         def compute(text: str, positions: tuple[int, ...]) -> tuple[str, list[Entry]]:
             before = self._restored(text)
@@ -123,13 +126,25 @@ class AnswersLists(Answering):
         raise InputError(argument, FAILED, "questions that work on both parts")
 
 
-def _whole(how: str, asked: Sequence[AskedTogether]) -> Question:
-    """Return a question that stands for all of a list, with a key where all of them have one.
+def key_of_list(how: str, keys: Sequence[str | None], names: Sequence[str]) -> str | None:
+    """Return the key of the question that stands for all of a list; ``None`` where one of them has none.
 
-    What is told of the best is its name, so the names are a part of that question.
+    Parameters
+    ----------
+    how : {"list", "best"}
+        What is told.
+    keys, names : sequence of str
+        Of all questions. The name of the best is told, so that names are a part of that question.
     """
+    if not all(keys):
+        return None
+    digest = sha256(json.dumps([how, *keys, *(names if how == "best" else ())]).encode()).hexdigest()
+    return ContentKey(MADE + digest) if any(isinstance(key, ContentKey) for key in keys) else digest
+
+
+def _whole(how: str, asked: Sequence[AskedTogether]) -> Question:
+    """Return a question that stands for all of a list, with a key where all of them have one."""
     first = asked[0][0]
-    keys = [question.key or "" for question, _ in asked]
-    names = [question.candidate for question, _ in asked] if how == "best" else []
-    key = sha256(json.dumps([how, *keys, *names]).encode()).hexdigest() if all(keys) else None
+    names = [question.candidate for question, _ in asked]
+    key = key_of_list(how, [question.key for question, _ in asked], names)
     return Question(first.train, first.limits, f"{how} of {len(asked)}: {first.name}", key, first.known)

@@ -17,11 +17,14 @@ from thresholdout.data.values import check_bounds, clipped
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import Worth
+from thresholdout.guard.answering_lists import key_of_list
+from thresholdout.guard.automatic_keys import RecognisesQuestions
 from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
 from thresholdout.guard.training_folds import TrainingFolds
 from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
+from thresholdout.ledger.entry_checks import ContentKey
 from thresholdout.mechanisms import Known
 from thresholdout.planning.declaration import Given
 from thresholdout.scoring.metrics import Metric
@@ -41,7 +44,7 @@ Asked = tuple[Question, Callable[[], Any]]
 """A question, and what computes the mechanism's reading of it on the holdout."""
 
 
-class AsksAboutEstimators:
+class AsksAboutEstimators(RecognisesQuestions):
     """The part of a guard that turns estimators into questions, and asks lists of questions."""
 
     n: int
@@ -165,18 +168,31 @@ class AsksAboutEstimators:
         True
         """
         candidates = listed(models, keys)
-        given, how = _checked_values(train_values, len(candidates)), self._fixed(cv)
+        given = _checked_values(train_values, len(candidates))
         check_word("tell", tell, ("all", "best"))
         share = checked_keep(keep)
-        asked = []
-        pairs = list(zip(candidates, given, strict=True))
-        for (name, model, key), values in progress_bar(pairs, doing="scores of training", unit="models"):
-            question, read = self._scoring(model, metric, how, None, key, values)
-            asked.append((question.about(name), read))
-        if tell == "all":
-            return self._interaction.answer_all("estimator", asked, share, self._worth)
-        best = get_score(metric).greater_is_better
-        return [self._interaction.answer_best("estimator", asked, share, best, self._worth)]
+        score = get_score(metric)
+        known = [
+            self._score_key(one.key, "score", [one.model], score, cv, values, None)
+            for one, values in zip(candidates, given, strict=True)
+        ]
+        first = first_places(known)
+        told = self._recalled_list(tell, known, first, [one.name for one in candidates], score)
+        how = self._fixed(cv)
+        asked = {}
+        places = [place for place in sorted(set(first)) if place not in told]
+        for place in progress_bar(places, doing="scores of training", unit="models"):
+            question, read = self._scoring(candidates[place].model, metric, how, None, known[place], given[place])
+            asked[place] = question.about(candidates[place].name), read
+        some = list(asked.values())
+        if tell == "best":
+            if not told:
+                best = score.greater_is_better
+                told[0] = self._interaction.answer_best("estimator", some, share, best, self._worth)
+            return [told[0]]
+        if some:
+            told |= zip(asked, self._interaction.answer_all("estimator", some, share, self._worth), strict=True)
+        return repeats(told, first, [one.name for one in candidates])
 
     def final_check(
         self,
@@ -220,9 +236,35 @@ class AsksAboutEstimators:
         >>> guard.final_check(best).half_width < 0.1
         True
         """
+        score = get_score(metric)
+        key = self._score_key(key, "final check", [estimator], score, cv, train_values)
+        told = self._recalled(key, score)
+        if told is not None:
+            return told
         question, read = self._scoring(estimator, metric, cv, None, key, train_values)
         question.name += ", final check"  # so that the key of an earlier question is not taken for this one's
         return self._interaction.look("estimator", question, read, self._worth, final=True)
+
+    def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
+        """Return the answer to a question that was asked before; nothing is computed for it."""
+        return self._interaction.recall(key, score.target if isinstance(score, Statistic) else "")
+
+    def _recalled_list(
+        self,
+        tell: str,
+        keys: Sequence[str | None],
+        first: Sequence[int],
+        names: Sequence[str],
+        score: Metric | Statistic,
+    ) -> dict[int, Answer]:
+        """Return answers that there are already, by place; that of the best stands for all, at place 0."""
+        places = sorted(set(first))
+        if tell == "best":
+            whole = key_of_list("best", [keys[place] for place in places], [names[place] for place in places])
+            found = {0: self._recalled(whole, score)}
+        else:
+            found = {place: self._recalled(keys[place], score) for place in places}
+        return {place: answer for place, answer in found.items() if answer is not None}
 
     def _reading(
         self,
@@ -320,6 +362,26 @@ class AsksAboutEstimators:
         if known.variance is None:
             return known
         return replace(known, variance=min(0.25, known.variance + 0.5 * abs(mean - fitted)))  # of losses that jump
+
+
+def first_places(keys: Sequence[str | None]) -> list[int]:
+    """Return for each question of a list the place of the first one that is the same by its content.
+
+    Examples
+    --------
+    >>> first_places([None, ContentKey("content:1"), None, ContentKey("content:1")])
+    [0, 1, 2, 1]
+    """
+    found: dict[str, int] = {}
+    return [found.setdefault(key, place) if isinstance(key, ContentKey) else place for place, key in enumerate(keys)]
+
+
+def repeats(told: Mapping[int, Answer], first: Sequence[int], names: Sequence[str]) -> list[Answer]:
+    """Return the answers of a list, of which some are those of earlier places."""
+    return [
+        told[at] if at == place else replace(told[at], repeated=True, candidate=names[place])
+        for place, at in enumerate(first)
+    ]
 
 
 class Listed(NamedTuple):

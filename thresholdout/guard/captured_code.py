@@ -17,8 +17,8 @@ __all__ = [
     "check_code",
     "check_reached",
     "closed_over",
+    "is_harmless",
     "is_installed",
-    "is_of_a_package",
     "used_globals",
     "version_of",
 ]
@@ -46,12 +46,16 @@ _OF_SCIENCE: Final = _words(
 """Packages of which the same holds."""
 
 _OUTSIDE: Final = _words(
-    "__globals__ __import__ breakpoint compile ctypeslib current_process default_rng default_timer empty "
-    "empty_like environ eval exec fromfile genfromtxt getenv globals hash id input load loads loadtxt locals "
-    "memmap now open open_memmap permutation perf_counter rand randint randn random random_sample rvs sample "
-    "seed set_state shuffle stat time today urandom urlopen uuid4 vars"
+    "__dict__ __globals__ __import__ attrgetter breakpoint compile ctypeslib current_process default_rng "
+    "default_timer empty empty_like environ eval exec fromfile genfromtxt getattr getenv globals hash id "
+    "import_module input load loads loadtxt locals memmap now open open_memmap permutation perf_counter rand "
+    "randint randn random random_sample rvs sample seed set_state shuffle stat time today urandom urlopen "
+    "uuid4 vars"
 )
 """Names by which code reads what is not in it: files, clocks, random numbers, what happens to be in memory."""
+
+_VALUES: Final = _words("cython datetime decimal uuid zoneinfo")
+"""Modules of which the objects are values, though not all of their functions depend on arguments alone."""
 
 _FITTING: Final = frozenset({"fit", "fit_predict", "fit_transform", "partial_fit"})
 """Methods of which the result is in the state of the object, which counts."""
@@ -131,6 +135,19 @@ def check_reached(thing: Any, by: str) -> None:
         _check_package(str(thing.__module__), by)
 
 
+def is_harmless(kind: type) -> bool:
+    """Whether objects of an installed class can be beside code that is not installed: what they do is up to them alone.
+
+    Examples
+    --------
+    >>> import datetime, fractions, pathlib
+    >>> is_harmless(fractions.Fraction), is_harmless(datetime.date), is_harmless(pathlib.Path)
+    (True, True, False)
+    """
+    top = kind.__module__.partition(".")[0].removeprefix("_")
+    return top in _OF_PYTHON or top in _OF_SCIENCE or top in _VALUES or hasattr(kind, "get_params")
+
+
 def _names(code: CodeType) -> set[str]:
     names = set(code.co_names)
     for one in code.co_consts:
@@ -141,7 +158,7 @@ def _names(code: CodeType) -> set[str]:
 
 def _check_package(module: str, by: str) -> None:
     top = module.partition(".")[0].removeprefix("_")
-    if top in _OF_PYTHON or (top in _OF_SCIENCE and is_of_a_package(module)):
+    if top in _OF_PYTHON or (top in _OF_SCIENCE and _of_a_package(module)):
         return
     raise Unrecognised(f"{by} uses the module {module!r}, whose results can depend on more than arguments")
 
@@ -149,7 +166,7 @@ def _check_package(module: str, by: str) -> None:
 def is_installed(thing: Any) -> bool:
     """Whether a function or a class is the one of its name in a package that is installed, or part of Python."""
     module, path = getattr(thing, "__module__", None) or "builtins", str(getattr(thing, "__qualname__", "<>"))
-    if module not in sys.modules or module == "__main__" or "<" in path or not is_of_a_package(module):
+    if module not in sys.modules or module == "__main__" or "<" in path or not _of_a_package(module):
         return False
     found: Any = sys.modules[module]
     for name in path.split("."):  # what borrows a name, as functools.wraps does, is another function
@@ -158,7 +175,7 @@ def is_installed(thing: Any) -> bool:
 
 
 @cache
-def is_of_a_package(module: str) -> bool:
+def _of_a_package(module: str) -> bool:
     """Whether a module is part of Python, of this package, or of one that is installed."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top in _OURS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from thresholdout.data.arguments import check_word
 from thresholdout.data.identity import handed_out
 from thresholdout.data.record_labels import aligned
 from thresholdout.errors import InputError, InputTypeError
-from thresholdout.guard.asking import AsksAboutEstimators, checked_keep, listed
+from thresholdout.guard.asking import AsksAboutEstimators, checked_keep, first_places, listed, repeats
 from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.given_features import Said, described, said_by
 from thresholdout.guard.question import Question
@@ -113,8 +113,12 @@ class ComparesModels(AsksAboutEstimators):
         ('better', 'better')
         """
         chosen = self._compared(metric, about)
-        how = self._fixed(cv)
         of_b, of_a = _checked_pair(train_values, self._records)
+        key = self._score_key(key, "compare", [b, a], chosen, about, cv, train_values)
+        told = self._recalled(key, chosen)
+        if told is not None:
+            return self._concluded(told, chosen, about)
+        how = self._fixed(cv)
         return self._decide(chosen, self._side(b, chosen, how, of_b), self._side(a, chosen, how, of_a), about, key)
 
     def compare_all(
@@ -163,14 +167,24 @@ class ComparesModels(AsksAboutEstimators):
         """
         candidates = listed(models, keys)
         chosen = self._compared(metric, about)
+        share, base = checked_keep(keep), self._digest(baseline, chosen) or baseline
+        known = [self._score_key(one.key, "compare", [one.model, base], chosen, about, cv, None) for one in candidates]
+        names, first = [one.name for one in candidates], first_places(known)
+        told = self._recalled_list("all", known, first, names, chosen)
         how = self._fixed(cv)
-        against, asked = self._side(baseline, chosen, how), []
-        for name, model, key in progress_bar(candidates, doing="scores of training", unit="models"):
-            question, read = self._versus(chosen, self._side(model, chosen, how), against, about, key)
-            asked.append((question.about(name), read))
-        answers = self._interaction.answer_all("models", asked, checked_keep(keep), self._worth)
+        asked = {}
+        places = [place for place in sorted(set(first)) if place not in told]
+        against = self._side(baseline, chosen, how) if places else None
+        for place in progress_bar(places, doing="scores of training", unit="models"):
+            side = self._side(candidates[place].model, chosen, how)
+            question, read = self._versus(chosen, side, cast(Side, against), about, known[place])
+            asked[place] = question.about(names[place]), read
+        if asked:
+            some = list(asked.values())
+            told |= zip(asked, self._interaction.answer_all("models", some, share, self._worth), strict=True)
         return [
-            self._concluded(answer, chosen, about, one.name) for answer, one in zip(answers, candidates, strict=True)
+            self._concluded(answer, chosen, about, name)
+            for answer, name in zip(repeats(told, first, names), names, strict=True)
         ]
 
     def _decide(

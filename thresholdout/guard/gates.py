@@ -20,10 +20,11 @@ import numpy as np
 from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
+from thresholdout.guard.automatic_keys import Digest
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
-from thresholdout.ledger.entry_checks import check_question, check_short_texts, fresh_key
+from thresholdout.ledger.entry_checks import ContentKey, SpareKey, check_question, check_short_texts, fresh_key
 from thresholdout.mechanisms.claims.gate_states import FREE, PROVED, Candidate, Climb, LastLook, Move, Rules, Verdict
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class Gate(Shared):
         first = self._trained(incumbent, None if train_values is not None else "training", train_values)
         self._incumbent = self._certified = first
         self._decided: dict[tuple[str, str | None], tuple[Decision, float]] = {}
+        self._kept: dict[str, Decision] = {}
 
     @property
     def incumbent(self) -> Any:
@@ -181,9 +183,10 @@ class Gate(Shared):
             must have been given too, or be of all training records.
         key : str, optional
             Identity of the proposal. Proposing again with the same key gives the same decision and costs nothing, also
-            after a crash: a program that starts anew proposes from the beginning, and is soon where it was.
-            Another gate of the same guard needs keys of its own: a key is told apart by the candidate's gain and what
-            the gate is about, not by models.
+            after a crash: a program that starts anew proposes from the beginning, and is soon where it was. Without a
+            key it is known by the content of both models, the folds and what the gate is about, see `Thresholdout.ask`:
+            the same candidate beside the same incumbent is decided about once, and one that was kept stays kept.
+            A key of your own must be another one in another gate of the same guard.
         name : str, optional
             What the history calls the candidate.
 
@@ -233,10 +236,12 @@ class Gate(Shared):
         check_question(key, 0.0, "")
         check_process(self._process, "gate")
         with self._lock:
+            new, old = self._incumbent, self._certified
+            if self.on_the_way:
+                key = self._known_by(key, _LAST, new, old)[0]
             told = self._decided.get((_LAST, key))
             if told is not None:
                 return replace(told[0], cost=0.0, repeated=True)
-            new, old = self._incumbent, self._certified
             if not self.on_the_way:
                 return None
             rules, gains = self._rules(new, old), self._gains(new, old)
@@ -254,9 +259,13 @@ class Gate(Shared):
         check_process(self._process, "gate")
         with self._lock:
             level = float(np.mean(new.values))
+            how = new.folds, new.given and new.values
+            key, digests = self._known_by(key, "", new, self._incumbent, self._certified, how=how)
+            if isinstance(key, ContentKey) and digests[0] == digests[1] and digests[0] in self._kept:
+                return replace(self._kept[digests[0]], cost=0.0, repeated=True)
             if ("", key) in self._decided:
                 decision, known = self._decided["", key]
-                if not math.isclose(known, level, rel_tol=_SAME, abs_tol=_SAME):
+                if not isinstance(key, ContentKey) and not math.isclose(known, level, rel_tol=_SAME, abs_tol=_SAME):
                     seen = f"{key!r}, proposed with the training value {known!r}, now {level!r}"
                     raise InputError("key", seen, "a key names one candidate; use another key, or None")
                 return replace(decision, cost=0.0, repeated=True)
@@ -280,11 +289,27 @@ class Gate(Shared):
             decision, verdict = self._decide(new, certified, gains, "", key, name, rules, plan, whole)
             if decision:
                 self._incumbent = new
+                if isinstance(key, ContentKey):
+                    self._kept[digests[0]] = decision
             if verdict in PROVED:
                 self._certified = new
             if key is not None:
                 self._decided["", key] = decision, level
             return decision
+
+    def _known_by(
+        self, key: str | None, about: str, new: _Model, *others: _Model, how: object = None
+    ) -> tuple[str | None, list[Digest]]:
+        """Return the key of a decision, and digests of the models that it is about where these make the key."""
+        if key is not None and not isinstance(key, SpareKey):
+            return key, []
+        found = [self.guard._digest(one.estimator, self.metric) for one in (new, *others)]
+        digests = [one for one in found if one is not None]
+        if len(digests) < len(found):
+            return key, []
+        climbing = self._climbing()
+        made = self.guard._score_key(key, "gate", digests, self.metric, about, self.certify, self.delta, climbing, how)
+        return made, digests
 
     def _decide(
         self,
@@ -409,4 +434,4 @@ class _RemoteGate(Elsewhere, Gate):
     ) -> Decision:
         """Keep or reject a candidate; see `Gate.propose`. It is cross-validated in this process."""
         new = self._trained(candidate, cv, train_values)
-        return self._proposed(new, fresh_key() if key is None else key, name)
+        return self._proposed(new, SpareKey(fresh_key()) if key is None else key, name)

@@ -17,6 +17,7 @@ from thresholdout.data.values import check_bounds
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import FAILURES, Worth
+from thresholdout.guard.automatic_keys import rounded
 from thresholdout.guard.comparing import ComparesModels
 from thresholdout.guard.creation_warnings import warn_of_width
 from thresholdout.guard.declared_dependence import declared_dependence
@@ -55,7 +56,7 @@ from thresholdout.planning.declared_parameters import (
 )
 from thresholdout.planning.request import check_declaration
 from thresholdout.scoring.metrics import Metric
-from thresholdout.scoring.statistics import Statistic
+from thresholdout.scoring.statistics import Statistic, get_score
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -214,11 +215,11 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
 
     served: ClassVar[frozenset[str]] = frozenset(
         {
-            "__repr__", "_answered", "_asked", "_id", "_origin", "_repr_html_", "_training_folds", "ask", "ask_all",
-            "certificate", "certificate_with", "compare", "compare_all", "dependence", "epsilon",
-            "exhausted", "final_check", "final_half_width", "gate",
-            "given", "history", "looks", "n", "parameters", "record_look", "recorded_looks", "remaining", "report",
-            "risk_left", "score", "score_all", "scorer", "split", "told", "train",
+            "__repr__", "_answered", "_asked", "_id", "_made", "_origin", "_recalled", "_repr_html_",
+            "_training_folds", "ask", "ask_all", "certificate", "certificate_with", "compare", "compare_all",
+            "dependence", "epsilon", "exhausted", "final_check", "final_half_width", "gate", "given", "history",
+            "looks", "n", "parameters", "record_look", "recorded_looks", "remaining", "report", "risk_left",
+            "score", "score_all", "scorer", "split", "told", "train",
         }
     )  # fmt: skip
     """What other processes may use of a guard that was sent to them; see
@@ -367,7 +368,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             What the history calls the question.
         key : str, optional
             Identity of the question. Asking again with the same key gives the same answer and costs nothing, also
-            after a crash.
+            after a crash. Without one, a function is known again by its code and by what the code uses, as it is then;
+            values that come as arrays are a new question each time. A function that may read files, clocks or random
+            numbers, or that cannot be pickled, is a new one too, which a warning says once.
         binary : bool, optional
             Whether every value is one end of the range or the other, as that of a prediction that is right or wrong:
             limits are exact binomial ones then. By default it is when all training values are. A holdout value in
@@ -412,6 +415,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             raise InputError("holdout_values", "values beside a callable", "only the callable; it serves both parts")
         values, on_holdout = self._records.apply(train_values)
         mean, known = self._records.train_mean(values, limits, self._mechanism, binary)
+        key = self._known_by(key, "ask", train_values, limits, binary, rounded(values))
         question = Question(mean, limits, name, key, known).asked_by(asker, quota)
         read = self._reading("train_values", question, on_holdout)
         return self._interaction.look("train_values", question, read, self._worth)
@@ -468,13 +472,19 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             holdout like any other, whose range grows with the largest training weight (larger holdout weights are cut
             to it), and its half-width with it.
         key : str, optional
-            As in `ask`.
+            As in `ask`. Without one, the question is known again by the estimator with its fitted state, the metric,
+            `cv` or `train_values`, and the weights: running a cell again costs nothing.
 
         Returns
         -------
         Answer
             The metric itself: losses are not negated here. `Answer.truth` says what its interval is about.
         """
+        score = get_score(metric)
+        key = self._score_key(key, "score", [estimator], score, cv, train_values, sample_weight)
+        told = self._recalled(key, score)
+        if told is not None:
+            return told
         question, read = self._scoring(estimator, metric, cv, sample_weight, key, train_values)
         return self._interaction.look("estimator", question, read, self._worth)
 

@@ -8,7 +8,9 @@ from typing import Any, Final, Literal, cast, get_args
 
 from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
+from thresholdout.guard.automatic_keys import check_own
 from thresholdout.ledger.entry import Entry
+from thresholdout.ledger.entry_checks import ContentKey
 from thresholdout.mechanisms import UNKNOWN, Known, Outcome
 from thresholdout.mechanisms.base import AnswerSource
 
@@ -56,6 +58,7 @@ class Question:
         known: Known = UNKNOWN,
         truth: str = "",
     ) -> None:
+        check_own(key)
         self.train = train
         self.limits = limits
         self.name = name
@@ -71,6 +74,11 @@ class Question:
         self.known = replace(self.known, asker=asker)
         self.quota = quota
         return self
+
+    @classmethod
+    def recalled(cls, entry: Entry, key: str, truth: str = "") -> Question:
+        """Return a question of which the answer is stored already, as far as the answer needs it."""
+        return cls(entry.train, (entry.lower, entry.upper), entry.name, key, truth=truth)
 
     def about(self, candidate: str) -> Question:
         """Return the same question, about a candidate that the history names."""
@@ -98,7 +106,7 @@ class Question:
         value = min(max(value, low), high)
         return Entry(
             query=outcome.asked,
-            key=self.key or "",
+            key=str(self.key or ""),
             name=self.name,
             train=self.shown,
             value=value,
@@ -132,7 +140,7 @@ class Question:
         low, high = claim
         return Entry(
             query=query,
-            key=self.key or "",
+            key=str(self.key or ""),
             name=self.name,
             train=self.shown,
             value=min(max(value, low), high),
@@ -153,12 +161,17 @@ class Question:
         InputError
             As in `answer`.
         """
-        if repeated and ((entry.lower, entry.upper) != self.limits or entry.name != self.name):
+        known = isinstance(self.key, ContentKey)
+        if repeated and not known and ((entry.lower, entry.upper) != self.limits or entry.name != self.name):
             was = f"{entry.key!r} was used for {entry.name!r} with values in [{entry.lower:g}, {entry.upper:g}]"
             raise InputError("key", was, "a key names one question; use another key, or None")
         if entry.source == "failed":
             seen = f"{entry.key!r}, a question that failed on the holdout and was charged"
-            raise InputError("key", seen, "another key, for a question that works on both parts")
+            expected = "another key, for a question that works on both parts"
+            if known:
+                seen = "left out for a question that failed on the holdout before and was charged"
+                expected = "a question that works on both parts; or key=, to try and pay once more (an interrupt, say)"
+            raise InputError("key", seen, expected)
 
     def answer(self, entry: Entry, repeated: bool, about: Literal["question", "best"]) -> Answer:
         """Return the answer that the ledger stored.

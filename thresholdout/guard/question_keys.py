@@ -31,8 +31,8 @@ from thresholdout.guard.captured_code import (
     Unrecognised,
     check_code,
     closed_over,
+    is_harmless,
     is_installed,
-    is_of_a_package,
     used_globals,
     version_of,
 )
@@ -48,8 +48,8 @@ _DESCRIBING = (
 )
 _NO_CONTENT: Final = frozenset(_DESCRIBING.split())
 """What a class says of itself, and not what it does."""
-_OF_THE_PROCESS: Final = frozenset({"_deprecated_key_to_warnings", "_stop_words_id", "n_threads"})
-"""What scikit-learn's objects remember of the process that fitted them, or lose in a pickle, and not of the records."""
+_OF_THE_PROCESS: Final = frozenset({"_deprecated_key_to_warnings", "_metadata_request", "_stop_words_id", "n_threads"})
+"""What scikit-learn's objects remember of their process or of who fits them, or lose in a pickle: no prediction."""
 
 _COUNTED: Final = ("KDTree", "BallTree")
 _COUNTERS: Final = slice(7, 11)
@@ -123,12 +123,16 @@ def content_digest(*things: Any) -> str:
     >>> content_digest(question) == before
     False
     """
+    walk = _Walk()
     try:
-        return _Walk().digest(things)
+        digest = walk.digest(things)
     except Unrecognised:
         raise
     except Exception as error:  # whatever its own pickling raises
         raise Unrecognised(f"part of it cannot be pickled ({type(error).__name__})") from None
+    if walk.own_code and walk.foreign:
+        raise Unrecognised(f"code that is not installed uses a {walk.foreign}, which can do anything")
+    return digest
 
 
 class _Walk:
@@ -136,6 +140,8 @@ class _Walk:
 
     def __init__(self) -> None:
         self.written = 0
+        self.own_code = False
+        self.foreign = ""
         self._open: dict[int, int] = {}
         self._done: dict[int, tuple[Any, tuple[Any, ...]]] = {}
         self._lowest: float = np.inf
@@ -157,6 +163,7 @@ class _Walk:
         if depth is not None:
             self._lowest = min(self._lowest, depth)
             return "around", len(self._open) - depth
+        self.own_code = True
         depth = self._open[id(thing)] = len(self._open)
         outside, self._lowest = self._lowest, np.inf
         try:
@@ -221,6 +228,8 @@ class _Writer(pickle.Pickler):
         if isinstance(thing, (PurePath, Shared)):
             what = "a path, whose file is not in it" if isinstance(thing, PurePath) else "a guard, a scorer or a gate"
             raise Unrecognised(f"it holds {what}")
+        if not is_harmless(kind) and is_installed(kind):
+            self._walk.foreign = kind.__qualname__
         own = [one for one in kind.__mro__ if not is_installed(one)]
         if own and (kind in copyreg.dispatch_table or any(hook in vars(one) for one in own for hook in _HOOKS)):
             raise Unrecognised(f"{kind.__qualname__} says itself how it is pickled, which need not be all of it")
@@ -230,7 +239,7 @@ class _Writer(pickle.Pickler):
         found = reduce(thing) if reduce is not None else thing.__reduce_ex__(5)
         if isinstance(found, str):
             raise Unrecognised(f"a {kind.__qualname__} is pickled by its name alone")
-        if kind.__module__.startswith("sklearn."):
+        if kind.__module__.startswith("sklearn.") or hasattr(kind, "get_metadata_routing"):
             return _of_the_records(kind, found)
         return found
 
@@ -242,10 +251,11 @@ def _installed(thing: Any) -> tuple[str, str, str, str]:
 
 def _universal(function: np.ufunc) -> tuple[str, str, str, str]:
     """Return a function of NumPy's kind by its name; most of them do not say where they are from."""
-    module, name = pickle.whichmodule(function, function.__name__), function.__name__  # type: ignore[attr-defined]
-    if not is_of_a_package(module) or getattr(sys.modules[module], name, None) is not function:
-        raise Unrecognised(f"the function {name!r} of NumPy's kind is in no installed package")
-    return "installed", module, name, version_of(module)
+    name = function.__name__
+    for module in ("numpy", "scipy.special"):
+        if getattr(sys.modules.get(module), name, None) is function:
+            return "installed", module, name, version_of(module)
+    raise Unrecognised(f"the function {name!r} of NumPy's kind is not one of NumPy or SciPy")
 
 
 def _of_the_records(kind: type, found: tuple[Any, ...]) -> tuple[Any, ...]:

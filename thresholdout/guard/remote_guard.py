@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle
 from thresholdout.guard.training_values import Trained, fixed, trained
-from thresholdout.ledger.entry_checks import fresh_key
+from thresholdout.ledger.entry_checks import SpareKey, fresh_key
 from thresholdout.scoring.metrics import Metric
 from thresholdout.scoring.statistics import Statistic, get_score
 
@@ -48,9 +48,13 @@ class RemoteGuard(Elsewhere, Thresholdout):
         key: str | None = None,
     ) -> Answer:
         """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
-        own = fresh_key() if key is None else key
+        asked, spare = get_score(metric), SpareKey(fresh_key()) if key is None else key
+        own = self._score_key(spare, "score", [estimator], asked, cv, train_values, sample_weight)
+        told = self._recalled(own, asked)
+        if told is not None:
+            return told
         if cv != "training":
-            train_values, cv = self._trained(get_score(metric), estimator, cv, train_values), None
+            train_values, cv = self._trained(asked, estimator, cv, train_values), None
         answer: Answer = self._handle.call(
             "score", estimator, metric, cv=cv, train_values=train_values, sample_weight=sample_weight, key=own
         )

@@ -27,7 +27,7 @@ from thresholdout.guard.exhaustion import Exhausted, check_exhausted, warn_exhau
 from thresholdout.guard.holdout import content_hashes
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
 from thresholdout.guard.train_split import placeholder_size, rows_of
-from thresholdout.ledger.entry_checks import fresh_key
+from thresholdout.ledger.entry_checks import SpareKey, fresh_key
 from thresholdout.scoring.statistics import Statistic, get_score
 from thresholdout.scoring.statistics.scorers import is_scorer
 
@@ -242,7 +242,8 @@ class GuardScorer(Shared):
             if sample_weight is not None and not declared.weighted:
                 seen = "weights from the search for a question about the holdout, whose records have none there"
                 raise InputError("sample_weight", seen, "guard.scorer(..., sample_weight=(train, holdout))")
-            return self._result(self._ask(estimator, {name: fresh_key() for name in declared.metrics}, _round(X)))
+            keys = {name: SpareKey(fresh_key()) for name in declared.metrics}
+            return self._result(self._ask(estimator, keys, _round(X)))
         plain: dict[str, float] = {}
         for name, metric in declared.metrics.items():
             value = _plain(metric, estimator, X, y, sample_weight)
@@ -325,13 +326,18 @@ class GuardScorer(Shared):
         estimator : object
             Fitted.
         keys : mapping of str to str
-            Identity of each metric's question.
+            Of each metric's question, where it cannot be known by its content.
         round_ : str
             Identity of the round of a search that the question is part of.
         given : mapping of str to Trained, optional
             Each metric's training values, when they were computed elsewhere.
         """
         check_process(self._process, "scorer")
+        guard, cv, weights = self.guard, self._declared.cv, self._weights
+        keys = {
+            name: guard._score_key(keys[name], "score", [estimator], metric, cv, None, weights) or str(keys[name])
+            for name, metric in self._declared.metrics.items()
+        }
         with self._lock:
             self._rounds.setdefault(round_, set()).update(keys.values())
         values: dict[str, float] = {}
@@ -345,6 +351,11 @@ class GuardScorer(Shared):
         self, estimator: Any, metric: Metric | Statistic, key: str, round_: str, given: Trained | None = None
     ) -> Answer | float:
         """Ask one question, or return what stands in for its answer."""
+        told = self.guard._recalled(key, metric)
+        if told is not None:
+            with self._lock:
+                self._answered.add(round_)
+            return told
         if self._refusal is not None and self._policy in ("nan", "stop"):
             return self._stand_in(self._refusal, estimator, metric, key, round_)
         found = self.guard._trained(metric, estimator, self._declared.cv) if given is None else given

@@ -17,6 +17,9 @@ __all__ = [
     "JSON",
     "LARGEST_COUNT",
     "LONGEST_TEXT",
+    "MADE",
+    "ContentKey",
+    "SpareKey",
     "check_creation",
     "check_document",
     "check_entry",
@@ -42,6 +45,9 @@ JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | Non
 LONGEST_TEXT: Final = 10_000
 """The most characters of a key, a name, or another text of an entry."""
 
+MADE: Final = "content:"
+"""How keys begin that a guard has made from the content of a question."""
+
 LARGEST_COUNT: Final = 2**63 - 1
 """The largest number of a question that every database takes."""
 
@@ -66,8 +72,20 @@ def scoped_key(key: str | None, asker: str) -> str | None:
     ('forest', 'asker 054d79a72a9a25950448bbed1c4017df: forest')
     """
     if key is None or not asker:
-        return key
+        return None if key is None else str(key)  # no text of a kind of its own
     return f"asker {sha256(asker.encode()).hexdigest()[:32]}: {key}"
+
+
+class ContentKey(str):
+    """A key that a guard has made from the content of a question."""
+
+    __slots__ = ()
+
+
+class SpareKey(str):
+    """A key that another process has chosen, in case that the question cannot be known by its content."""
+
+    __slots__ = ()
 
 
 def check_entry(entry: Entry) -> None:
@@ -183,9 +201,11 @@ def check_question(key: str | None, train: float, name: str, asker: str = "", qu
 def check_repeat(stored: Entry, train: float) -> None:
     """Refuse a key that is used for another question.
 
-    The order of a sum may differ between runs, so training values are the same when they agree to nine digits.
+    The order of a sum may differ between runs, so training values are the same when they agree to nine digits. A key
+    that was made from the content of a question says that it is the same one; its training value may come from fits
+    that are others each time.
     """
-    if not isclose(stored.train, train, rel_tol=1e-9, abs_tol=1e-9):
+    if not stored.key.startswith(MADE) and not isclose(stored.train, train, rel_tol=1e-9, abs_tol=1e-9):
         raise InputError(
             "key",
             f"{stored.key!r} was asked with train value {stored.train!r}, now {train!r}",

@@ -187,7 +187,7 @@ def lists() -> Any:
         guard = _guard(**settings)
         found.append([_answer(answer) for answer in guard.score_all(MODELS, cv="training")])
         found.append(_standing(guard))
-        found.append(_answer(guard.score(MODELS[6], cv="training")))
+        found.append(_answer(guard.score(MODELS[6], cv="training", key="alone")))
         found.append(_answer(guard.final_check(MODELS[6], cv="training")))
         found.append(_standing(guard))
     best = _guard().score_all(MODELS, tell="best", keep=0.0, cv="training")
@@ -288,7 +288,7 @@ def looks() -> Any:
             [
                 expected,
                 certificate.expected_half_width(0.9),
-                _answer(guard.score(MODELS[5], cv="training")),
+                _answer(guard.score(MODELS[5], cv="training", key=repr(event))),
                 _standing(guard),
             ]
         )
@@ -350,7 +350,7 @@ def exported() -> Any:
             guard = _guard(ledger=ledger, **settings)
             _searched(guard)
             if k == 0:
-                guard.score_all(MODELS[:3], cv="training")
+                guard.score_all(MODELS[:3], cv="training", keys=["one", "two", "three"])
                 guard.compare(MODELS[5], MODELS[4], cv="training")
             (name,) = ledger.guards()
             export_history(ledger, name, Path(folder, f"{k}.jsonl"))

@@ -143,7 +143,7 @@ class TestLists:
             ["accuracy, difference", "first", 1, "holdout"],
         ]
         with pytest.raises(BudgetExhausted):
-            guard.compare(Told(1), Told(0), cv="training")
+            guard.compare(Told(0), Told(1), cv="training")
 
     def test_what_a_list_told_is_paid_with_less_than_nine_nats_each(self) -> None:
         guard = records(0.05, more=2)
@@ -230,7 +230,9 @@ class TestWins:
 
     def test_a_list_of_shares_has_exact_limits(self) -> None:
         guard = records(0.03, identically_distributed=True)
-        found, same = guard.compare_all([Told(1), Told(1)], Told(0), about="wins", keep=0, cv="training")
+        found, same = guard.compare_all(
+            [Told(1), Told(1)], Told(0), about="wins", keep=0, cv="training", keys=["one", "other"]
+        )
         holdout = guard._records.holdout[0]
         wins = int(np.count_nonzero(holdout[:, 1] > holdout[:, 0]))
         losses = int(np.count_nonzero(holdout[:, 1] < holdout[:, 0]))
@@ -386,7 +388,7 @@ class TestGivenTheFeatures:
         other = Told(1)
         other.classes_ = np.array([0, 1, 2])
         metric = metrics.Metric("known", "predict", known, (0.0, 1.0), True)
-        found = records(0.03, given="features").compare(Told(1), other, metric, cv="training")
+        found = records(0.03, given="features").compare(Told(1), other, metric, cv="training", key="own metric")
         assert found.interval[0] <= 1.0 <= found.interval[1] + 1e-12
         assert found.verdict == "better"
 
@@ -417,7 +419,7 @@ class TestGivenTheFeatures:
         Otherwise it would differ on records that are no part of the comparison.
         """
         moody = Moody(1)
-        found = records(0.03, given="features").compare(moody, Told(1), cv="training")
+        found = records(0.03, given="features").compare(moody, Told(1), cv="training", key="moody")
         assert moody.calls == 2  # about the training part, and about the holdout's features
         assert max(map(abs, found.interval)) <= 1 / N + 1e-12
 

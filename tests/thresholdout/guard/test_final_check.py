@@ -176,8 +176,9 @@ def test_it_is_the_last_question_and_asked_again_it_is_free(tmp_path: Path) -> N
     assert again.final_check(Constant(1), key="last", cv="training").repeated
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
         again.final_check(Constant(0), cv="training")
+    assert again.score(Constant(0), cv="training").repeated
     with pytest.raises(BudgetExhausted, match="nothing is left of this guard's risk"):
-        again.score(Constant(0), cv="training")
+        again.score(Constant(1), cv="training")
     with pytest.raises(LedgerMismatch, match="final_check"):
         labelled(queries=1, budget=1, ledger=tmp_path / "guard.db")
 
@@ -219,7 +220,7 @@ def test_one_that_fails_is_charged_also_where_declared_numbers_are_used_up(
     assert before is not None
     for failures in (1, 2):
         with pytest.raises(shown, match="charged as an answer from the holdout"):
-            guard.final_check(FailsOnTheHoldout(error), cv="training")
+            guard.final_check(FailsOnTheHoldout(error), cv="training", key=f"{failures}")
         assert guard.risk_left == pytest.approx(before * 2.0 ** (-20 * failures), rel=1e-9)
         assert list(guard.history["source"][1:]) == ["failed"] * failures
     again = labelled(final_check=True, ledger=tmp_path / "guard.db", **{limit: 1})

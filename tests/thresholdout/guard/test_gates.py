@@ -211,12 +211,12 @@ def test_a_candidate_that_was_computed_is_tested_whoever_asked_meanwhile() -> No
     class Meanwhile(Told):
         def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
             if len(X) == N:
-                for _ in range(3):
+                for number in range(3):
                     with pytest.raises(InputError):
-                        guard.score(Fails(1), cv="training")
+                        guard.score(Fails(1), cv="training", key=f"{number}")
             return super().predict(X)
 
-    made = guard.gate(Told(0)).propose(Meanwhile(1), cv="training")
+    made = guard.gate(Told(0)).propose(Meanwhile(1), cv="training", key="meanwhile")
     assert sources(guard) == ["failed"] * 3 + ["reject"]
     assert (made.letter, made.test) == ("reject", "sign test")
     assert 0.0 < made.risk_left < 0.05 * RAISED**3

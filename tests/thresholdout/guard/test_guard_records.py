@@ -245,15 +245,15 @@ def test_failures_widen_the_half_widths_that_follow() -> None:
     guard = make(threshold=0.05, noise_scale=0.006, noise=SeededNoise(0))
     before = guard.ask(lambda X, y: np.asarray(y)).half_width
     fail_on_the_holdout(guard)
-    after = guard.ask(lambda X, y: np.asarray(y)).half_width
+    after = guard.ask(lambda X, y: np.asarray(y), key="once more").half_width
     beta = 0.05 * 2.0**-20 / (4 * 50)
     expected = certify(Independent(N), threshold=0.05, noise_scale=0.006, budget=3, queries=50, confidence=1 - beta)
     low, high = expected.interval(3, 1, "train", float(np.mean(data(1)[1])))
     assert after == pytest.approx(max(np.mean(data(1)[1]) - low, high - np.mean(data(1)[1])), rel=1e-4)
     assert after > 1.5 * before
     plain = make(threshold=0.05, noise_scale=0.006, noise=SeededNoise(0))
-    for _ in range(3):
-        unharmed = plain.ask(lambda X, y: np.asarray(y)).half_width
+    for number in range(3):
+        unharmed = plain.ask(lambda X, y: np.asarray(y), key=f"{number}").half_width
     assert unharmed < after
 
 
@@ -344,7 +344,7 @@ def test_the_training_part_is_handed_out_read_only() -> None:
     guard = make()
     model = make_pipeline(StandardScaler(copy=False), LogisticRegression()).fit(*data(1))
     before = guard.train[0].copy()
-    first, second = guard.score(model, cv="training"), guard.score(model, cv="training")
+    first, second = guard.score(model, cv="training"), guard.score(model, cv="training", key="again")
     assert (first.query, second.query) == (1, 2)
     assert guard.history["train"].nunique() == 1
     assert np.array_equal(guard.train[0], before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+import datetime
 import enum
 import functools
 import itertools
@@ -11,12 +12,14 @@ import random
 import sys
 import time
 import types
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -172,6 +175,8 @@ EQUAL: dict[str, tuple[Any, Any]] = {
     "globals that are not used": (defined("f = lambda: 1", t=1), defined("f = lambda: 1", t=2)),
     "definitions again": (defined("class f:\n def m(self): return f"), defined("class f:\n def m(self): return f")),
     "recursion again": (defined("def f(n): return f(n - 1)"), defined("def f(n): return f(n - 1)")),
+    "functions of NumPy's kind": ([np.sin, scipy.special.expit], [np.sin, scipy.special.expit]),
+    "values of Python": (closing_over(datetime.date(2020, 1, 1)), closing_over(datetime.date(2020, 1, 1))),
     "generators of one seed": (np.random.default_rng(1), np.random.default_rng(1)),
 }
 
@@ -231,11 +236,14 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
     "what is deep inside": lambda: defined("f = lambda X: [lambda: np.random.rand()]"),
     "what is called": lambda: defined("def g(): return open('a')\nf = lambda X: g()"),
     "evaluated text": lambda: defined("f = lambda X: eval('1')"),
+    "a function of NumPy's kind": lambda: np.frompyfunc(abs, 1, 1),
     "a path": lambda: closing_over(Path("a")),
     "an open file": lambda: closing_over(sys.__stdin__),
     "a generator": lambda: (x for x in range(2)),
     "own pickling": lambda: Hooked(),
     "a kind of array": lambda: np.zeros(2).view(Kind),
+    "an object that can do anything": lambda: defined("f = lambda X: c.get('a')", c=[urllib.request.Request("a:b")]),
+    "an attribute by its name": lambda: defined("f = lambda X: getattr(np, 'random')"),
     "a guard": lambda: closing_over(Thresholdout(np.arange(100.0))),
 }
 

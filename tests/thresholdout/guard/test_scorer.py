@@ -405,6 +405,7 @@ class Moving(type(tree())):  # type: ignore[misc]
         return super().fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:a question cannot be known by its content")
 def test_a_ledger_that_is_moved_ends_the_search(tmp_path: Path) -> None:
     Moving.ledger = tmp_path / "guard.db"
     guard = make(ledger=Moving.ledger)

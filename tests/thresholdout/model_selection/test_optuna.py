@@ -223,7 +223,8 @@ def test_the_callback_stops_objectives_of_ones_own() -> None:
     guard, done = cancer(queries=4), study()
 
     def objective(trial: Any) -> float:
-        return guard.score(tree(trial).fit(X[:300], Y[:300]), "accuracy", cv="training").value
+        model = tree(trial).set_params(random_state=trial.number).fit(X[:300], Y[:300])
+        return guard.score(model, "accuracy", cv="training").value
 
     done.optimize(objective, n_trials=50, callbacks=[stop_when_exhausted(guard)])
     assert [trial.state for trial in done.trials] == [COMPLETE] * 4
@@ -304,12 +305,13 @@ def share_a_study(tmp_path: Path, ledger: str, workers: int) -> None:
     assert done.user_attrs["guard_state"]["exhausted"] == guard.exhausted
 
 
-def test_without_a_study_each_call_is_a_question() -> None:
+def test_without_a_study_each_model_is_a_question() -> None:
     guard = cancer()
     objective = GuardedObjective(guard, tree, cv="training")
-    for _ in range(2):
-        objective(optuna.trial.FixedTrial({"max_depth": 2}))
+    for depth in (2, 2, 3):
+        objective(optuna.trial.FixedTrial({"max_depth": depth}))
     assert len(guard.history) == 2
+    assert objective.repeated == 1
 
 
 def test_arguments_are_checked() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from functools import cached_property, wraps
 from typing import Any
 
-from thresholdout.ledger.entry_checks import fresh_key
+from thresholdout.ledger.entry_checks import SpareKey, fresh_key
 
 __all__ = ["forwarding"]
 
@@ -19,7 +19,7 @@ def forwarding(kind: type, name: str) -> Any:
     time. What the class does not define are attributes that an object gets when it is made; they are fetched once.
 
     A keyword ``key`` is chosen here if the caller chose none, and so is one of ``keys`` for each item of the first
-    argument: a question that has to be sent twice is then charged once.
+    argument: a question that has to be sent twice is then charged once, also where it cannot be known by its content.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ def _method(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         if "key" in keywords and kwargs.get("key") is None:
-            kwargs["key"] = fresh_key()
+            kwargs["key"] = SpareKey(fresh_key())
         if "keys" in keywords and kwargs.get("keys") is None:
             items = args[0] if args else kwargs.get(positional[1], ())
             if isinstance(items, Collection):  # what is none is refused there
-                kwargs["keys"] = [fresh_key() for _ in items]
+                kwargs["keys"] = [SpareKey(fresh_key()) for _ in items]
         return self._handle.call(name, *args, **kwargs)
 
     return method
