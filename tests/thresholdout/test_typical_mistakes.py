@@ -17,7 +17,7 @@ import scipy.sparse
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -351,3 +351,10 @@ SERVED: dict[str, Callable[[], Any]] = {
 def test_what_is_no_mistake_is_answered(kind: str) -> None:
     guard = SERVED[kind]()(None)
     assert guard.score(MODEL).value == pytest.approx(RIGHT.mean(), abs=0.1)
+
+
+def test_a_scorer_without_the_folds_of_its_guard_says_so() -> None:
+    guard = Thresholdout(HOLDOUT, train=TRAIN, queries=50, budget=5)
+    with pytest.warns(UserWarning, match=r"asks the guard nothing .*pass cv=guard\.split\(\) to the search"):
+        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, scoring=guard.scorer()).fit(*TRAIN)
+    assert len(guard.history) == 0

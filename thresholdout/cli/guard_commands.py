@@ -59,6 +59,11 @@ __all__ = ["ask", "board", "compare", "create", "history", "report", "status"]
     help="Everybody knows the features of the holdout: truths are given these, and comparisons are sharper. A "
     "competition of independent records or groups has it without being told, unless this says nothing.",
 )
+@click.option(
+    "--looks",
+    type=click.IntRange(min=1),
+    help="Scores of this holdout that were seen before, each a share of the records or read to four decimals.",
+)
 def create(
     ledger: str,
     train_path: Path,
@@ -76,6 +81,7 @@ def create(
     budget: int | None,
     confidence: float,
     given: str | None,
+    looks: int | None,
 ) -> None:
     """Make a guard in LEDGER, and put the labels there.
 
@@ -102,6 +108,7 @@ def create(
         confidence=confidence,
         mechanism=cast(MechanismName | None, mechanism),
         given=cast(Given | Literal["nothing"], given),
+        looks=looks,
         allow_equal_rows=allow_equal_rows,
     )
     with open_ledger(ledger, must_exist=True) as opened:

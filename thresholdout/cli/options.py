@@ -14,8 +14,10 @@ from thresholdout.errors import (
     BudgetExhausted,
     IndexColumnWarning,
     LedgerPlaceWarning,
+    MechanismWarning,
     ThresholdoutError,
     UnsealedLedgerWarning,
+    WideAnswersWarning,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ LEDGER = click.argument("ledger")
 """A file's name or an address, as `thresholdout.ledger.open_ledger` takes it."""
 
 GUARD = click.option("--guard", help="First characters of what a guard is called, when there are several.")
+
+_NOTES = (IndexColumnWarning, LedgerPlaceWarning, MechanismWarning, UnsealedLedgerWarning, WideAnswersWarning)
+"""Warnings that are said in a line."""
 
 
 ASKER = click.option("--asker", default="", help="Who asks; the history says so, and a board ranks askers.")
@@ -49,7 +54,7 @@ class Commands(click.Group):
         """Run the command, and turn the library's errors and warnings into one line each."""
         try:
             with warnings.catch_warnings():
-                for note in (IndexColumnWarning, LedgerPlaceWarning, UnsealedLedgerWarning):
+                for note in _NOTES:
                     warnings.simplefilter("once", note)
                 warnings.showwarning = _note
                 return super().invoke(ctx)

@@ -20,6 +20,7 @@ import numpy as np
 
 from graphs.numerics.arguments import as_real
 from thresholdout.certificates import Certificate
+from thresholdout.certificates.prior_looks import PriorLooks
 from thresholdout.data.identity import handed_out
 from thresholdout.data.overlap import check_disjoint
 from thresholdout.data.table_dependence import MOST_CLASSES, described, model_of
@@ -84,7 +85,7 @@ class Said:
     train: NDArray[Any] | None
 
 
-_DECLARED = ("queries", "budget", "confidence", "mechanism", "given")
+_DECLARED = ("queries", "budget", "confidence", "mechanism", "given", "looks")
 """What `PredictionGuard.create` tells the guard."""
 
 _GIVEN_FEATURES = ("independent", "groups")
@@ -139,6 +140,7 @@ class PredictionGuard:
         confidence: float = 0.95,
         mechanism: MechanismName | Parameters | None = None,
         given: Given | Literal["nothing"] = None,
+        looks: int | PriorLooks | None = None,
         allow_equal_rows: bool = False,
         owner: str = "",
     ) -> PredictionGuard:
@@ -182,7 +184,7 @@ class PredictionGuard:
             participants have them: truths are what is expected of the labels of these records. With "nothing", and for
             orders, truths are about features and labels together, and predictions for a record have to come from a
             rule that was chosen without the holdout's features.
-        queries, budget, confidence, allow_equal_rows, owner
+        queries, budget, confidence, looks, allow_equal_rows, owner
             As for `Thresholdout`.
 
         Raises
@@ -229,6 +231,7 @@ class PredictionGuard:
             "confidence": confidence,
             "mechanism": mechanism,
             "given": None if given == "nothing" else given,
+            "looks": looks,
         }
         limits["owner"] = owner
         guard = _guard(document, path, documents={DOCUMENT: text}, **limits)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from tests.thresholdout.cli.running import N, create, run
+from thresholdout import PriorLooks
 from thresholdout.guard.guard_state import GuardState
 from thresholdout.ledger import open_ledger
 from thresholdout.mechanisms.claims import ClaimsState
@@ -303,3 +304,17 @@ def test_one_of_several_guards_is_named(folder: Path) -> None:
     assert "0 of 50 questions asked" in status
     assert f"guard {second[:12]}, <Thresholdout" in status
     assert f"ask it with --guard {first[:12]}" in create().output
+
+
+def test_looks_before_the_guard_are_declared(folder: Path) -> None:
+    said = create("--looks", "2").output
+    assert "at most 2 scores of these records had been seen, of 10,001 possible values each" in said
+    assert PredictionGuard.open("guard.db").guard.looks == PriorLooks(2)
+    wide = json.loads(run("ask", "guard.db", "right.csv", "--json").output)["half_width"]
+    os.remove("guard.db")
+    create()
+    assert json.loads(run("ask", "guard.db", "right.csv", "--json").output)["half_width"] < wide
+
+
+def test_answers_that_will_say_nothing_are_a_note(folder: Path) -> None:
+    assert "the answers of this guard will say next to nothing" in create("--looks", "200").output

@@ -410,13 +410,16 @@ def dumps(thing: object) -> bytes:
 
 
 def _failure(error: BaseException) -> bytes:
-    """Pickle an exception, or what can be said about one that does not survive it."""
-    try:
-        reply = dumps((False, error))
-        pickle.loads(reply)
-    except Exception:
-        reply = dumps((False, SharingError(f"{type(error).__name__} in the process that holds the guard: {error}")))
-    return reply
+    """Pickle an exception with its cause, or what can be said about one that does not survive it."""
+    for cause in (error.__cause__, None):
+        try:
+            reply = dumps((False, (error, cause)))
+            pickle.loads(reply)
+        except Exception:
+            continue
+        return reply
+    said = SharingError(f"{type(error).__name__} in the process that holds the guard: {error}")
+    return dumps((False, (said, None)))
 
 
 def _opened(reply: bytes) -> Any:
@@ -429,7 +432,8 @@ def _opened(reply: bytes) -> Any:
             "define classes in a module that both processes can import"
         ) from error
     if not fine:
-        raise result
+        error, cause = result
+        raise error from cause
     return result
 
 

@@ -25,7 +25,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 from graphs import Groups
 from thresholdout import BudgetExhausted, Thresholdout
-from thresholdout.errors import GuardExhaustedWarning, InputError, SearchExhausted, SearchFailed, SharingError
+from thresholdout.errors import (
+    GuardExhaustedWarning,
+    InputError,
+    SearchExhausted,
+    SearchFailed,
+    SharingError,
+    ThresholdoutError,
+)
 from thresholdout.guard.remote_guard import RemoteGuard
 from thresholdout.guard.scorer import GuardScorer
 from thresholdout.guard.sharing import shared_objects as sharing
@@ -173,6 +180,7 @@ def test_nothing_of_the_holdout_is_in_a_pickle() -> None:
         assert not any(needle in text for needle in needles)
 
 
+@pytest.mark.filterwarnings("ignore:guard.scorer.. was given training records before anything was asked:UserWarning")
 def test_what_is_sent_for_a_decision_is_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a question takes the estimator only: no request holds records, no reply per-record values of the holdout."""
     guard = make()
@@ -446,9 +454,18 @@ def test_exceptions_come_back_as_themselves() -> None:
     assert caught.value.argument == "holdout_values"
     with pytest.raises(KeyboardInterrupt):
         in_child(lambda: guard.ask(interrupted))
-    with pytest.raises(SharingError, match="ValueError in the process that holds the guard: cannot be sent"):
-        in_child(lambda: guard.ask(unreadable))
-    assert in_child(lambda: str(caught_in(lambda: guard.ask(fails)))) == "on the training part"
+
+    def refused_unreadably(X: Any, y: Any) -> Any:
+        error = ThresholdoutError("cannot be sent")
+        error.lock = threading.Lock()  # type: ignore[attr-defined]
+        raise error
+
+    with pytest.raises(SharingError, match="ThresholdoutError in the process that holds the guard: cannot be sent"):
+        in_child(lambda: guard.ask(refused_unreadably))
+    unread = in_child(lambda: caught_in(lambda: guard.ask(unreadable)))
+    assert isinstance(unread, InputError)
+    assert "a function that ends in ValueError on the training part" in str(unread)
+    assert in_child(lambda: str(caught_in(lambda: guard.ask(fails)).__cause__)) == "on the training part"
     with pytest.raises(SharingError, match="belongs to the process that made it"):
         in_child(owned.ask, 0.5, np.ones(897))
     assert owned.history.empty
