@@ -432,8 +432,8 @@ def _opened(reply: bytes) -> Any:
             "define classes in a module that both processes can import"
         ) from error
     if not fine:
-        error, cause = result
-        raise error from cause
+        raised, cause = result
+        raise raised from cause
     return result
 
 
