@@ -152,17 +152,25 @@ def numbered_labels(argument: str, labels: Iterable[Any]) -> tuple[IntArray, tup
     items = in_order(argument, labels, expected)
     if not items:
         raise ArgumentError(argument, "nothing", expected)
-    seen: dict[Any, int] = {}
-    index = np.empty(len(items), dtype=np.int64)
-    for record, label in enumerate(items):
-        try:
-            index[record] = seen.setdefault(label, len(seen))
-        except TypeError:
-            found = f"record {record} has the label {label!r} of type {type(label).__name__}"
-            raise ArgumentError(argument, found, "labels that can be hashed (a vector, not a table)") from None
+    try:
+        seen = {label: number for number, label in enumerate(dict.fromkeys(items))}
+    except TypeError:
+        record, label = next((record, label) for record, label in enumerate(items) if not _can_be_hashed(label))
+        found = f"record {record} has the label {label!r} of type {type(label).__name__}"
+        raise ArgumentError(argument, found, "labels that can be hashed (a vector, not a table)") from None
+    for label in seen:
         if label is None or type(label).__name__ in ("NAType", "NaTType") or label != label:
+            record = next(record for record, other in enumerate(items) if other is label)
             raise ArgumentError(argument, f"record {record} has no label ({label!r})", expected)
-    return index, tuple(seen)
+    return np.fromiter(map(seen.__getitem__, items), dtype=np.int64, count=len(items)), tuple(seen)
+
+
+def _can_be_hashed(label: Any) -> bool:
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
 
 
 def read(argument: str, values: Any, expected: str) -> Listed:

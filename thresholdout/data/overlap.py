@@ -257,6 +257,5 @@ def _kept_rows(piece: Any, precision: Precision) -> NDArray[np.bool_]:
 
 def _kinds(names: Sequence[Hashable]) -> set[str]:
     """Return what the names of groups are; texts are never equal to numbers."""
-    return {
-        "texts" if kind is str else "numbers" if issubclass(kind, Real) else kind.__name__ for kind in map(type, names)
-    }
+    kinds = set(map(type, names))
+    return {"texts" if kind is str else "numbers" if issubclass(kind, Real) else kind.__name__ for kind in kinds}
