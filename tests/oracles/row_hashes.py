@@ -22,8 +22,8 @@ def mixed(x: int) -> int:
 def _entry(value: float | str, constant: int, half: int) -> int:
     if isinstance(value, str):
         digest = sha256(b"t" + value.encode()).digest()
-        word = int.from_bytes(digest[8 * half : 8 * half + 8], "little") | (half == 0)
-        return word * constant & _ALL
+        word = int.from_bytes(digest[8 * half : 8 * half + 8], "little")
+        return mixed(word + constant & _ALL)
     if value == 0.0:
         return 0
     bits = 0x7FF8000000000000 if value != value else struct.unpack("<Q", struct.pack("<d", value))[0]

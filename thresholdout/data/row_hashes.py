@@ -54,9 +54,9 @@ def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float
     Notes
     -----
     A number x in column j adds ``mix(mix(bits(x)) + (j + 1) C)`` to its row, modulo 2^64, unless it is zero: so a
-    sparse matrix is hashed as the dense one. ``mix`` is the finaliser of splitmix64, C one odd constant for each half.
-    Not a cryptographic hash: it tells honest data apart, with probability 1 - n^2 / 2^129 or so, and does not resist
-    somebody who constructs collisions.
+    sparse matrix is hashed as the dense one. A text adds ``mix(h + (j + 1) C)``, h a half of its SHA-256. ``mix`` is
+    the finaliser of splitmix64, C one odd constant for each half. Not a cryptographic hash: it tells honest data
+    apart, with probability 1 - n^2 / 2^129 or so, and does not resist somebody who constructs collisions.
 
     Examples
     --------
@@ -236,8 +236,9 @@ def _object_hashes(column: NDArray[Any], keys: NDArray[np.uint64], precision: Pr
     for row, half in zip(hashes, halves, strict=True):
         row[numeric] = half
     texts = [_text(item) for item, number in zip(items, numbers, strict=True) if number is None]
-    if texts:
-        hashes[:, ~numeric] = _text_hashes(texts) * keys
+    if texts:  # not multiplied by the keys: (a, b, b, a) and (b, a, a, b) would have the same sum
+        mixed = _text_hashes(texts) + keys
+        hashes[:, ~numeric] = _mix(mixed, np.empty_like(mixed))
     return hashes if codes is None else hashes[:, codes]
 
 
@@ -268,8 +269,7 @@ def _different(column: NDArray[Any]) -> tuple[NDArray[np.intp] | None, list[Any]
 def _text_hashes(texts: list[str]) -> NDArray[np.uint64]:
     """Hash texts, each half in a row."""
     digests = b"".join([hashlib.sha256(b"t" + text.encode("utf-8", "surrogatepass")).digest() for text in texts])
-    hashes = np.frombuffer(digests, dtype="<u8").reshape(len(texts), 4)[:, :2].T.astype(np.uint64)
-    hashes[0] |= np.uint64(1)
+    hashes: NDArray[np.uint64] = np.frombuffer(digests, dtype="<u8").reshape(len(texts), 4)[:, :2].T.astype(np.uint64)
     return hashes
 
 

@@ -1,6 +1,7 @@
 """Hashes of records, against Python's integers: whatever holds the records, and however many there are at a time."""
 
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,13 @@ def test_every_shape_in_blocks(shape: tuple[int, ...], monkeypatch: pytest.Monke
 )
 def test_texts(held: Any) -> None:
     assert listed(row_hashes(held())) == [row_hash(row) for row in TEXTS]
+
+
+def test_texts_in_other_columns_are_other_rows() -> None:
+    rows = np.array(list(product(["no", "yes"], repeat=12)), dtype=object)
+    assert len(np.unique(row_hashes(rows), axis=0)) == len(rows) == 2**12
+    swapped = np.array([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    assert (row_hashes(swapped)[0] != row_hashes(swapped)[1]).all()
 
 
 def test_columns_of_anything() -> None:
