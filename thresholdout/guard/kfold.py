@@ -92,7 +92,8 @@ class KFoldGuard(Shared):
     random_state : int, default=0
         Seed with which folds are drawn, when ``cv`` is a number.
     looks : int or PriorLooks, optional
-        As in `Thresholdout`: how many scores of these records were seen before, by cross-validation for example.
+        As in `Thresholdout`: how many scores of these records were seen before. A cross-validation counts as many as
+        it has folds: the mean of their accuracies is no share of the records, and has more values.
     owner : str, default=""
         As in `Thresholdout`.
 
