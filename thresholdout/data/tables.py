@@ -36,6 +36,7 @@ __all__ = [
     "shared_content",
     "shortened",
     "sorted_by",
+    "unordered",
     "without_index",
 ]
 
@@ -205,7 +206,8 @@ def id_texts(column: pd.Series[Any]) -> list[str]:
     (['1', '2'], ['007', '7'])
     """
     if _is_text(column) and not column.hasnans:
-        return [str(value) for value in column.tolist()]
+        texts: list[str] = column.tolist()
+        return texts
     return [
         str(int(value)) if isinstance(value, float) and value.is_integer() else str(value) for value in column.tolist()
     ]
@@ -428,3 +430,19 @@ def predicted_labels(column: pd.Series[Any], labels: NDArray[Any]) -> NDArray[An
     if column.dtype.kind in "iuf" and not is_number_like(np.unique(labels).tolist()):
         raise InputError("predictions", "numbers in column 'prediction'", "text, as the labels are")
     return np.asarray(label_texts(column, "predictions"), dtype=str)
+
+
+def unordered(ids: list[str], wanted: pd.Index[Any], of: str) -> InputError:
+    """Say why predictions cannot be put in the order of the records: the first reason there is."""
+    import pandas as pd
+
+    found = pd.Index(ids, dtype=object)
+    twice = first_twice(ids)
+    if twice is not None:
+        return InputError("predictions", f"id {twice!r} is there twice", "each record once")
+    expected = f"one row for each of the {len(wanted)} records of {of}"
+    missing = wanted[~wanted.isin(found)]
+    if len(missing):
+        return InputError("predictions", f"{len(missing)} records missing, first {missing[0]!r}", expected)
+    foreign = found[~found.isin(wanted)]
+    return InputError("predictions", f"{len(foreign)} ids of no record, first {foreign[0]!r}", expected)

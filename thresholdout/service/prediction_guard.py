@@ -34,6 +34,7 @@ from thresholdout.data.tables import (
     read_table,
     shared_content,
     sorted_by,
+    unordered,
     without_index,
 )
 from thresholdout.data.values import unit_mean
@@ -283,7 +284,7 @@ class PredictionGuard:
         """How the labels were read, in words: as numbers, or as text."""
         labels = self._train_labels
         kind = "text" if labels.dtype.kind == "U" else "numbers"
-        return f"read as {kind}, {np.unique(labels).size} different ones in the training part"
+        return f"read as {kind}, {self._classes.size} different ones in the training part"
 
     @property
     def note(self) -> str:
@@ -513,7 +514,7 @@ class PredictionGuard:
             raise InputError(
                 "metric", seen, "a metric of classes, such as 'accuracy', or a guard whose labels are numbers"
             )
-        if metric.response == "predict_proba" and (labels.dtype.kind == "f" or np.unique(labels).size > MOST_CLASSES):
+        if metric.response == "predict_proba" and (labels.dtype.kind == "f" or self._classes.size > MOST_CLASSES):
             different = "that are not integers" if labels.dtype.kind == "f" else f"of more than {MOST_CLASSES} kinds"
             seen = f"{name} of training labels {different}"
             raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
@@ -523,31 +524,31 @@ class PredictionGuard:
         """Return the predictions in the order of the records, training part first, and whether that part is there."""
         import pandas as pd
 
-        column = check_table(predictions, "predictions", [self.id_column])[self.id_column]
-        ids = pd.Index(id_texts(column), dtype=object)
-        if not ids.is_unique:
-            raise InputError("predictions", f"id {ids[ids.duplicated()][0]!r} is there twice", "each record once")
-        trains = both or bool((self._ids[0].get_indexer(ids) >= 0).any())
-        wanted = self._ids[0].append(self._ids[1]) if trains else self._ids[1]
-        of = "both parts" if trains else "the holdout"
-        expected = f"one row for each of the {len(wanted)} records of {of}"
-        rows = ids.get_indexer(wanted)
-        missing = rows < 0
-        if missing.any():
-            seen = f"{np.count_nonzero(missing)} records missing, first {wanted[int(np.argmax(missing))]!r}"
-            raise InputError("predictions", seen, expected)
-        if len(ids) != len(wanted):
-            foreign = ids[wanted.get_indexer(ids) < 0]
-            raise InputError("predictions", f"{len(foreign)} ids of no record, first {foreign[0]!r}", expected)
+        ids = id_texts(check_table(predictions, "predictions", [self.id_column])[self.id_column])
+        places, size = self._ids.get_indexer(pd.Index(ids, dtype=object)), len(self._train_labels)
+        trains = both or bool(((places >= 0) & (places < size)).any())
+        wanted: pd.Index[Any] = self._ids if trains else self._ids[size:]
+        places = places if trains else places - size
+        rows = np.full(len(wanted), -1)
+        rows[places[places >= 0]] = np.flatnonzero(places >= 0)
+        if (rows < 0).any() or len(ids) != len(wanted):
+            raise unordered(ids, wanted, "both parts" if trains else "the holdout")
         return predictions.iloc[rows], trains
 
     @cached_property
-    def _ids(self) -> tuple[pd.Index[Any], pd.Index[Any]]:
-        """The ids of both parts."""
+    def _ids(self) -> pd.Index[Any]:
+        """The ids of both parts, those of the training part first."""
         import pandas as pd
 
-        train, holdout = (pd.Index(self._document[part]["ids"], dtype=object) for part in ("train", "holdout"))
-        return train, holdout
+        found: pd.Index[Any] = pd.Index(
+            [*self._document["train"]["ids"], *self._document["holdout"]["ids"]], dtype=object
+        )
+        return found
+
+    @cached_property
+    def _classes(self) -> NDArray[Any]:
+        """The different labels of the training part."""
+        return np.unique(self._train_labels)
 
     def _output(self, table: pd.DataFrame, metric: Metric) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Take from a table of predictions what a metric needs, in the type of the labels."""
@@ -555,11 +556,11 @@ class PredictionGuard:
         if metric.response == "predict":
             check_table(table, "predictions", ["prediction"])
             output = predicted_labels(table["prediction"], labels)
-            if metric.name in _OF_LABELS and not np.isin(output, labels).any():
+            if metric.name in _OF_LABELS and not np.isin(output, self._classes).any():
                 seen = "no value in column 'prediction' is a label of the training part"
                 raise InputError("predictions", seen, "predicted labels, written as in the tables of `create`")
             return output, None
-        classes = np.unique(labels)
+        classes = self._classes
         names = [f"p_{c}" for c in classes.tolist()]
         check_table(table, "predictions", names)
         extra = [str(c) for c in table.columns if str(c).startswith("p_") and c not in names and c != self.id_column]
