@@ -22,7 +22,7 @@ from thresholdout.guard.automatic_keys import RecognisesQuestions
 from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
-from thresholdout.guard.training_folds import TrainingFolds
+from thresholdout.guard.training_folds import TrainingFolds, checked_cv
 from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
 from thresholdout.ledger.entry_checks import ContentKey
 from thresholdout.mechanisms import Known
@@ -171,7 +171,7 @@ class AsksAboutEstimators(RecognisesQuestions):
         given = _checked_values(train_values, len(candidates))
         check_word("tell", tell, ("all", "best"))
         share = checked_keep(keep)
-        score = get_score(metric)
+        score, cv = get_score(metric), checked_cv(cv)
         known = [
             self._score_key(one.key, "score", [one.model], score, cv, values, None)
             for one, values in zip(candidates, given, strict=True)
@@ -236,7 +236,7 @@ class AsksAboutEstimators(RecognisesQuestions):
         >>> guard.final_check(best).half_width < 0.1
         True
         """
-        score = get_score(metric)
+        score, cv = get_score(metric), checked_cv(cv)
         key = self._score_key(key, "final check", [estimator], score, cv, train_values)
         told = self._recalled(key, score)
         if told is not None:

@@ -19,6 +19,7 @@ from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.given_features import Said, described, said_by
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_mean
+from thresholdout.guard.training_folds import checked_cv
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.scoring.metrics import Metric
@@ -114,6 +115,7 @@ class ComparesModels(AsksAboutEstimators):
         """
         chosen = self._compared(metric, about)
         of_b, of_a = _checked_pair(train_values, self._records)
+        cv = checked_cv(cv)
         key = self._score_key(key, "compare", [b, a], chosen, about, cv, train_values)
         told = self._recalled(key, chosen)
         if told is not None:
@@ -167,6 +169,7 @@ class ComparesModels(AsksAboutEstimators):
         """
         candidates = listed(models, keys)
         chosen = self._compared(metric, about)
+        cv = checked_cv(cv)
         share, base = checked_keep(keep), self._digest(baseline, chosen) or baseline
         known = [self._score_key(one.key, "compare", [one.model, base], chosen, about, cv, None) for one in candidates]
         names, first = [one.name for one in candidates], first_places(known)

@@ -42,6 +42,7 @@ from thresholdout.guard.registration import (
 from thresholdout.guard.searching import ServesSearches
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.state_check import check_standing
+from thresholdout.guard.training_folds import checked_cv
 from thresholdout.ledger import Ledger, open_ledger
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
@@ -480,7 +481,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         Answer
             The metric itself: losses are not negated here. `Answer.truth` says what its interval is about.
         """
-        score = get_score(metric)
+        score, cv = get_score(metric), checked_cv(cv)
         key = self._score_key(key, "score", [estimator], score, cv, train_values, sample_weight)
         told = self._recalled(key, score)
         if told is not None:

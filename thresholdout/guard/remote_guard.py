@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from thresholdout.guard.guard import Thresholdout
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle
+from thresholdout.guard.training_folds import checked_cv
 from thresholdout.guard.training_values import Trained, fixed, trained
 from thresholdout.ledger.entry_checks import SpareKey, fresh_key
 from thresholdout.scoring.metrics import Metric
@@ -48,6 +49,7 @@ class RemoteGuard(Elsewhere, Thresholdout):
         key: str | None = None,
     ) -> Answer:
         """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
+        cv = checked_cv(cv)
         asked, spare = get_score(metric), SpareKey(fresh_key()) if key is None else key
         own = self._score_key(spare, "score", [estimator], asked, cv, train_values, sample_weight)
         told = self._recalled(own, asked)

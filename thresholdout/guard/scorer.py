@@ -161,7 +161,7 @@ class GuardScorer(Shared):
         self._answered: set[str] = set()
         self._refusal: BudgetExhausted | None = None
         self._said = False
-        self._began = guard._asked()
+        self._began = guard._searched
         self._looked_for = False
 
     @classmethod
@@ -264,11 +264,11 @@ class GuardScorer(Shared):
                 )
 
     def _unasked(self) -> bool:
-        """Whether nobody has asked the guard anything since this scorer was made; only the first time that it is so."""
+        """Whether no scorer of this guard was asked anything since this one was made; said the first time only."""
         if os.getpid() != self._process:
             return False
         with self._lock:
-            first = not self._looked_for and self.guard._asked() == self._began
+            first = not self._looked_for and self.guard._searched == self._began
             self._looked_for = True
         return first
 
@@ -339,6 +339,7 @@ class GuardScorer(Shared):
             for name, metric in self._declared.metrics.items()
         }
         with self._lock:
+            guard._searched += 1
             self._rounds.setdefault(round_, set()).update(keys.values())
         values: dict[str, float] = {}
         for name, metric in self._declared.metrics.items():

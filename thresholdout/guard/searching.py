@@ -22,6 +22,8 @@ class ServesSearches:
     """The part of a guard that searches use."""
 
     _records: Records
+    _searched = 0
+    """How often scorers of this guard were asked for a score of the holdout."""
 
     def scorer(
         self,
