@@ -20,14 +20,15 @@ def shown() -> dict[str, Any]:
     from sklearn.linear_model import LogisticRegression
 
     X, y = make_classification(1200, 5, random_state=0)
-    model, dummy = LogisticRegression().fit(X[600:], y[600:]), DummyClassifier().fit(X[600:], y[600:])
+    model, other = (LogisticRegression(C=C).fit(X[600:], y[600:]) for C in (1.0, 0.01))
+    dummy = DummyClassifier().fit(X[600:], y[600:])
     guard = Thresholdout(
         (X[:600], y[:600]), train=(X[600:], y[600:]), mechanism="guess-and-check", queries=20, budget=10
     )
     new = repr(guard), guard._repr_html_()
     answer = guard.score(model, cv=3)
     off = guard.ask(0.2, np.arange(600) < 400, name=HARM)
-    listed = guard.score_all({HARM: model, "dummy": dummy}, cv=3)
+    listed = guard.score_all({HARM: other, "dummy": dummy}, cv=3)
     comparison = guard.compare_all({HARM: model}, dummy, cv=3)[0]
     folds = KFoldGuard(X, y, cv=2)
     folds.score(model)
