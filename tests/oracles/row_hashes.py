@@ -19,11 +19,11 @@ def mixed(x: int) -> int:
     return x ^ (x >> 31)
 
 
-def _entry(value: float | str, constant: int, half: int) -> int:
+def _entry(value: float | str, constant: int, half: int, first: bool) -> int:
     if isinstance(value, str):
         digest = sha256(b"t" + value.encode()).digest()
-        word = int.from_bytes(digest[8 * half : 8 * half + 8], "little")
-        return mixed(word + constant & _ALL)
+        word = int.from_bytes(digest[8 * half : 8 * half + 8], "little") | (half == 0)
+        return word * constant & _ALL if first else mixed(word + constant & _ALL)
     if value == 0.0:
         return 0
     bits = 0x7FF8000000000000 if value != value else struct.unpack("<Q", struct.pack("<d", value))[0]
@@ -35,7 +35,8 @@ def row_hash(row: Sequence[float | str]) -> tuple[int, int]:
     found = []
     for half, lane in enumerate(_HALVES):
         keys = [(j + 1) * lane & _ALL | 1 for j in range(len(row) + 1)]
-        total = sum(_entry(value, key, half) for value, key in zip(row, keys[:-1], strict=True))
+        first = next((j for j, value in enumerate(row) if isinstance(value, str)), None)
+        total = sum(_entry(value, keys[j], half, j == first) for j, value in enumerate(row))
         found.append(mixed(total + keys[-1] & _ALL))
     return found[0], found[1]
 

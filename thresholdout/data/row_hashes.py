@@ -54,9 +54,10 @@ def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float
     Notes
     -----
     A number x in column j adds ``mix(mix(bits(x)) + (j + 1) C)`` to its row, modulo 2^64, unless it is zero: so a
-    sparse matrix is hashed as the dense one. A text adds ``mix(h + (j + 1) C)``, h a half of its SHA-256. ``mix`` is
-    the finaliser of splitmix64, C one odd constant for each half. Not a cryptographic hash: it tells honest data
-    apart, with probability 1 - n^2 / 2^129 or so, and does not resist somebody who constructs collisions.
+    sparse matrix is hashed as the dense one. The first text of a row adds ``h ((j + 1) C)``, h a half of its SHA-256,
+    and each further one ``mix(h + (j + 1) C)``. ``mix`` is the finaliser of splitmix64, C one odd constant for each
+    half. Not a cryptographic hash: it tells honest data apart, with probability 1 - n^2 / 2^129 or so, and does not
+    resist somebody who constructs collisions.
 
     Examples
     --------
@@ -73,8 +74,9 @@ def row_hashes(piece: Any, precision: Precision | Sequence[Precision] = np.float
     sums = np.zeros((2, len(columns[0]) if columns else len(piece)), dtype=np.uint64)
     numeric = [j for j, column in enumerate(columns) if column.dtype.kind in _NUMERIC]
     _add_numbers(sums, columns, numeric, precisions)
+    has_text = np.zeros(sums.shape[1], dtype=bool)
     for j in sorted(set(range(len(columns))).difference(numeric)):
-        sums += _object_hashes(columns[j], _column_keys(j), precisions[j])
+        sums += _object_hashes(columns[j], _column_keys(j), precisions[j], has_text)
     return _finished(sums, len(columns))
 
 
@@ -225,8 +227,14 @@ def _number_hashes(
         yield hashes
 
 
-def _object_hashes(column: NDArray[Any], keys: NDArray[np.uint64], precision: Precision) -> NDArray[np.uint64]:
-    """Hash a column of anything: numbers as numbers, so that their type makes no difference, the rest as text."""
+def _object_hashes(
+    column: NDArray[Any], keys: NDArray[np.uint64], precision: Precision, has_text: NDArray[np.bool_]
+) -> NDArray[np.uint64]:
+    """Hash a column of anything: numbers as numbers, so that their type makes no difference, the rest as text.
+
+    Which rows have a text is kept up to date: of products with the keys no row has two, since (a, b, b, a) and (b, a,
+    a, b) would have the same sum of them.
+    """
     codes, items = _different(column)
     numbers = [_number(item) for item in items]
     numeric = np.array([number is not None for number in numbers], dtype=bool)
@@ -236,10 +244,15 @@ def _object_hashes(column: NDArray[Any], keys: NDArray[np.uint64], precision: Pr
     for row, half in zip(hashes, halves, strict=True):
         row[numeric] = half
     texts = [_text(item) for item, number in zip(items, numbers, strict=True) if number is None]
-    if texts:  # not multiplied by the keys: (a, b, b, a) and (b, a, a, b) would have the same sum
-        mixed = _text_hashes(texts) + keys
-        hashes[:, ~numeric] = _mix(mixed, np.empty_like(mixed))
-    return hashes if codes is None else hashes[:, codes]
+    later = hashes.copy()
+    if texts:
+        plain = _text_hashes(texts)
+        hashes[:, ~numeric] = plain * keys
+        later[:, ~numeric] = _mix(plain + keys, np.empty_like(plain))
+    place = slice(None) if codes is None else codes
+    found = np.where(has_text, later[:, place], hashes[:, place])
+    has_text |= ~numeric[place]
+    return found
 
 
 def _different(column: NDArray[Any]) -> tuple[NDArray[np.intp] | None, list[Any]]:
@@ -269,7 +282,8 @@ def _different(column: NDArray[Any]) -> tuple[NDArray[np.intp] | None, list[Any]
 def _text_hashes(texts: list[str]) -> NDArray[np.uint64]:
     """Hash texts, each half in a row."""
     digests = b"".join([hashlib.sha256(b"t" + text.encode("utf-8", "surrogatepass")).digest() for text in texts])
-    hashes: NDArray[np.uint64] = np.frombuffer(digests, dtype="<u8").reshape(len(texts), 4)[:, :2].T.astype(np.uint64)
+    hashes = np.frombuffer(digests, dtype="<u8").reshape(len(texts), 4)[:, :2].T.astype(np.uint64)
+    hashes[0] |= np.uint64(1)
     return hashes
 
 

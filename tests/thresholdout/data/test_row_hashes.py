@@ -73,6 +73,15 @@ def test_texts_in_other_columns_are_other_rows() -> None:
     assert (row_hashes(swapped)[0] != row_hashes(swapped)[1]).all()
 
 
+def test_a_hash_is_of_its_row_alone() -> None:
+    rows: list[list[float | str]] = [["a", "b"], [1.0, "b"], [np.nan, "b"], ["b", 2.0], [0.0, 3.0], ["a", "c"]]
+    table = np.array(rows, dtype=object)
+    for size in (1, 2, 6):
+        found = [listed(row_hashes(table[first : first + size])) for first in range(0, 6, size)]
+        assert [pair for part in found for pair in part] == [row_hash(row) for row in rows]
+    assert listed(row_hashes(pd.DataFrame(table).infer_objects())) == [row_hash(row) for row in rows]
+
+
 def test_columns_of_anything() -> None:
     items = ["a", 1, 1.0, True, None, np.nan, pd.NA, pd.NaT, 2**70, "1", np.float64(1), np.int64(2), b"a"]
     plain: list[float | str] = ["a", 1.0, 1.0, 1.0, *[np.nan] * 4, 2.0**70, "1", 1.0, 2.0, "b'a'"]
