@@ -44,7 +44,7 @@ class Answer:
     about : {"question", "best"}
         What value and interval are about: the question that was asked, or (the Ladder) the best one so far.
     candidate : str
-        Which one of a list it is about, where the list had names.
+        Which model it is about: its name, or its class with the parameters that are no defaults.
     truth : str
         What the interval is about, in words, for a statistic that is no mean over records. (For means the guard's
         certificate says it.)

@@ -19,12 +19,13 @@ from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import Worth
 from thresholdout.guard.answering_lists import key_of_list
 from thresholdout.guard.automatic_keys import RecognisesQuestions
+from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.interaction import Interaction
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_score, statistic_question
 from thresholdout.guard.training_folds import TrainingFolds, checked_cv
 from thresholdout.guard.training_values import Predictions, Trained, fixed, trained
-from thresholdout.ledger.entry_checks import ContentKey
+from thresholdout.ledger.entry_checks import ContentKey, check_short_texts
 from thresholdout.mechanisms import Known
 from thresholdout.planning.declaration import Given
 from thresholdout.scoring.metrics import Metric
@@ -137,7 +138,8 @@ class AsksAboutEstimators(RecognisesQuestions):
         Parameters
         ----------
         models : sequence or mapping of fitted estimators
-            At least one; the keys of a mapping are the candidates' names in the history.
+            At least one; the keys of a mapping are the candidates' names in the history, which otherwise are their
+            classes with the parameters that are no defaults.
         metric, cv
             As in `score`; each model is fitted as many times as there are folds.
         train_values : sequence, optional
@@ -177,13 +179,14 @@ class AsksAboutEstimators(RecognisesQuestions):
             for one, values in zip(candidates, given, strict=True)
         ]
         first = first_places(known)
-        told = self._recalled_list(tell, known, first, [one.name for one in candidates], score)
+        names = _names(candidates, unique=tell == "best")
+        told = self._recalled_list(tell, known, first, names, score)
         how = self._fixed(cv)
         asked = {}
         places = [place for place in sorted(set(first)) if place not in told]
         for place in progress_bar(places, doing="scores of training", unit="models"):
             question, read = self._scoring(candidates[place].model, metric, how, None, known[place], given[place])
-            asked[place] = question.about(candidates[place].name), read
+            asked[place] = question.about(names[place]), read
         some = list(asked.values())
         if tell == "best":
             if not told:
@@ -192,7 +195,7 @@ class AsksAboutEstimators(RecognisesQuestions):
             return [told[0]]
         if some:
             told |= zip(asked, self._interaction.answer_all("estimator", some, share, self._worth), strict=True)
-        return repeats(told, first, [one.name for one in candidates])
+        return repeats(told, first, names)
 
     def final_check(
         self,
@@ -202,6 +205,7 @@ class AsksAboutEstimators(RecognisesQuestions):
         cv: object | None = None,
         train_values: object | None = None,
         key: str | None = None,
+        name: str = "",
     ) -> Answer:
         """Ask the last question: how good the model is that was chosen. The guard answers no more afterwards.
 
@@ -211,7 +215,7 @@ class AsksAboutEstimators(RecognisesQuestions):
 
         Parameters
         ----------
-        estimator, metric, cv, train_values, key
+        estimator, metric, cv, train_values, key, name
             As in `score`.
 
         Returns
@@ -237,13 +241,16 @@ class AsksAboutEstimators(RecognisesQuestions):
         True
         """
         score, cv = get_score(metric), checked_cv(cv)
+        check_short_texts(name=name)
         key = self._score_key(key, "final check", [estimator], score, cv, train_values)
         told = self._recalled(key, score)
         if told is not None:
             return told
         question, read = self._scoring(estimator, metric, cv, None, key, train_values)
         question.name += ", final check"  # so that the key of an earlier question is not taken for this one's
-        return self._interaction.look("estimator", question, read, self._worth, final=True)
+        return self._interaction.look(
+            "estimator", question.about(name or class_and_parameters(estimator)), read, self._worth, final=True
+        )
 
     def _recalled(self, key: str | None, score: Metric | Statistic) -> Answer | None:
         """Return the answer to a question that was asked before; nothing is computed for it."""
@@ -417,6 +424,17 @@ def listed(models: Sequence[Any] | Mapping[str, Any], keys: Sequence[str] | None
     named = list(models.items()) if isinstance(models, Mapping) else [("", model) for model in models]
     _check_lists(named, keys=keys)
     return [Listed(name, model, keys[k] if keys else None) for k, (name, model) in enumerate(named)]
+
+
+def _names(candidates: Sequence[Listed], *, unique: bool) -> list[str]:
+    """Return what the history calls models; those that are described alike by their places where names are told."""
+    names = [one.name or class_and_parameters(one.model) for one in candidates]
+    if not unique:
+        return names
+    return [
+        f"{name}, number {place}" if not one.name and names.count(name) > 1 else name
+        for place, (one, name) in enumerate(zip(candidates, names, strict=True), 1)
+    ]
 
 
 def _check_lists(questions: object, **others: object) -> None:

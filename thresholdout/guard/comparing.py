@@ -15,11 +15,13 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.record_labels import aligned
 from thresholdout.errors import InputError, InputTypeError
 from thresholdout.guard.asking import AsksAboutEstimators, checked_keep, first_places, listed, repeats
+from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.comparison import About, Comparison
 from thresholdout.guard.given_features import Said, described, said_by
 from thresholdout.guard.question import Question
 from thresholdout.guard.scores import check_mean
 from thresholdout.guard.training_folds import checked_cv
+from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.claims.paired_models import Duel
 from thresholdout.scoring.metrics import Metric
@@ -70,6 +72,7 @@ class ComparesModels(AsksAboutEstimators):
         cv: object | None = None,
         train_values: tuple[object, object] | None = None,
         key: str | None = None,
+        name: str = "",
     ) -> Comparison:
         """Ask whether one fitted estimator is better than another, and by how much.
 
@@ -91,7 +94,9 @@ class ComparesModels(AsksAboutEstimators):
         train_values : tuple of two array-likes, optional
             As in `score`: of `b` and of `a`, one value for each training record.
         key : str, optional
-            As in `ask`.
+            As in `score`.
+        name : str, optional
+            What the history calls the candidates; by default both classes, with the parameters that are no defaults.
 
         Returns
         -------
@@ -116,12 +121,15 @@ class ComparesModels(AsksAboutEstimators):
         chosen = self._compared(metric, about)
         of_b, of_a = _checked_pair(train_values, self._records)
         cv = checked_cv(cv)
+        check_short_texts(name=name)
         key = self._score_key(key, "compare", [b, a], chosen, about, cv, train_values)
         told = self._recalled(key, chosen)
         if told is not None:
             return self._concluded(told, chosen, about)
         how = self._fixed(cv)
-        return self._decide(chosen, self._side(b, chosen, how, of_b), self._side(a, chosen, how, of_a), about, key)
+        sides = self._side(b, chosen, how, of_b), self._side(a, chosen, how, of_a)
+        both = name or f"{class_and_parameters(b)} against {class_and_parameters(a)}"
+        return self._decide(chosen, *sides, about, key, candidate=both)
 
     def compare_all(
         self,
@@ -181,7 +189,7 @@ class ComparesModels(AsksAboutEstimators):
         for place in progress_bar(places, doing="scores of training", unit="models"):
             side = self._side(candidates[place].model, chosen, how)
             question, read = self._versus(chosen, side, cast(Side, against), about, known[place])
-            asked[place] = question.about(names[place]), read
+            asked[place] = question.about(names[place] or class_and_parameters(candidates[place].model)), read
         if asked:
             some = list(asked.values())
             told |= zip(asked, self._interaction.answer_all("models", some, share, self._worth), strict=True)
@@ -201,10 +209,11 @@ class ComparesModels(AsksAboutEstimators):
         argument: str = "b",
         asker: str = "",
         quota: int | None = None,
+        candidate: str = "",
     ) -> Comparison:
         """Compare two sides, as `compare` does two estimators; `argument` is at fault when it fails on the holdout."""
         question, read = self._versus(metric, b, a, about, key, name)
-        question.asked_by(asker, quota)
+        question.asked_by(asker, quota).candidate = candidate
         return self._concluded(self._interaction.look(argument, question, read, self._worth), metric, about)
 
     def _compared(self, metric: str | Metric, about: About) -> Metric:

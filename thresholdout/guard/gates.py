@@ -21,6 +21,7 @@ from thresholdout.data.identity import handed_out
 from thresholdout.data.values import clipped, unit_records
 from thresholdout.errors import InputError
 from thresholdout.guard.automatic_keys import Digest
+from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.decision import Decision
 from thresholdout.guard.question import Question
 from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared, check_process
@@ -188,7 +189,7 @@ class Gate(Shared):
             the same candidate beside the same incumbent is decided about once, and one that was kept stays kept.
             A key of your own must be another one in another gate of the same guard.
         name : str, optional
-            What the history calls the candidate.
+            What the history calls the candidate; its class with the parameters that are no defaults otherwise.
 
         Returns
         -------
@@ -327,14 +328,17 @@ class Gate(Shared):
         title = f"{'gate' if self.certify == 'each' else 'milestones'}: {self.metric.name}"
         title += f" by more than {self.delta!r}" if self.delta else ""
         most = self._range
-        question = Question(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key).about(name)
+        question = Question(0.5 * (1.0 + float(np.mean(gains))), (-most, most), title + about, key)
+        known_as = class_and_parameters(new.estimator)
+        question = question.about(name or known_as)
         read = partial(self._on_holdout, new.estimator, old.estimator, rules)
         entry, repeated = self.guard._interaction.decide(
             question, title, plan, read, rules.blank(), self.delta, most * float(np.mean(whole)), self.guard._worth
         )
-        return self._told(entry, repeated, rules, last=bool(about)), cast(Verdict, entry.source)
+        named = "" if entry.candidate == known_as else entry.candidate
+        return self._told(entry, repeated, rules, named, last=bool(about)), cast(Verdict, entry.source)
 
-    def _told(self, entry: Entry, repeated: bool, rules: Rules, *, last: bool) -> Decision:
+    def _told(self, entry: Entry, repeated: bool, rules: Rules, name: str, *, last: bool) -> Decision:
         """Return the decision that an entry of the ledger stores."""
         verdict, risk = entry.source, entry.risk
         assert verdict in get_args(Verdict)
@@ -351,7 +355,7 @@ class Gate(Shared):
             remaining=entry.remaining,
             gain=entry.train,
             query=entry.query,
-            name=entry.candidate,
+            name=name,
             repeated=repeated,
         )
 

@@ -18,6 +18,7 @@ from thresholdout.errors import InputError
 from thresholdout.guard.answer import Answer
 from thresholdout.guard.answering import FAILURES, Worth
 from thresholdout.guard.automatic_keys import rounded
+from thresholdout.guard.candidate_names import class_and_parameters
 from thresholdout.guard.comparing import ComparesModels
 from thresholdout.guard.creation_warnings import warn_of_width
 from thresholdout.guard.declared_dependence import declared_dependence
@@ -44,6 +45,7 @@ from thresholdout.guard.sharing.shared_objects import Elsewhere, Handle, Shared
 from thresholdout.guard.state_check import check_standing
 from thresholdout.guard.training_folds import checked_cv
 from thresholdout.ledger import Ledger, open_ledger
+from thresholdout.ledger.entry_checks import check_short_texts
 from thresholdout.mechanisms.catalogue import build_mechanism
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.mechanisms.rounding_costs import shown_above
@@ -443,6 +445,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         train_values: object | None = None,
         sample_weight: tuple[object, object] | None = None,
         key: str | None = None,
+        name: str = "",
     ) -> Answer:
         """Ask for a fitted estimator's score.
 
@@ -475,6 +478,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         key : str, optional
             As in `ask`. Without one, the question is known again by the estimator with its fitted state, the metric,
             `cv` or `train_values`, and the weights: running a cell again costs nothing.
+        name : str, optional
+            What the history calls the candidate; its class with the parameters that are no defaults otherwise.
 
         Returns
         -------
@@ -482,12 +487,15 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             The metric itself: losses are not negated here. `Answer.truth` says what its interval is about.
         """
         score, cv = get_score(metric), checked_cv(cv)
+        check_short_texts(name=name)
         key = self._score_key(key, "score", [estimator], score, cv, train_values, sample_weight)
         told = self._recalled(key, score)
         if told is not None:
             return told
         question, read = self._scoring(estimator, metric, cv, sample_weight, key, train_values)
-        return self._interaction.look("estimator", question, read, self._worth)
+        return self._interaction.look(
+            "estimator", question.about(name or class_and_parameters(estimator)), read, self._worth
+        )
 
     @property
     def train(self) -> Part:

@@ -47,6 +47,7 @@ class RemoteGuard(Elsewhere, Thresholdout):
         train_values: object | None = None,
         sample_weight: tuple[object, object] | None = None,
         key: str | None = None,
+        name: str = "",
     ) -> Answer:
         """Ask for a fitted estimator's score; see `Thresholdout.score`. It is cross-validated in this process."""
         cv = checked_cv(cv)
@@ -58,7 +59,14 @@ class RemoteGuard(Elsewhere, Thresholdout):
         if cv != "training":
             train_values, cv = self._trained(asked, estimator, cv, train_values), None
         answer: Answer = self._handle.call(
-            "score", estimator, metric, cv=cv, train_values=train_values, sample_weight=sample_weight, key=own
+            "score",
+            estimator,
+            metric,
+            cv=cv,
+            train_values=train_values,
+            sample_weight=sample_weight,
+            key=own,
+            name=name,
         )
         return answer
 

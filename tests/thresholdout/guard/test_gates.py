@@ -50,7 +50,7 @@ def test_a_better_model_is_kept_a_worse_one_is_not_looked_at() -> None:
     assert not gate.on_the_way
     told = guard.history
     assert list(told["source"]) == ["keep", "skip"]
-    assert list(told["candidate"]) == ["first", ""]
+    assert list(told["candidate"]) == ["first", "Told"]
     assert (told["low"][0], told["high"][0]) == (0.0, 1.0)
     assert (told["low"][1], told["high"][1]) == (-1.0, 1.0)
     gains = right[N:, 1].mean() - right[N:, 0].mean(), right[N:, 2].mean() - right[N:, 1].mean()

@@ -89,7 +89,7 @@ def used(guard: Any, depth: int) -> tuple[Any, ...]:
     """Use all that a guard has, and say in which process."""
     model = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*guard.train)
     answers = [
-        guard.ask(lambda X, y: X[:, 0] == y, name="first pixel"),
+        guard.ask(lambda X, y: X[:, depth] == y, name="first pixel"),
         guard.ask(0.5, np.arange(guard.n) % 2, name="parity", bounds=(0.0, 2.0)),
         guard.score(model, "accuracy", cv="training"),
         guard.score(model, metrics.log_loss(3.0), cv=2),
@@ -495,16 +495,16 @@ def test_scorers_counted_in_the_owner() -> None:
     there = share(scorer)
     assert isinstance(there, GuardScorer)
     placeholder = np.repeat(TRAIN[0][:1], 2, axis=0)
-    model = DecisionTreeClassifier(max_depth=2).fit(*TRAIN)
+    models = [DecisionTreeClassifier(max_depth=depth).fit(*TRAIN) for depth in (1, 2, 3)]
 
     def ask() -> tuple[Any, ...]:
-        scores = [there(model, placeholder) for _ in range(3)]
+        scores = [there(model, placeholder) for model in models]
         return scores[1:], there.asked, there.replaced, there.exhausted, repr(there), there.metrics
 
     with pytest.warns(GuardExhaustedWarning):
         result = in_child(ask)
-    trained = pytest.approx(model.score(*TRAIN))
-    assert result == ([trained, trained], 1, 2, "queries", "GuardScorer(accuracy)", ("accuracy",))
+    trained = pytest.approx([model.score(*TRAIN) for model in models[1:]])
+    assert result == (trained, 1, 2, "queries", "GuardScorer(accuracy)", ("accuracy",))
     assert (scorer.asked, scorer.replaced) == (1, 2)
 
 
@@ -528,8 +528,8 @@ def test_a_scorer_made_elsewhere_lives_with_the_guard() -> None:
 
     def exhausted() -> None:
         scorer = there.scorer(exhausted="raise", cv="training")
-        scorer(model, placeholder)
-        scorer(model, placeholder)
+        for depth in (3, 4):
+            scorer(DecisionTreeClassifier(max_depth=depth).fit(*TRAIN), placeholder)
 
     with pytest.raises(SearchExhausted, match="all 2 questions"):
         in_child(exhausted)
@@ -555,7 +555,7 @@ def test_an_interrupted_question_leaves_no_stray_answer() -> None:
     def ask() -> tuple[bool, str]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         interrupting = functools.partial(interrupt, os.getpid())
-        stopped = isinstance(caught_in(lambda: there.ask(interrupting, name="slow")), KeyboardInterrupt)
+        stopped = isinstance(caught_in(lambda: there.ask(interrupting, name="slow", key="slow")), KeyboardInterrupt)
         return stopped, there.ask(0.5, np.ones(897), name="next").name
 
     assert in_child(ask) == (True, "next")
