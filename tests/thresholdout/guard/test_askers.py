@@ -54,15 +54,15 @@ def test_an_asker_beyond_the_allowance_is_refused_before_anything_is_computed() 
         return np.arange(N) < rng.integers(N)
 
     def junk() -> None:
-        for _ in range(100):
-            guard.ask(question, asker="junk")
+        for number in range(100):
+            guard.ask(question, asker="junk", key=f"{number}")
 
     with pytest.raises(BudgetExhausted, match="this asker's answers may tell no more"):
         junk()
     asked = len(looks)
     assert asked < 30
     with pytest.raises(BudgetExhausted):
-        guard.ask(question, asker="junk")
+        guard.ask(question, asker="junk", key="once more")
     assert len(looks) == asked
     assert guard.told is not None
     assert guard.told <= 24.0
@@ -78,11 +78,18 @@ def test_a_question_that_fails_is_charged_to_its_asker_and_stays_within_the_quot
         return np.ones(N)
 
     with pytest.raises(InputError, match="it failed on the holdout"):
-        guard.ask(failing, asker="ann", quota=1)
+        guard.ask(failing, asker="ann", quota=1, key="first")
     assert guard.history[["source", "asker"]].to_numpy().tolist() == [["failed", "ann"]]
     with pytest.raises(BudgetExhausted, match="of this asker are used"):
-        guard.ask(failing, asker="ann", quota=1)
+        guard.ask(failing, asker="ann", quota=1, key="second")
     assert len(guard.history) == 1
+
+
+def test_a_function_that_is_known_by_its_content_is_each_asker_s_own() -> None:
+    guard = Thresholdout((RECORDS, RECORDS), train=(-RECORDS - 1.0, RECORDS), mechanism="competition")
+    found = [guard.ask(lambda X, y: y < 900, asker=asker).repeated for asker in ("ann", "bob", "ann")]
+    assert found == [False, False, True]
+    assert guard.history["asker"].tolist() == ["ann", "bob"]
 
 
 def test_what_does_not_go_with_a_competition_is_refused() -> None:

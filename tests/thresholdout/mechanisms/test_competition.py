@@ -138,6 +138,7 @@ def test_an_allowance_bounds_what_one_asker_tells_and_refuses_nobody_else() -> N
     assert refusal.what == "allowance"
     assert "others may still ask" in str(refusal)
     assert mechanism.refuses(state, 0.5, Known(binary=True, asker="somebody else")) is None
+    assert mechanism.refuses(state, 0.5, BINARY) is None  # without a name: the organiser's
     assert mechanism.refusal(state) is None
 
 

@@ -276,9 +276,14 @@ class Competition(Claims):
         return 0.5 * (high - low)
 
     def asker_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
-        """Return why whoever asks this may ask no more, or ``None``: the longest letter must fit the allowance."""
+        """Return why whoever asks this may ask no more, or ``None``: the longest letter must fit the allowance.
+
+        A question without an asker is the organiser's, who has none.
+        """
         allowance = self.parameters.allowance
         assert allowance is not None
+        if not known.asker:
+            return None
         asker = asker_of(state, known.asker)
         share, even = self._share(asker, state, known)
         cells = math.ceil(0.25 * math.pi / self._reach(asker, state, known)) + 1
