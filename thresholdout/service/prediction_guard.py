@@ -282,8 +282,7 @@ class PredictionGuard:
     @property
     def labels(self) -> str:
         """How the labels were read, in words: as numbers, or as text."""
-        labels = self._train_labels
-        kind = "text" if labels.dtype.kind == "U" else "numbers"
+        kind = "text" if self._train_labels.dtype.kind == "U" else "numbers"
         return f"read as {kind}, {self._classes.size} different ones in the training part"
 
     @property
