@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dis
 import importlib.metadata
 import sys
@@ -46,11 +47,11 @@ _OF_SCIENCE: Final = _words(
 """Packages of which the same holds."""
 
 _OUTSIDE: Final = _words(
-    "__dict__ __globals__ __import__ attrgetter breakpoint compile ctypeslib current_process default_rng "
-    "default_timer empty empty_like environ eval exec fromfile genfromtxt getattr getenv globals hash id "
-    "import_module input load loads loadtxt locals memmap now open open_memmap permutation perf_counter rand "
-    "randint randn random random_sample rvs sample seed set_state shuffle stat time today urandom urlopen "
-    "uuid4 vars"
+    "__annotations__ __dict__ __doc__ __globals__ __import__ attrgetter breakpoint compile ctypeslib "
+    "current_process default_rng default_timer empty empty_like environ eval exec fromfile genfromtxt getattr "
+    "getenv globals hash id import_module input load loads loadtxt locals memmap now open open_memmap permutation "
+    "perf_counter rand randint randn random random_sample rvs sample seed set_state shuffle stat time today "
+    "urandom urlopen uuid4 vars"
 )
 """Names by which code reads what is not in it: files, clocks, random numbers, what happens to be in memory."""
 
@@ -69,9 +70,12 @@ def closed_over(cell: Any) -> list[Any]:
         return []
 
 
-def used_globals(code: CodeType) -> Iterator[str]:
-    """Name the globals that a piece of code uses, also in the functions inside of it."""
-    yield from _arguments(code, "LOAD_GLOBAL", "LOAD_NAME")
+def used_globals(function: FunctionType) -> dict[str, Any]:
+    """Return the globals that a function uses, also in functions inside of it, and what was added to the builtins."""
+    names = set(_arguments(function.__code__, "LOAD_GLOBAL", "LOAD_NAME"))
+    added = {name: vars(builtins)[name] for name in names & vars(builtins).keys()}
+    found = {name: thing for name, thing in added.items() if not (callable(thing) and is_installed(thing))}
+    return found | {name: function.__globals__[name] for name in names & function.__globals__.keys()}
 
 
 def _arguments(code: CodeType, *operations: str) -> Iterator[str]:
@@ -104,9 +108,8 @@ def check_code(function: FunctionType) -> None:
             raise Unrecognised(f"{named} uses {name!r}, so what it returns can depend on more than its arguments")
     for name in sorted(set(_arguments(code, "IMPORT_NAME"))):
         _check_package(name, named)
-    for name in sorted(set(used_globals(code))):
-        if name in function.__globals__:
-            check_reached(function.__globals__[name], named)
+    for thing in used_globals(function).values():
+        check_reached(thing, named)
     for cell in function.__closure__ or ():
         for content in closed_over(cell):
             check_reached(content, named)

@@ -287,8 +287,7 @@ def _function(function: FunctionType) -> tuple[Any, ...]:
     """Return what a function does: its code, and everything that the code finds outside of itself."""
     check_code(function)
     cells = [content for cell in function.__closure__ or () for content in closed_over(cell)]
-    used = sorted(name for name in set(used_globals(function.__code__)) if name in function.__globals__)
-    outside = [(name, function.__globals__[name]) for name in used]
+    outside = sorted(used_globals(function).items())
     parts = _code(function.__code__), function.__defaults__, function.__kwdefaults__, cells, outside
     return ("function", *parts, sorted(vars(function).items()))
 
@@ -303,7 +302,7 @@ def _class(kind: type) -> tuple[Any, ...]:
     """Return what a class is made of."""
     members: list[tuple[str, Any]] = []
     for name, member in sorted(vars(kind).items()):
-        if name in _NO_CONTENT or name.startswith("_abc_"):
+        if name in _NO_CONTENT:
             continue
         if isinstance(member, (staticmethod, classmethod)):
             member = type(member).__name__, member.__func__

@@ -72,7 +72,7 @@ def _next(thing: Any) -> Iterator[Any]:
         for cell in thing.__closure__ or ():
             yield from closed_over(cell)
         if not is_installed(thing):
-            yield from (thing.__globals__[name] for name in used_globals(thing.__code__) if name in thing.__globals__)
+            yield from used_globals(thing).values()
     elif isinstance(thing, type):
         if not is_installed(thing):
             yield from list(vars(thing).values())

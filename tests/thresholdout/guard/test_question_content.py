@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copyreg
 import datetime
 import enum
@@ -196,6 +197,14 @@ def test_what_does_not_count(what: str) -> None:
     assert content_digest(one) == content_digest(other)
 
 
+def test_what_was_added_to_the_builtins_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    question, digests = defined("f = lambda x: len(x) > added_threshold"), set()
+    for threshold in (1.0, 2.0):
+        monkeypatch.setattr(builtins, "added_threshold", threshold, raising=False)
+        digests.add(content_digest(question))
+    assert len(digests) == 2
+
+
 class Hooked:
     def __getstate__(self) -> dict[str, Any]:
         return {}
@@ -244,6 +253,7 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
     "a kind of array": lambda: np.zeros(2).view(Kind),
     "an object that can do anything": lambda: defined("f = lambda X: c.get('a')", c=[urllib.request.Request("a:b")]),
     "an attribute by its name": lambda: defined("f = lambda X: getattr(np, 'random')"),
+    "what a class says of itself": lambda: defined("f = lambda X: X > len(c.__doc__)", c=type("C", (), {})),
     "a guard": lambda: closing_over(Thresholdout(np.arange(100.0))),
 }
 
