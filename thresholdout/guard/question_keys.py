@@ -198,6 +198,8 @@ class _Writer(pickle.Pickler):
         kind = type(thing)
         if kind in _ATOMS:
             return None
+        if thing is Ellipsis or thing is NotImplemented:
+            return "constant", repr(thing)
         if kind is np.ndarray or kind is np.memmap:
             return _array(thing, walk)
         if kind is set or kind is frozenset:

@@ -129,6 +129,7 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
     "globals deep inside": (defined("f = lambda: [lambda: t]", t=1), defined("f = lambda: [lambda: t]", t=2)),
     "a name that is defined by now": (defined("f = lambda: len"), defined("f = lambda: len", len=3)),
     "attributes of a function": (defined("def f(): pass\nf.a = 1"), defined("def f(): pass\nf.a = 2")),
+    "slices": (defined("f = lambda x: x[..., 0]"), defined("f = lambda x: x[None, 0]")),
     "handlers of errors": (
         defined("def f(x):\n try: return x\n except ValueError: return 1"),
         defined("def f(x):\n try: return x\n except KeyError: return 1"),
