@@ -74,7 +74,10 @@ def _among_instants(times: Any, length: Any, order: IntArray) -> IntArray:
     expected = "a time difference (datetime.timedelta, pandas.Timedelta), finite, not negative, since times are dates"
     if not isinstance(length, datetime.timedelta | np.timedelta64):
         raise ArgumentError("length", repr(length), expected)
-    size = pd.Timedelta(length)
+    try:
+        size = pd.Timedelta(length)
+    except ValueError:  # months and years, which have no one length
+        raise ArgumentError("length", repr(length), expected) from None
     if pd.isna(size) or size < pd.Timedelta(0):
         raise ArgumentError("length", repr(length), expected)
     index = pd.Index(times if hasattr(times, "dtype") else list(times))

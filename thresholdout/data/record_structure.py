@@ -223,11 +223,12 @@ def graph_model(graph: nx.Graph[Any], window: object, records: Sequence[Any]) ->
     if absent:
         seen = f"no node for {len(absent)} of {len(records)} records, such as {absent[0]!r}"
         raise InputError("graph", seen, f"a node for each record, called as in {_INDEX}")
+    reach = 1 if window is None else check_count("window", window)
     foreign = [label for label in graph if label not in named]
     if foreign:
         seen = f"{len(foreign)} nodes that are no record, such as {foreign[0]!r}"
-        raise InputError("graph", seen, f"graph.subgraph(labels) of the records, called as in {_INDEX}")
-    reach = 1 if window is None else check_count("window", window)
+        near = "graph" if reach == 1 else f"without window=, networkx.power(graph, {reach})"  # paths lead through them
+        raise InputError("graph", seen, f"{near}.subgraph(labels) of the records, called as in {_INDEX}")
     if reach > 1:
         simple: nx.Graph[Any] = nx.Graph()
         simple.add_nodes_from(graph)

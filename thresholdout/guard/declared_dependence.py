@@ -291,5 +291,7 @@ def _on_graph(records: Records, graph: Any, window: object) -> DependenceModel:
             "whole parts of the network in the holdout (communities, components), or train and graph without the "
             "training records that are neighbours of the holdout's"
         )
+        if window is not None and window != 1:
+            expected += f", and networkx.power(graph, {window}) of the whole graph in place of window="
         raise InputError("graph", seen, expected)
     return model

@@ -104,7 +104,9 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         comes before the holdout. Beside it stands ``window``, or a model as ``dependence``.
     window : int, float or time difference, optional
         Beside ``order``: how far apart records have to be to be independent of each other, in records for
-        ``order=True``, else as a difference of two times. Beside ``graph``: how many edges apart, 1 by default.
+        ``order=True``, else as a difference of two times. Beside ``graph``: how many edges apart, 1 by default;
+        where paths lead through nodes that are no records, ``graph=networkx.power(network, window).subgraph(index)``
+        stands for both, since a subgraph has lost these paths.
     graph : networkx.Graph, optional
         Which records may depend on each other: records without an edge between them are independent. Its nodes are the
         index of the holdout (0, 1, 2, ... for arrays), and that of the training part where its records have neighbours

@@ -332,6 +332,7 @@ def test_what_is_within_rounding_of_the_length_is_within_it() -> None:
         (lambda: MovingWindow.of_times([pd.Timestamp(2024, 1, 1)], 1), "length: 1; expected: a time difference"),
         (lambda: MovingWindow.of_times([pd.Timestamp(2024, 1, 1)], pd.Timedelta("-1D")), "length: Timedelta"),
         (lambda: MovingWindow.of_times([pd.Timestamp(2024, 1, 1)], np.timedelta64("NaT")), "length: "),
+        (lambda: MovingWindow.of_times([pd.Timestamp(2024, 1, 1)], np.timedelta64(2, "M")), "length: "),
         (lambda: MovingWindow.of_times(pd.period_range("2024", periods=2), pd.Timedelta("1D")), "to_timestamp"),
         (lambda: MovingWindow.of_times([1, pd.Timestamp(2024, 1, 1)], 1), "times: keys of several kinds"),
         (lambda: MovingWindow.of_times([True, False], 1), "times: "),

@@ -373,6 +373,14 @@ class TestGraph:
         assert error.argument == "graph"
         assert words in str(error)
 
+    def test_paths_through_nodes_that_are_no_records_are_kept(self) -> None:
+        """Two leaves of a star are two edges apart, and not at all in the subgraph of the leaves."""
+        network = nx.star_graph(["hub", *X.index[TRAIN:]])
+        error = refused(graph=network, window=2)
+        assert "without window=, networkx.power(graph, 2).subgraph(labels)" in str(error)
+        model = made(graph=nx.power(network, 2).subgraph(X.index[TRAIN:])).dependence
+        assert model.variance_inflation() == ALL - TRAIN
+
     def test_labels_that_do_not_tell_which_record_is_which(self) -> None:
         again = X.set_index(np.arange(ALL) % N)
         with pytest.raises(InputError, match="labels that records of both parts have"):
