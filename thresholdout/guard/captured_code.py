@@ -47,11 +47,13 @@ _OF_SCIENCE: Final = _words(
 """Packages of which the same holds."""
 
 _OUTSIDE: Final = _words(
-    "__annotations__ __dict__ __doc__ __globals__ __import__ attrgetter breakpoint compile ctypeslib "
-    "current_process default_rng default_timer empty empty_like environ eval exec fromfile genfromtxt getattr "
-    "getenv globals hash id import_module input load loads loadtxt locals memmap now open open_memmap permutation "
-    "perf_counter rand randint randn random random_sample rvs sample seed set_state shuffle stat time today "
-    "urandom urlopen uuid4 vars"
+    "ExcelFile FileIO HDFStore __annotations__ __dict__ __doc__ __globals__ __import__ __subclasses__ argv "
+    "attrgetter breakpoint check_random_state compile ctypeslib current_process default_rng default_timer empty "
+    "empty_like environ eval exec fromfile fromregex genfromtxt get_config get_handle get_option get_printoptions "
+    "getattr getenv geterr globals hash id import_module input io load load_svmlight_file load_svmlight_files "
+    "loadmat loads loadtxt locals memmap mmread modules now open open_memmap os perf_counter permutation popen "
+    "query rand randint randn random random_sample rvs sample seed set_state shuffle stat sys time today urandom "
+    "urlopen uuid4 vars"
 )
 """Names by which code reads what is not in it: files, clocks, random numbers, what happens to be in memory."""
 

@@ -254,6 +254,9 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
     "a kind of array": lambda: np.zeros(2).view(Kind),
     "an object that can do anything": lambda: defined("f = lambda X: c.get('a')", c=[urllib.request.Request("a:b")]),
     "an attribute by its name": lambda: defined("f = lambda X: getattr(np, 'random')"),
+    "what the text of a query names": lambda: defined("f = lambda X: X.query('a > @t')", t=1.0),
+    "a module of another one": lambda: defined("import logging\nf = lambda X: logging.sys.argv"),
+    "a setting": lambda: defined("import sklearn\nf = lambda X: X > sklearn.get_config()['working_memory']"),
     "what a class says of itself": lambda: defined("f = lambda X: X > len(c.__doc__)", c=type("C", (), {})),
     "a guard": lambda: closing_over(Thresholdout(np.arange(100.0))),
 }
