@@ -17,7 +17,8 @@ import scipy.sparse
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -73,6 +74,12 @@ def labelled(table: pd.DataFrame, y: Any) -> tuple[pd.DataFrame, pd.Series]:
 MAKING: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "X without y": (made(HOLDOUT[0]), "train", "pairs for both: Thresholdout((X, y), train=(X_train, y_train))"),
     "another number of labels": (made((X[N:], Y[N:-3])), "holdout", "parts of 200 and 197 records"),
+    "labels as text in one part": (made((X[N:], Y[N:].astype(str))), "train", "labels of one type in both parts"),
+    "labels as objects in one part": (
+        made((X[N:], pd.Series(Y[N:].astype(str), dtype=object))),
+        "train",
+        "labels of one type in both parts",
+    ),
     "no records": (made((X[:0], Y[:0])), "holdout", "at least one record"),
     "other columns": (made(train=(X[:N, :3], Y[:N])), "train", "records of shape (3,); expected: shape (5,)"),
     "a table with other columns": (
@@ -183,6 +190,19 @@ ASKING: dict[str, tuple[Callable[[Any], object], str, str]] = {
         "estimator",
         "a classifier of these labels",
     ),
+    "a regressor that is right now and then": (
+        lambda guard: guard.score(KNeighborsRegressor().fit(*TRAIN)),
+        "estimator",
+        "for a regressor metric='r2'",
+    ),
+    "a search over regressors without a metric": (
+        lambda guard: cross_val_score(
+            KNeighborsRegressor(), *TRAIN, scoring=guard.scorer(), cv=guard.split(), error_score="raise"
+        ),
+        "estimator",
+        "for a regressor metric='r2'",
+    ),
+    "numbers for names of models": (lambda guard: guard.score_all({1: MODEL}), "models", "str(name)"),
     "labels of another type": (
         lambda guard: guard.score(LogisticRegression().fit(X[:N], Y[:N].astype(str))),
         "estimator",

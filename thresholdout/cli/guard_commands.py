@@ -156,6 +156,9 @@ def ask(
     from thresholdout.service.prediction_guard import PredictionGuard, read_table
 
     chosen = _metric(metric, clip)
+    low, high = chosen.bounds
+    if expected is not None and not low <= expected <= high:
+        raise click.ClickException(f"--expected: {expected:g}; expected: a score between {low:g} and {high:g}")
     with open_ledger(ledger, must_exist=True) as opened:
         service = PredictionGuard.open(opened, guard)
         answer = service.ask(read_table(predictions), chosen, expected=expected, name=name, asker=asker, quota=quota)
@@ -163,7 +166,9 @@ def ask(
         shown = ("query", "name", "value", "interval", "half_width", "source", "remaining", "repeated")
         click.echo(json.dumps({field: getattr(answer, field) for field in shown}))
         return
-    say(_in_words(answer, service.guard.parameters.guesses))
+    guesses = service.guard.parameters.guesses
+    unsaid = guesses and expected is None and answer.source != "train" and not answer.repeated
+    say(_in_words(answer, guesses) + ("; a good guess by --expected makes answers narrower" if unsaid else ""))
 
 
 _CODES = {"better": 0, "not settled": 4, "worse": 5}

@@ -20,6 +20,7 @@ __all__ = [
     "handed_out",
     "identity",
     "kept",
+    "kind_of_labels",
     "order",
     "part",
     "record_count",
@@ -105,6 +106,20 @@ def check_labels(data: Part, name: str) -> None:
         missing = pd.isna(labels.ravel())
     if missing.any():
         raise InputError(name, f"labels of which {int(missing.sum())} are missing", "a label for every record")
+
+
+def kind_of_labels(labels: Any) -> str:
+    """Return "numbers" (truth values too), "text", or "objects" for what is neither, or both.
+
+    Examples
+    --------
+    >>> [kind_of_labels(labels) for labels in ([1, 0], [True], ["a", "b"], np.array(["a", 1], dtype=object))]
+    ['numbers', 'numbers', 'text', 'objects']
+    """
+    array = np.asarray(labels)
+    if array.dtype.kind == "O":
+        return "text" if all(isinstance(label, str) for label in array.ravel()) else "objects"
+    return "text" if array.dtype.kind in "US" else "numbers" if array.dtype.kind in "biuf" else "objects"
 
 
 def kept(data: Part) -> Part:

@@ -64,8 +64,8 @@ def failure_share(failures: int, asked: int, queries: int | None) -> float:
 
 
 FAILED: Final = (
-    "it failed on the holdout, though not on the training part (how could show records); charged as an answer from the "
-    "holdout"
+    "it failed on the holdout, though not on the training part (how is not told: it could show records); charged as an "
+    "answer from the holdout"
 )
 
 Worth: TypeAlias = "tuple[Certificate, Callable[[float], Certificate | None]]"

@@ -421,6 +421,9 @@ def listed(models: Sequence[Any] | Mapping[str, Any], keys: Sequence[str] | None
     """
     if not isinstance(models, (Mapping, list, tuple)):
         raise InputTypeError("models", f"a {type(models).__name__}", "a list of estimators, or a mapping of names")
+    if isinstance(models, Mapping) and (odd := [name for name in models if not isinstance(name, str)]):
+        seen = f"a mapping with a name that is no text, {odd[0]!r}"
+        raise InputTypeError("models", seen, "texts for names: {str(name): model, ...}")
     named = list(models.items()) if isinstance(models, Mapping) else [("", model) for model in models]
     _check_lists(named, keys=keys)
     return [Listed(name, model, keys[k] if keys else None) for k, (name, model) in enumerate(named)]

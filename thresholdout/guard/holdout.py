@@ -16,6 +16,7 @@ from thresholdout.data.identity import (
     handed_out,
     identity,
     kept,
+    kind_of_labels,
     order,
     part,
     record_count,
@@ -275,3 +276,7 @@ def _check_parts(train: Part, holdout: Part) -> None:
                 seen = f"y of shape {left}, beside {right} in the holdout"
                 raise InputError("train", seen, "one dimension in both parts: y.ravel()")
             raise InputError("train", f"records of shape {left[1:]}", f"shape {right[1:]}, as in the holdout")
+    kinds = [kind_of_labels(labels) for labels in (train[1], holdout[1])] if len(train) == 2 else []
+    if sorted(kinds) == ["numbers", "text"]:
+        seen = f"labels that are {kinds[0]}, beside labels that are {kinds[1]} in the holdout"
+        raise InputError("train", seen, "labels of one type in both parts: y.astype(...)")

@@ -89,7 +89,7 @@ def _by_claims(use: Use, name: WayName) -> Way:
     needs, call = {
         GUARD: ("nothing; any question at any time", "guard.score(model), guard.ask(...)"),
         LIST: ("all questions fixed before the first answer", "guard.score_all(models, keep=0)"),
-        FINAL: ("cross-validation chooses; one question", "guard.final_check(model)"),
+        FINAL: ("a choice by cross-validation; one question", "guard.final_check(model)"),
     }[name]
     return Way(name, claims_width(use, name), needs, call, use.parameters())
 

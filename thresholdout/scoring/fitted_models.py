@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from thresholdout.data.identity import kind_of_labels
 from thresholdout.errors import InputError, InputTypeError, ThresholdoutError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = ["check_applies", "check_classes", "said_plainly"]
 
@@ -61,15 +59,9 @@ def check_classes(estimator: Any, y: Any) -> None:
         Training labels.
     """
     classes, labels = getattr(estimator, "classes_", None), np.asarray(y)
-    if isinstance(classes, np.ndarray) and {_kind(classes), _kind(labels)} == {"numbers", "text"}:
+    if isinstance(classes, np.ndarray) and {kind_of_labels(classes), kind_of_labels(labels)} == {"numbers", "text"}:
         seen = f"a {type(estimator).__name__} of classes of type {classes.dtype}, for labels of type {labels.dtype}"
         raise InputTypeError("estimator", seen, "a model that was fitted to the guard's labels")
-
-
-def _kind(labels: NDArray[Any]) -> str:
-    if labels.dtype.kind in "US":
-        return "text"
-    return "numbers" if labels.dtype.kind in "biuf" else "objects"
 
 
 @contextmanager

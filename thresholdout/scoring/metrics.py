@@ -299,9 +299,16 @@ def _labels(output: NDArray[Any], y: NDArray[Any], classes: NDArray[Any] | None)
     if (output.dtype.kind in "biuf") != (y.dtype.kind in "biuf"):
         kinds = f"predictions of type {output.dtype} for labels of type {y.dtype}"
         raise InputTypeError("estimator", kinds, "predictions of the labels' type")
+    instead = "a classifier of these labels; for a regressor metric='r2', or metrics.squared_error(clip=...)"
     if not np.isin(output if classes is None else classes, np.unique(y)).any():
-        raise InputError("estimator", "predictions that are never one of the labels", "a classifier of these labels")
+        raise InputError("estimator", "predictions that are never one of the labels", instead)
+    if classes is None and _fractions(output) and not _fractions(y):
+        raise InputError("estimator", "predictions between the labels", instead)
     return output
+
+
+def _fractions(numbers: NDArray[Any]) -> bool:
+    return numbers.dtype.kind == "f" and bool((np.floor(numbers) != numbers).any())
 
 
 def _same_shape(output: NDArray[Any], y: NDArray[Any]) -> None:

@@ -201,3 +201,16 @@ def test_the_board_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert rows == {"ann": "1-2", "bob": "1-2", "=cmd|x": "3"}
     stored = [json.loads(line) for line in run("board", "g.db", "--json").splitlines()]
     assert [one["asker"] for one in stored] == ["ann", "bob", "=cmd|x"]
+
+
+def test_the_command_says_what_to_expect_of_expected(tmp_path: Path) -> None:
+    made(tmp_path)
+    right_in(0.8, 1).to_csv(tmp_path / "sent.csv", index=False)
+    ask = ["ask", str(tmp_path / "guard.db"), str(tmp_path / "sent.csv"), "--asker", "ann"]
+    refused = CliRunner().invoke(main, [*ask, "--expected", "80"])
+    assert refused.exit_code == 1
+    assert "--expected: 80; expected: a score between 0 and 1" in refused.output
+    unsaid = CliRunner().invoke(main, ask).output
+    assert "not as expected; question 1; a good guess by --expected makes answers narrower" in unsaid
+    assert "guess" not in CliRunner().invoke(main, ask).output  # asked before
+    assert "about as expected; question 2" in CliRunner().invoke(main, [*ask, "--expected", "0.8"]).output
