@@ -47,6 +47,8 @@ class Decision:
     (<Decision 3: keep, certified by bets; cost 0.1 nats, 0.045 of the risk left>, True)
     >>> Decision("keep", False, None, 0.0, 0.05, None, 0.02, 1)
     <Decision 1: keep on the way, not certified; free, 0.05 of the risk left>
+    >>> Decision("keep", True, "bets", 0.0, 0.045, None, 0.02, 3, repeated=True)
+    <Decision 3: keep, certified by bets; decided before: nothing spent>
     """
 
     letter: Literal["keep", "reject"]
@@ -71,5 +73,7 @@ class Decision:
             what = "keep on the way, not certified" + ("" if self.test is None else f": {self.test} did not confirm it")
         else:
             what = "reject, by cross-validation" if self.test is None else f"reject: {self.test} did not confirm it"
+        if self.repeated:  # what was left then is not what is left now
+            return f"<Decision {self.query}{name}: {what}; decided before: nothing spent>"
         cost = "free" if self.test is None else f"cost {self.cost:.2g} nats"
         return f"<Decision {self.query}{name}: {what}; {cost}, {self.risk_left:.3g} of the risk left>"
