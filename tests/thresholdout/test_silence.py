@@ -43,9 +43,9 @@ def test_questions_in_many_threads_leave_warnings_as_they_were() -> None:
         return X < 100
 
     with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(guard.ask, first)
+        one = pool.submit(guard.ask, first, key="first")
         assert first_is_in.wait(20)
-        two = pool.submit(guard.ask, second)
+        two = pool.submit(guard.ask, second, key="second")
         one.result()
         first_is_out.set()
         two.result()

@@ -116,26 +116,27 @@ def test_the_budget_runs_out_as_the_questions_do() -> None:
 
 
 class Counting(type(tree())):  # type: ignore[misc]
-    """A tree that counts its predictions."""
+    """A tree that counts the records that it predicts."""
 
-    predictions = 0
+    predicted = 0
 
     def predict(self, X: Any) -> Any:
-        type(self).predictions += 1
+        type(self).predicted += len(X)
         return super().predict(X)
 
 
 @pytest.mark.parametrize("policy", ["nan", "stop"])
-def test_after_the_first_refusal_nothing_is_predicted(policy: Exhausted) -> None:
+def test_after_the_first_refusal_no_more_is_predicted_than_shows_whether_a_question_is_known(policy: Exhausted) -> None:
     guard = make(queries=1)
-    scorer, model = guard.scorer(exhausted=policy, cv="training"), Counting(max_depth=2).fit(*TRAIN)
+    scorer = guard.scorer(exhausted=policy, cv="training")
+    first, second, third = (Counting(max_depth=depth).fit(*TRAIN) for depth in (2, 3, 4))
     placeholder = np.repeat(X[:1], 3, axis=0)
-    scorer(model, placeholder)
+    scorer(first, placeholder)
     with pytest.warns(GuardExhaustedWarning):
-        assert np.isnan(scorer(model, placeholder))
-    Counting.predictions = 0
-    assert np.isnan(scorer(model, placeholder))
-    assert Counting.predictions == 0
+        assert np.isnan(scorer(second, placeholder))
+    Counting.predicted = 0
+    assert np.isnan(scorer(third, placeholder))
+    assert Counting.predicted <= 200 < len(TRAIN[0])
     assert (scorer.asked, scorer.replaced) == (1, 2)
 
 

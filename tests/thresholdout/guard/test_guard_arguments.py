@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 
 from graphs import Groups, Independent, MarkovChain, MovingWindow
 from tests.thresholdout.guards import N, data, make
@@ -266,8 +267,13 @@ def test_equal_rows_can_be_allowed() -> None:
 
 
 def test_what_needs_a_training_part_says_so() -> None:
-    guard = Thresholdout(data(0), queries=50, budget=3)
-    for use in (lambda: guard.ask(lambda X, y: y), lambda: guard.score(None, cv="training"), guard.split, guard.scorer):
+    guard, model = Thresholdout(data(0), queries=50, budget=3), DummyClassifier().fit(*data(1))
+    for use in (
+        lambda: guard.ask(lambda X, y: y),
+        lambda: guard.score(model, cv="training"),
+        guard.split,
+        guard.scorer,
+    ):
         with pytest.raises(InputError, match="training part"):
             use()
     assert isinstance(guard.ask(0.5, np.arange(N) % 2), Answer)

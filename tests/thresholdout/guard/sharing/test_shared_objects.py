@@ -544,7 +544,7 @@ def test_a_big_estimator() -> None:
     )
     there = shared(guard)
     assert len(pickle.dumps(model)) > 32_000_000
-    assert in_child(lambda: there.score(model, cv="training").query) == 1
+    assert in_child(lambda: there.score(model, cv="training", key="big").query) == 1
 
 
 def test_an_interrupted_question_leaves_no_stray_answer() -> None:
