@@ -233,7 +233,7 @@ def gates() -> Any:
     path, words = [incumbent], set()
     for step in range(1, 41):
         truth = min(incumbent + float(rng.normal(-0.005, 0.025)), 0.95)
-        decision = gate.propose(Model(truth), cv="training")
+        decision = gate.propose(Model(truth), cv="training", key=f"proposal {step}")
         incumbent = truth if decision else incumbent
         path.append(incumbent)
         rejected = "rejected for nothing" if decision.cost == 0 else "looked at, rejected"

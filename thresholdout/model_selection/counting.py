@@ -44,8 +44,8 @@ def count_queries(guard: Thresholdout, search: Any, X: Any = None, y: Any = None
     Returns
     -------
     int
-        Never less than are asked. Exact unless candidates fail, or searches inside differ between candidates of which
-        scores or chance choose.
+        Never less than are asked. Exact unless candidates fail, or a model is met twice, which is one question, or
+        searches inside differ between candidates of which scores or chance choose.
 
     Raises
     ------

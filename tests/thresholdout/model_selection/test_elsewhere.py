@@ -58,8 +58,8 @@ def test_workers_are_charged_by_the_one_guard(fit: Any) -> None:
     results = Parallel(n_jobs=2)(delayed(fit)(guard, number) for number in (3, 5, 8))
     history = guard.history
     assert sum(result["asked"] for result in results) == len(history) > 0
-    told = sorted(value for result in results for value in result["values"].values())
-    assert told == sorted(history["value"])
+    told = {value for result in results for value in result["values"].values()}
+    assert told == set(history["value"])  # rounds that several fits have are one question
     assert {result.get("owner", guard._id) for result in results} == {guard._id}
 
 

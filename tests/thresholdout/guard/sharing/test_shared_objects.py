@@ -114,7 +114,11 @@ def test_models_are_compared_from_other_processes() -> None:
     assert given is None
     assert [one.verdict for one in (found, *listed)] == ["better", "not settled", "better"]
     assert [one.candidate for one in listed] == ["a", "b"]
-    assert guard.history["candidate"].tolist() == ["", "a", "b"]
+    alone, *named = guard.history["candidate"]
+    assert named == ["a", "b"]
+    assert alone == (
+        "DecisionTreeClassifier(max_depth=8, random_state=0) against DecisionTreeClassifier(max_depth=1, random_state=0)"
+    )
     assert guard.history["key"].is_unique
 
 
