@@ -51,7 +51,7 @@ def algorithm_1(
     quiet_margin : float, optional
         c, in units of the range: except with probability beta, no question whose training value is within c of the
         holdout's spends budget. By default the radius of m fixed questions, ``sqrt(ln(2m/beta)/(2N))``; 0 where the
-        model has no such radius below 1.
+        model has no such radius below 1, or where no answer could be certified with it.
 
     Returns
     -------
@@ -76,7 +76,13 @@ def algorithm_1(
     (2, 0.00156, 0.0174)
     """
     search = _Search(model, queries, budget, confidence, quiet_margin)
-    scale = search.anywhere()
+    try:
+        scale = search.anywhere()
+    except PlanError:
+        if quiet_margin is not None or not search.margin:
+            raise
+        search = _Search(model, queries, budget, confidence, 0.0)
+        scale = search.anywhere()
     if expected is not None:
         scale = search.near(check_number("expected", expected, -math.ulp(0.0), 1.0, "a score in [0, 1]"), scale)
     return search.setting(scale).parameters
@@ -106,7 +112,7 @@ def quiet_rise(queries: int, beta: float) -> float:
 
 
 class _Search:
-    """The noise scale is what is looked for; everything else follows."""
+    """The noise scale is what is looked for; everything else follows from it and from the quiet margin."""
 
     def __init__(
         self, model: DependenceModel, queries: int, budget: int, confidence: float, quiet_margin: float | None
@@ -116,11 +122,11 @@ class _Search:
         self._budget = min(self._queries, check_count("budget", budget))
         self._beta = 1.0 - self._confidence
         if quiet_margin is None:
-            self._margin = self._usual_margin()
+            self.margin = self._usual_margin()
         else:
             zero = -math.ulp(0.0)
             below = math.nextafter(1.0, 0.0)
-            self._margin = check_number("quiet_margin", quiet_margin, zero, below, "a number in [0, 1)")
+            self.margin = check_number("quiet_margin", quiet_margin, zero, below, "a number in [0, 1)")
         self._rise = quiet_rise(self._queries, self._beta)
 
     def _usual_margin(self) -> float:
@@ -133,7 +139,7 @@ class _Search:
 
     def setting(self, scale: float) -> Setting:
         """Return what a certificate of the guard with this noise scale is about; its threshold keeps the margin."""
-        threshold = formula_up(self._margin + scale * self._rise + noise_slack(self._model.n, scale))
+        threshold = formula_up(self.margin + scale * self._rise + noise_slack(self._model.n, scale))
         parameters = ThresholdoutParameters(threshold, scale, self._budget, self._queries)
         return Setting(self._model, parameters, self._confidence)
 

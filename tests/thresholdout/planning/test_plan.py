@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from scipy import optimize, special
 from scipy.stats import beta
 
-from graphs import Groups, Independent, MarkovChain, MovingWindow
+from graphs import Groups, Independent, MarkovChain, MarkovField, MovingWindow
 from graphs.models.out_of_fold import OutOfFold
 from thresholdout import InputError, InputTypeError, PlanError, SeededNoise, Thresholdout, plan
 from thresholdout.mechanisms import (
@@ -22,6 +23,7 @@ from thresholdout.mechanisms import (
 )
 from thresholdout.mechanisms.claims.expected_session import guard_width
 from thresholdout.planning import Plan
+from thresholdout.planning.algorithm_1 import algorithm_1
 from thresholdout.planning.plan import WayName
 
 
@@ -359,3 +361,14 @@ def test_refuses_what_is_no_model() -> None:
     with pytest.raises(InputTypeError, match="model of graphs"):
         plan("chain")  # type: ignore[arg-type]
     assert plan(Independent(300)).half_width == plan(300).half_width
+
+
+def test_a_quiet_margin_with_which_nothing_is_certified_is_left_out() -> None:
+    """The mean of a tree with hubs varies so much that the usual margin alone leaves no half-width below 1."""
+    tree = MarkovField.ising(nx.barabasi_albert_graph(1000, 1, seed=1), math.atanh(0.6))
+    records = tree.effective_records()
+    assert records is not None
+    usual = math.sqrt(math.log(2 * 32 / 0.05) / (2 * records))
+    with pytest.raises(PlanError, match="nothing can be certified"):
+        algorithm_1(tree, queries=32, budget=1, quiet_margin=usual)
+    assert algorithm_1(tree, queries=32, budget=1) == algorithm_1(tree, queries=32, budget=1, quiet_margin=0.0)
