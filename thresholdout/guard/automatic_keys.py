@@ -20,6 +20,7 @@ import contextlib
 import hmac
 import secrets
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -75,9 +76,9 @@ class RecognisesQuestions:
     _unrecognised = False
 
     @property
+    @abstractmethod
     def train(self) -> Part:
         """The training part."""
-        raise NotImplementedError
 
     def _known_by(self, key: str | None, *content: object) -> str | None:
         """Return a question's key: the caller's, or one by its content, or ``None`` for a new question.

@@ -217,7 +217,8 @@ class _Certify(Protocol):
 class _State(Protocol):
     """A class of states."""
 
-    def from_text(self, text: str, /) -> MechanismState: ...
+    def from_text(self, text: str, /) -> MechanismState:
+        """Return the state that a ledger keeps as this text."""
 
 
 def _as_given(parameters: Any, by: Certifier[Any]) -> Any:

@@ -247,7 +247,7 @@ class GuardedObjective:
             used = "the guard's answers from the holdout are" if exhausted == "budget" else "the guard's questions are"
             answers = self.asked + self.repeated
             said = (
-                f"{used} used up; the study stops after trial {trial.number}, and this session has {answers} "
+                f"{used} used up; the study stops after trial {trial.number}, and this run has {answers} "
                 f"answer{'' if answers == 1 else 's'}. The best trial is the best of those that were answered"
             )
             warnings.warn(said, GuardExhaustedWarning, stacklevel=3)

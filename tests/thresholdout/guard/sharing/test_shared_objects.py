@@ -98,41 +98,6 @@ def used(guard: Any, depth: int) -> tuple[Any, ...]:
     return os.getpid(), answers, public, guard.remaining is not None, len(guard.history) >= 4, repr(guard)
 
 
-def compared(guard: Any) -> tuple[Any, ...]:
-    """Compare models, alone and in a list, and say in which process."""
-    models = [DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*guard.train) for depth in (1, 8)]
-    found = guard.compare(models[1], models[0], cv=2)
-    listed = guard.compare_all(dict(zip("ab", models, strict=True)), models[0], about="wins", cv=2, keep=0.5)
-    return os.getpid(), guard.given, found, listed
-
-
-@pytest.mark.slow
-def test_models_are_compared_from_other_processes() -> None:
-    guard = make(queries=None, budget=None, threshold=None, noise_scale=None, identically_distributed=True)
-    ((process, given, found, listed),) = in_workers([joblib.delayed(compared)(guard)])
-    assert process != os.getpid()
-    assert given is None
-    assert [one.verdict for one in (found, *listed)] == ["better", "not settled", "better"]
-    assert [one.candidate for one in listed] == ["a", "b"]
-    alone, *named = guard.history["candidate"]
-    assert named == ["a", "b"]
-    assert alone == " against ".join(f"DecisionTreeClassifier(max_depth={depth}, random_state=0)" for depth in (8, 1))
-    assert guard.history["key"].is_unique
-
-
-def test_a_comparison_that_got_lost_is_not_charged_twice() -> None:
-    guard = make(queries=None, budget=None, threshold=None, noise_scale=None)
-    handle = handle_of(guard)
-    models = [DecisionTreeClassifier(max_depth=depth, random_state=0).fit(*guard.train) for depth in (1, 8)]
-    remote = RemoteGuard(handle)
-    first = remote.compare(models[1], models[0], key="one", cv="training")
-    again = remote.compare(models[1], models[0], key="one", cv="training")
-    lists = [remote.compare_all(models, models[0], keys=["two", "three"], cv="training") for _ in range(2)]
-    assert first.interval == again.interval
-    assert [one.interval for one in lists[0]] == [one.interval for one in lists[1]]
-    assert len(guard.history) == 3
-
-
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_a_guard_is_used_from_other_processes(backend: str) -> None:
     guard = make()
