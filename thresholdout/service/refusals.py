@@ -1,0 +1,96 @@
+"""All that the service says when it refuses: one fixed text for each code, the same over HTTP, to agents and on pages.
+
+A text depends on the code alone, and its details on identities, positions and the format of what was sent: nothing that
+is computed with labels reaches it. What this package's errors say stays inside of the service.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from thresholdout.errors import ThresholdoutError
+
+__all__ = ["REFUSALS", "Refusal", "ServiceRefused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a code stands for.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    text : str
+        What whoever asked is told.
+    """
+
+    status: int
+    text: str
+
+
+REFUSALS: Final[dict[str, Refusal]] = {
+    "no_key": Refusal(401, "A key is needed. Send it as 'Authorization: Bearer KEY'."),
+    "unknown_key": Refusal(401, "This key is unknown, or was revoked."),
+    "forbidden": Refusal(403, "This key may not do that."),
+    "not_found": Refusal(404, "There is nothing at this address that this key may see."),
+    "bad_request": Refusal(400, "The request is not as documented."),
+    "bad_table": Refusal(400, "The table cannot be used. Nothing was charged."),
+    "bad_name": Refusal(400, "A name has a character that is not allowed, or is too long."),
+    "name_taken": Refusal(409, "There is one of this name already, and it is another one."),
+    "key_used": Refusal(409, "This Idempotency-Key was used for other content."),
+    "closed": Refusal(409, "This holdout takes no submissions any more."),
+    "no_incumbent": Refusal(409, "There is no incumbent to compare with yet."),
+    "no_comparison": Refusal(409, "This holdout compares no submissions."),
+    "too_large": Refusal(413, "The table is larger than this service takes. Nothing was charged."),
+    "unsupported": Refusal(415, "Tables are text/csv or application/vnd.apache.parquet."),
+    "quota": Refusal(429, "This team has used its submissions. Nothing was charged."),
+    "rate": Refusal(429, "Too many refused requests with this key."),
+    "allowance": Refusal(429, "This team's answers may tell no more than they have told. Nothing was charged."),
+    "exhausted": Refusal(429, "This holdout answers no more questions. Earlier answers stay valid."),
+    "busy": Refusal(503, "The service is busy. The same request again is charged once."),
+    "stopping": Refusal(503, "The service stops. The same request again is charged once."),
+    "unavailable": Refusal(503, "The store of answers cannot be used now. The same request again is charged once."),
+}
+"""By code."""
+
+
+class ServiceRefused(ThresholdoutError):
+    """A request that the service refuses.
+
+    Parameters
+    ----------
+    code : str
+        One of `REFUSALS`.
+    retry_after : int, optional
+        Seconds after which the same request may be taken.
+    details : object
+        Positions, names of columns and limits, for programs; numbers and texts that depend on what was sent only.
+
+    Examples
+    --------
+    >>> refused = ServiceRefused("quota", retry_after=3600, limit=20)
+    >>> refused.status, refused.details
+    (429, {'limit': 20})
+    >>> print(refused)
+    This team has used its submissions. Nothing was charged.
+    """
+
+    def __init__(self, code: str, *, retry_after: int | None = None, **details: Any) -> None:
+        self.code = code
+        self.retry_after = retry_after
+        self.details = details
+        super().__init__(REFUSALS[code].text)
+
+    @property
+    def status(self) -> int:
+        """Of HTTP."""
+        return REFUSALS[self.code].status
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_again, (self.code, self.retry_after, self.details))
+
+
+def _again(code: str, retry_after: int | None, details: dict[str, Any]) -> ServiceRefused:
+    return ServiceRefused(code, retry_after=retry_after, **details)
