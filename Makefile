@@ -42,7 +42,7 @@ help:
 	@echo "make lint         ruff, mypy --strict, and who may import whom"
 	@echo "make docs         the documentation's site, in docs/_build; a warning is an error"
 	@echo "make postgres     PostgreSQL from the system's packages, for its tests"
-	@echo "make browser      Chromium from the system's packages, for the tests of reports"
+	@echo "make browser      Chromium from the system's packages, for the tests of pages"
 	@echo "make experiments  every figure and table of benchmarks/experiments, in their quick sizes"
 	@echo "make mutation     small changes to the code, each of which some test has to notice (hours)"
 	@echo "make bench        the measurements of benchmarks/README.md"

@@ -10,23 +10,20 @@ from tests.thresholdout.notebook.shown import shown
 from tests.thresholdout.report import browser
 
 if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
+    from playwright.sync_api import Page
 
-pytestmark = [
-    pytest.mark.skipif(browser.missing() is not None, reason=str(browser.missing())),
-    pytest.mark.filterwarnings("ignore::ResourceWarning:selenium"),
-]
+pytestmark = pytest.mark.skipif(browser.missing() is not None, reason=str(browser.missing()))
 
 THEMES = {"light": ("rgb(27, 27, 27)", "rgb(255, 255, 255)"), "dark": ("rgb(221, 221, 221)", "rgb(17, 17, 17)")}
 
 
 @pytest.fixture(scope="module")
-def chrome(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Chrome]":
-    with browser.started(tmp_path_factory.mktemp("browser")) as driver:
-        yield driver
+def chrome() -> "Iterator[Page]":
+    with browser.started() as driver:
+        yield driver.new_page(viewport={"width": 1000, "height": 900})
 
 
-def load(chrome: "Chrome", folder: Path, theme: str, width: int) -> None:
+def load(chrome: "Page", folder: Path, theme: str, width: int) -> None:
     text, ground = THEMES[theme]
     cards = "".join(thing._repr_html_() for thing in shown().values())
     page = folder / "notebook.html"
@@ -35,7 +32,7 @@ def load(chrome: "Chrome", folder: Path, theme: str, width: int) -> None:
         f"<body style='color: {text}; background: {ground}; margin: 0; width: {width}px'>{cards}</body>",
         encoding="utf-8",
     )
-    chrome.get(page.as_uri())
+    chrome.goto(page.as_uri())
 
 
 def luminance(colour: str) -> float:
@@ -51,28 +48,28 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_colours_are_the_notebooks_and_dots_stand_out(chrome: "Chrome", tmp_path: Path, theme: str) -> None:
+def test_colours_are_the_notebooks_and_dots_stand_out(chrome: "Page", tmp_path: Path, theme: str) -> None:
     load(chrome, tmp_path, theme, 900)
     text, ground = THEMES[theme]
-    colours: list[str] = chrome.execute_script(
-        "return [...document.querySelectorAll('.thresholdout-card p, .thresholdout-card td')]"
+    colours: list[str] = chrome.evaluate(
+        "[...document.querySelectorAll('.thresholdout-card p, .thresholdout-card td')]"
         ".map(e => getComputedStyle(e).color)"
     )
     assert set(colours) == {text}
-    dots: list[str] = chrome.execute_script(
-        "return [...document.querySelectorAll('.thresholdout-dot')].map(e => getComputedStyle(e).backgroundColor)"
+    dots: list[str] = chrome.evaluate(
+        "[...document.querySelectorAll('.thresholdout-dot')].map(e => getComputedStyle(e).backgroundColor)"
     )
     assert len(set(dots)) == 2
     assert min(contrast(dot, ground) for dot in dots) >= 3.0
 
 
 @pytest.mark.parametrize("width", [900, 480])
-def test_nothing_reaches_out_of_its_card(chrome: "Chrome", tmp_path: Path, width: int) -> None:
+def test_nothing_reaches_out_of_its_card(chrome: "Page", tmp_path: Path, width: int) -> None:
     load(chrome, tmp_path, "light", width)
-    assert chrome.title == "notebook"  # no script of a name has run
-    assert chrome.execute_script("return document.scripts.length") == 0
-    reach: list[Any] = chrome.execute_script(
-        "return [...document.querySelectorAll('.thresholdout-card')].map(card => {"
+    assert chrome.title() == "notebook"  # no script of a name has run
+    assert chrome.evaluate("document.scripts.length") == 0
+    reach: list[Any] = chrome.evaluate(
+        "[...document.querySelectorAll('.thresholdout-card')].map(card => {"
         "const edge = card.getBoundingClientRect().right + 1;"
         "return [...card.querySelectorAll('p, span, div')].filter(e => e.getBoundingClientRect().right > edge)"
         ".map(e => e.className + e.textContent.slice(0, 40))})"
@@ -80,13 +77,13 @@ def test_nothing_reaches_out_of_its_card(chrome: "Chrome", tmp_path: Path, width
     assert [out for card in reach for out in card] == []
 
 
-def test_bars_are_where_they_say(chrome: "Chrome", tmp_path: Path) -> None:
+def test_bars_are_where_they_say(chrome: "Page", tmp_path: Path) -> None:
     load(chrome, tmp_path, "light", 900)
     answer = shown()["answer"]
-    ends: list[float] = chrome.execute_script(
-        "const card = document.querySelectorAll('.thresholdout-card')[1];"
+    ends: list[float] = chrome.evaluate(
+        "() => { const card = document.querySelectorAll('.thresholdout-card')[1];"
         "const track = card.querySelector('.thresholdout-track').getBoundingClientRect();"
         "const bar = card.querySelector('.thresholdout-bar').getBoundingClientRect();"
-        "return [(bar.left - track.left) / track.width, (bar.right - track.left) / track.width]"
+        "return [(bar.left - track.left) / track.width, (bar.right - track.left) / track.width] }"
     )
     assert ends == pytest.approx(answer.interval, abs=0.003)

@@ -9,16 +9,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.system_packages import apt_get
 
 if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
+    from playwright.sync_api import Browser
 
 FLAGS = (
-    "--headless",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -31,46 +29,37 @@ FLAGS = (
 )
 
 
-def programs() -> tuple[str, str] | None:
-    """Return the browser and its driver, or None."""
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    driver = shutil.which("chromedriver")
-    return None if browser is None or driver is None else (browser, driver)
+def program() -> str | None:
+    """Return where the browser is, or None."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def missing() -> str | None:
     """Return why no browser can be started here, or None."""
-    return None if programs() else "needs Chromium and chromedriver: make browser installs them where it can"
+    return None if program() else "needs Chromium: make browser installs it where it can"
 
 
 def install() -> str:
-    """Install the system's packages where that is possible, and say what there is now."""
-    if programs() is None:
-        apt_get(["chromium", "chromium-driver"], 300.0)
-        return (
-            "Chromium installed" if programs() else "no Chromium and no way to install it here: its tests are skipped"
-        )
+    """Install the system's package where that is possible, and say what there is now."""
+    if program() is None:
+        apt_get(["chromium"], 300.0)
+        return "Chromium installed" if program() else "no Chromium and no way to install it here: its tests are skipped"
     return "Chromium found"
 
 
 @contextmanager
-def started(folder: Path, width: int = 1000) -> Iterator[Chrome]:
-    """Start a browser that keeps its files in a folder, and logs what it asks of a network."""
-    from selenium.webdriver import Chrome, ChromeOptions
-    from selenium.webdriver.chrome.service import Service
+def started() -> Iterator[Browser]:
+    """Start a browser; every page of it is in a context of its own, which keeps nothing."""
+    from playwright.sync_api import sync_playwright
 
-    found = programs()
+    found = program()
     assert found is not None
-    options = ChromeOptions()
-    options.binary_location = found[0]
-    for flag in (*FLAGS, f"--user-data-dir={folder}", f"--window-size={width},900"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    driver = Chrome(options=options, service=Service(found[1]))
-    try:
-        yield driver
-    finally:
-        driver.quit()
+    with sync_playwright() as playwright:
+        driver = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        try:
+            yield driver
+        finally:
+            driver.close()
 
 
 if __name__ == "__main__":
