@@ -25,6 +25,7 @@ from tests.documents import ROOT
 MODULES = read_modules(ROOT)
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
+HEAVY |= {"httpx", "mcp"}
 HEAVY_ALLOWED = {
     "thresholdout.model_selection.guarded_search": {"sklearn"},
     "thresholdout.privacy.accounting": {"scipy"},

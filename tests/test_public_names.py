@@ -7,6 +7,7 @@ import pytest
 import graphs
 import graphs.estimation
 import thresholdout
+import thresholdout.client
 import thresholdout.ledger
 import thresholdout.model_selection
 import thresholdout.privacy.accounting
@@ -35,6 +36,7 @@ PACKAGES = [
     thresholdout.model_selection,
     thresholdout.ledger,
     thresholdout.service,
+    thresholdout.client,
     thresholdout.privacy.accounting,
     thresholdout.privacy.learning,
     thresholdout.privacy.auditing,

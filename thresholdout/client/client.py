@@ -1,0 +1,298 @@
+"""Ask a service of holdouts over HTTP: every call may be made again, and none is charged twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from thresholdout.client.errors import ServiceError, ServiceUnavailable, refusal
+from thresholdout.client.patience import AGAIN, Patience, Tries, seconds_of
+from thresholdout.client.received import (
+    Board,
+    Holdout,
+    Submission,
+    board_of,
+    holdout_of,
+    submission_of,
+)
+from thresholdout.client.tables import Table, as_table, content_key
+from thresholdout.errors import InputError, ThresholdoutError
+
+if TYPE_CHECKING:
+    import httpx
+    import pandas as pd
+
+__all__ = ["Client"]
+
+_HELD = 10.0
+"""Seconds for which a service is asked to hold a request until it has the answer."""
+
+
+class Client:
+    """A service's holdouts, for whoever has a key.
+
+    A call that fails on its way, or finds the service busy or stopped, is made again with growing pauses, and no sooner
+    than the service asks for. That is safe: the Idempotency-Key of a submission is made from its content, so a second
+    request, or the same program after a crash, finds the first one's answer and is charged nothing.
+
+    Parameters
+    ----------
+    url : str
+        Where the service is, such as ``http://127.0.0.1:8000``.
+    key : str, optional
+        The key; without one, boards that are public are shown.
+    patience : float or Patience
+        Seconds for which a call is tried again.
+    timeout : float
+        Seconds without a sign of the service after which a try has failed.
+    transport : httpx.BaseTransport, optional
+        How requests are carried.
+
+    Examples
+    --------
+    >>> import httpx
+    >>> def service(request):
+    ...     return httpx.Response(200, json={"id": "s1", "state": "answered", "low": 0.86, "high": 0.91})
+    >>> import pandas as pd
+    >>> predictions = pd.DataFrame({"id": [1, 2], "prediction": [0, 1]})
+    >>> with Client("http://127.0.0.1:8000", "key", transport=httpx.MockTransport(service)) as client:
+    ...     answer = client.submit("digits", predictions, expected=0.9)
+    >>> answer.state, answer.low, answer.high
+    ('answered', 0.86, 0.91)
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        patience: float | Patience = 60.0,
+        timeout: float = 30.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        if not url.startswith(("http://", "https://")):
+            raise InputError("url", url, "an address that begins with http:// or https://")
+        self._patience = patience if isinstance(patience, Patience) else Patience(patience)
+        self._timeout = timeout
+        headers = {"Accept": "application/json"}
+        if key is not None:
+            headers["Authorization"] = f"Bearer {_token(key)}"
+        self._http = _httpx().Client(base_url=url.rstrip("/"), headers=headers, timeout=timeout, transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def holdouts(self) -> list[Holdout]:
+        """Return the holdouts that this key may see."""
+        return [holdout_of(one) for one in _listed(self._get("/v1/holdouts"), "holdouts")]
+
+    def status(self, holdout: str) -> Holdout:
+        """Return one holdout: what it promises, and what is left of it."""
+        return holdout_of(self._get(_address(holdout)))
+
+    def submit(
+        self,
+        holdout: str,
+        predictions: pd.DataFrame | str | Path | Table,
+        *,
+        expected: float | None = None,
+        title: str = "",
+        wait: float = 60.0,
+        key: str | None = None,
+    ) -> Submission:
+        """Submit predictions, and wait for what they are told.
+
+        Parameters
+        ----------
+        holdout : str
+            Its name.
+        predictions : DataFrame, path or Table
+            The id column, and ``prediction`` or ``p_<class>``, for every record of the holdout.
+        expected : float, optional
+            The score that is expected, such as a cross-validated one.
+        title : str
+            What the team calls it.
+        wait : float
+            Seconds to wait for the answer; after these a submission that is still running is returned.
+        key : str, optional
+            The Idempotency-Key; left out, it is made from the content.
+
+        Raises
+        ------
+        ServiceError
+            What the service refuses, by kind; refused submissions are not charged.
+        """
+        return self._ask("submissions", holdout, predictions, expected, title, wait, key)
+
+    def compare(
+        self,
+        holdout: str,
+        predictions: pd.DataFrame | str | Path | Table,
+        *,
+        expected: float | None = None,
+        title: str = "",
+        wait: float = 60.0,
+        key: str | None = None,
+    ) -> Submission:
+        """Ask whether predictions are better than the team's incumbent, which better ones replace.
+
+        Parameters are those of `submit`; `expected` is the expected difference. The same predictions are the same
+        request also when the incumbent is another one by then: they have the verdict that they had. A `key` of one's
+        own asks anew.
+        """
+        return self._ask("comparisons", holdout, predictions, expected, title, wait, key)
+
+    def submission(self, holdout: str, id: str) -> Submission:
+        """Return one submission, as far as it is."""
+        return submission_of(self._get(f"{_address(holdout)}/submissions/{quote(id, safe='')}"))
+
+    def history(self, holdout: str, *, after: int = 0, count: int = 100) -> list[Submission]:
+        """Return the team's own submissions, in the order in which they came.
+
+        Parameters
+        ----------
+        holdout : str
+            Its name.
+        after : int
+            How many to pass over.
+        count : int
+            How many at most.
+        """
+        page = self._get(f"{_address(holdout)}/submissions", {"after": str(after), "count": str(count)})
+        return [submission_of(one) for one in _listed(page, "submissions")]
+
+    def board(self, holdout: str) -> Board:
+        """Return who leads, as far as it is certified."""
+        return board_of(self._get(f"{_address(holdout)}/leaderboard"))
+
+    def _ask(
+        self,
+        kind: str,
+        holdout: str,
+        predictions: pd.DataFrame | str | Path | Table,
+        expected: float | None,
+        title: str,
+        wait: float,
+        key: str | None,
+    ) -> Submission:
+        table = as_table(predictions)
+        options = {} if expected is None else {"expected": repr(float(expected))}
+        if title:
+            options["title"] = title
+        headers = {
+            "Content-Type": table.content_type,
+            "Idempotency-Key": content_key(kind, holdout, table, options) if key is None else key,
+            "Prefer": f"wait={int(min(wait, _HELD))}",
+        }
+        tries = Tries(self._patience)
+        deadline = Tries(Patience(wait, pause=self._patience.pause, clock=self._patience.clock))
+        while True:
+            answer = self._carried("POST", f"{_address(holdout)}/{kind}", tries, options, headers, table.body)
+            found = self._finished(holdout, submission_of(_read(answer)), deadline, seconds_of(answer.headers))
+            if found.state != "interrupted" or not deadline.waited(None):
+                return found
+
+    def _finished(self, holdout: str, found: Submission, deadline: Tries, asked: float | None) -> Submission:
+        """Look again at a submission until the service has decided, stops, or the deadline is over."""
+        while found.state == "running" and deadline.waited(asked):
+            path = f"{_address(holdout)}/submissions/{quote(found.id, safe='')}"
+            answer = self._carried("GET", path, Tries(self._patience))
+            found, asked = submission_of(_read(answer)), seconds_of(answer.headers)
+        return found
+
+    def _get(self, path: str, options: Mapping[str, str] | None = None) -> Any:
+        return _read(self._carried("GET", path, Tries(self._patience), options))
+
+    def _carried(
+        self,
+        method: str,
+        path: str,
+        tries: Tries,
+        options: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> httpx.Response:
+        """Return the service's answer, after as many tries as patience allows."""
+        while True:
+            try:
+                answer: httpx.Response = self._http.request(
+                    method,
+                    path,
+                    params=dict(options or {}),
+                    headers=dict(headers or {}),
+                    content=body,
+                    timeout=self._timeout + _HELD,
+                )
+            except _httpx().TransportError as error:
+                failed: ServiceError = ServiceUnavailable("", f"the service was not reached: {type(error).__name__}")
+            else:
+                if answer.is_success:
+                    return answer
+                failed = _refused(answer)
+            again = failed.code in AGAIN and failed.status in (0, 429, 502, 503, 504)
+            if not again or not tries.waited(failed.retry_after):
+                raise failed
+
+
+def _refused(answer: httpx.Response) -> ServiceError:
+    """Return what an answer refuses; of one that is no service's, such as a proxy's, only the status counts."""
+    after = seconds_of(answer.headers)
+    try:
+        sent = answer.json()
+    except ValueError:
+        sent = None
+    if not isinstance(sent, Mapping) or not isinstance(sent.get("code"), str) or not isinstance(sent.get("text"), str):
+        return refusal(answer.status_code, "", f"the service answered with status {answer.status_code}", None, after)
+    details = sent.get("details")
+    return refusal(
+        answer.status_code, sent["code"], sent["text"], details if isinstance(details, Mapping) else None, after
+    )
+
+
+def _read(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise ServiceUnavailable("", "the service's answer is not as documented; expected: JSON") from None
+
+
+def _listed(sent: Any, name: str) -> list[Any]:
+    """Return the items of a list, or of the member of that name."""
+    found = sent.get(name) if isinstance(sent, Mapping) else sent
+    if not isinstance(found, list):
+        raise ServiceUnavailable("", f"the service's answer is not as documented; expected: a list of {name}")
+    return found
+
+
+def _address(holdout: str) -> str:
+    if not holdout:
+        raise InputError("holdout", holdout, "the name of a holdout")
+    return f"/v1/holdouts/{quote(holdout, safe='')}"
+
+
+def _token(key: str) -> str:
+    text = key.strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise InputError("key", "a text that is no key", "a key as the service printed it")
+    return text
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise ThresholdoutError("a client needs httpx: pip install 'thresholdout[client]'") from None
+    return httpx

@@ -1,0 +1,162 @@
+"""What a service refuses, as errors of this side.
+
+::
+
+    ServiceError (ThresholdoutError)    .code, .details, .status, .retry_after
+    ├── KeyRefused                      the key is missing, unknown, revoked, or for something else
+    ├── NothingThere                    no such holdout or submission, or none that this key may see
+    ├── BadRequest                      the table or an option cannot be used; free of charge
+    ├── Conflict                        the service is in another state: closed, a key that was used, no incumbent
+    ├── LimitReached                    a quota, an allowance, a rate or the holdout itself: no answer, no charge
+    └── ServiceUnavailable              not reached, busy, or stopped, for as long as the client was patient
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from thresholdout.errors import ThresholdoutError
+
+__all__ = [
+    "BadRequest",
+    "Conflict",
+    "KeyRefused",
+    "LimitReached",
+    "NothingThere",
+    "ServiceError",
+    "ServiceUnavailable",
+    "refusal",
+]
+
+
+class ServiceError(ThresholdoutError):
+    """A service did not do what it was asked.
+
+    Parameters
+    ----------
+    code : str
+        What for, as the service calls it, such as ``"quota"``; empty where it was not the service that said it.
+    text : str
+        The same in words.
+    status : int, optional
+        Of HTTP; 0 where there was no answer.
+    details : mapping, optional
+        Positions, columns and limits.
+    retry_after : float, optional
+        Seconds after which the service would take the same request.
+
+    Examples
+    --------
+    >>> error = LimitReached("quota", "This team has used its submissions.", 429, {"limit": 20}, 3600)
+    >>> isinstance(error, ServiceError), error.code, error.details["limit"]
+    (True, 'quota', 20)
+    """
+
+    def __init__(
+        self,
+        code: str,
+        text: str,
+        status: int = 0,
+        details: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.code = code
+        self.status = status
+        self.details = dict(details or {})
+        self.retry_after = retry_after
+        super().__init__(text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.code, str(self), self.status, self.details, self.retry_after))
+
+
+class KeyRefused(ServiceError):
+    """The key is missing, unknown, revoked, or for something else.
+
+    Examples
+    --------
+    >>> print(KeyRefused("unknown_key", "This key is unknown, or was revoked.", 401))
+    This key is unknown, or was revoked.
+    """
+
+
+class NothingThere(ServiceError):
+    """No such holdout or submission, or none that this key may see.
+
+    Examples
+    --------
+    >>> NothingThere("not_found", "There is nothing at this address that this key may see.", 404).status
+    404
+    """
+
+
+class BadRequest(ServiceError):
+    """The table or an option cannot be used; free of charge.
+
+    Examples
+    --------
+    >>> BadRequest("bad_table", "The table cannot be used.", 400, {"row": 3, "column": "id"}).details["row"]
+    3
+    """
+
+
+class Conflict(ServiceError):
+    """The service is in another state: a holdout that is closed, a key that was used, no incumbent.
+
+    Examples
+    --------
+    >>> Conflict("closed", "This holdout takes no submissions any more.", 409).code
+    'closed'
+    """
+
+
+class LimitReached(ServiceError):
+    """A quota, an allowance, a rate or the holdout itself: no answer, and no charge.
+
+    Examples
+    --------
+    >>> LimitReached("quota", "This team has used its submissions.", 429, retry_after=3600).retry_after
+    3600
+    """
+
+
+class ServiceUnavailable(ServiceError):
+    """The service was not reached, was busy, or stopped, for as long as the client was patient.
+
+    Nothing is lost: the same call again has the same Idempotency-Key, and is charged once.
+
+    Examples
+    --------
+    >>> ServiceUnavailable("", "no answer").status
+    0
+    """
+
+
+_BY_STATUS: Final[dict[int, type[ServiceError]]] = {
+    400: BadRequest,
+    401: KeyRefused,
+    403: KeyRefused,
+    404: NothingThere,
+    405: BadRequest,
+    409: Conflict,
+    411: BadRequest,
+    413: BadRequest,
+    415: BadRequest,
+    422: BadRequest,
+    429: LimitReached,
+}
+"""Any other status is of a service that cannot be used now."""
+
+
+def refusal(
+    status: int, code: str, text: str, details: Mapping[str, Any] | None = None, retry_after: float | None = None
+) -> ServiceError:
+    """Return the error that stands for an answer of HTTP.
+
+    Examples
+    --------
+    >>> refusal(409, "key_used", "This Idempotency-Key was used for other content.")
+    Conflict('This Idempotency-Key was used for other content.')
+    """
+    return _BY_STATUS.get(status, ServiceUnavailable)(code, text, status, details, retry_after)

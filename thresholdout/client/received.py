@@ -1,0 +1,192 @@
+"""What a service sends, as frozen values; fields that it adds later are passed over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from datetime import datetime
+from typing import Any, TypeVar
+
+from thresholdout.client.errors import ServiceUnavailable
+
+__all__ = ["Board", "Holdout", "Standing", "Submission", "board_of", "holdout_of", "submission_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Holdout:
+    """A holdout, as its service describes it; times are POSIX seconds.
+
+    Attributes
+    ----------
+    name, title : str
+        What addresses and people call it.
+    metric : str
+        What submissions are scored by.
+    greater_is_better : bool
+        Whether that is a score, and no loss.
+    feedback : str
+        What a submission is told: ``"interval"``, ``"verdict"`` or ``"best"``.
+    phase : str
+        ``"open"``, ``"blind"`` or ``"closed"``.
+    identity, mechanism, truth, promise, head : str
+        Its guard, how this answers, what intervals are about and worth, and the last digest of its history.
+    lower, upper : float
+        Range of the metric.
+    public : bool
+        Whether visitors see the board.
+    records, asked : int or None
+        Of the holdout; questions so far.
+    remaining, told, quota, quota_days, confidence, made : number or None
+        Questions and nats, limits of a team, the probability that all intervals hold, and when it was made.
+    notes : tuple of str
+        What happened to it since.
+    """
+
+    name: str
+    metric: str
+    greater_is_better: bool
+    feedback: str
+    phase: str
+    title: str = ""
+    identity: str = ""
+    lower: float = -math.inf
+    upper: float = math.inf
+    public: bool = False
+    records: int | None = None
+    confidence: float | None = None
+    mechanism: str = ""
+    truth: str = ""
+    promise: str = ""
+    asked: int | None = None
+    remaining: int | None = None
+    told: float | None = None
+    quota: int | None = None
+    quota_days: float | None = None
+    head: str = ""
+    made: float | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A submission or a comparison, and what came of it; times are POSIX seconds.
+
+    Attributes
+    ----------
+    id, holdout, team, name : str
+        Its address, where, whose, and what the team calls it.
+    kind : str
+        ``"score"`` or ``"comparison"``.
+    state : str
+        ``"answered"``; ``"hidden"`` until a blind phase ends; ``"running"`` and ``"interrupted"``, which the same
+        call finishes at no second charge; ``"refused"``, with the code in `refusal`.
+    value, low, high : float or None
+        The answer and its certified interval, where they are shown.
+    verdict : str or None
+        ``"better"``, ``"worse"``, ``"not settled"``, or ``"first"`` where there was no incumbent.
+    query : int or None
+        Number of its question in the holdout's history.
+    repeated : bool
+        Whether the answer was stored before, and this call charged nothing.
+    received : float or None
+        When.
+    refusal, receipt : str or None
+        A code; a signed receipt.
+    """
+
+    id: str
+    state: str
+    holdout: str = ""
+    team: str = ""
+    name: str = ""
+    kind: str = "score"
+    received: float | None = None
+    query: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: str | None = None
+    refusal: str | None = None
+    repeated: bool = False
+    receipt: str | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether the service has decided."""
+        return self.state not in ("running", "interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one team stands: the ranks that are possible, and the interval of its best submission."""
+
+    asker: str
+    first: int
+    last: int
+    low: float
+    high: float
+    submissions: int = 0
+    best: str = ""
+    since: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Who leads, as far as it is certified."""
+
+    holdout: Holdout
+    rows: tuple[Standing, ...]
+    mine: str = ""
+
+
+def holdout_of(sent: object) -> Holdout:
+    """Read a holdout."""
+    return _read(Holdout, sent)
+
+
+def submission_of(sent: object) -> Submission:
+    """Read a submission.
+
+    Examples
+    --------
+    >>> submission_of({"id": "s1", "state": "answered", "received": "2026-01-02T00:00:00Z", "new": 1}).received
+    1767312000.0
+    """
+    return _read(Submission, sent)
+
+
+def board_of(sent: object) -> Board:
+    """Read a board."""
+    if not isinstance(sent, Mapping) or not isinstance(rows := sent.get("rows"), list):
+        raise _unread("a board")
+    return Board(holdout_of(sent.get("holdout")), tuple(_read(Standing, row) for row in rows), sent.get("mine") or "")
+
+
+_Value = TypeVar("_Value", Holdout, Submission, Standing)
+_TIMES = {"received", "made"}
+
+
+def _read(kind: type[_Value], sent: object) -> _Value:
+    if not isinstance(sent, Mapping):
+        raise _unread(f"a {kind.__name__.lower()}")
+    known: dict[str, Any] = {}
+    for field in fields(kind):
+        if field.name in sent:
+            known[field.name] = _value(field.name, sent[field.name])
+        elif field.default is MISSING:
+            raise _unread(f"a {kind.__name__.lower()} with {field.name!r}")
+    return kind(**known)
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _TIMES and isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value).timestamp()
+        except ValueError:
+            raise _unread("a time as of RFC 3339") from None
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _unread(expected: str) -> ServiceUnavailable:
+    return ServiceUnavailable("", f"the service's answer is not as documented; expected: {expected}")

@@ -1,0 +1,76 @@
+"""Predictions, as they are sent: the bytes of a file, what kind of file it is, and the key of its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.errors import InputError, InputTypeError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Table", "as_table", "content_key"]
+
+CSV: Final = "text/csv"
+PARQUET: Final = "application/vnd.apache.parquet"
+
+_SUFFIXES: Final = {".csv": CSV, ".parquet": PARQUET, ".pq": PARQUET}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A file of predictions.
+
+    Attributes
+    ----------
+    body : bytes
+        What is in it.
+    content_type : str
+        ``text/csv`` or ``application/vnd.apache.parquet``.
+    """
+
+    body: bytes
+    content_type: str = CSV
+
+
+def as_table(predictions: pd.DataFrame | str | Path | Table) -> Table:
+    """Return predictions as they are sent: a file as it is, a table as CSV whose numbers are read again as they were.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_table(pd.DataFrame({"id": [1, 2], "prediction": [0, 1]})).body.splitlines()
+    [b'id,prediction', b'1,0', b'2,1']
+    """
+    if isinstance(predictions, Table):
+        return predictions
+    if isinstance(predictions, str | Path):
+        path = Path(predictions)
+        if path.suffix.lower() not in _SUFFIXES:
+            raise InputError("predictions", str(path), "the name of a .csv or .parquet file, or a DataFrame")
+        return Table(path.read_bytes(), _SUFFIXES[path.suffix.lower()])
+    import pandas as pd
+
+    if not isinstance(predictions, pd.DataFrame):
+        raise InputTypeError("predictions", f"a {type(predictions).__name__}", "a DataFrame, or a file's name")
+    return Table(predictions.to_csv(index=False, lineterminator="\n").encode())
+
+
+def content_key(kind: str, holdout: str, table: Table, options: dict[str, str]) -> str:
+    """Return the Idempotency-Key of a request: equal ones have equal keys, in every process and after a crash.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = as_table(pd.DataFrame({"id": [1], "prediction": [0]}))
+    >>> key = content_key("submissions", "digits", table, {})
+    >>> key == content_key("submissions", "digits", table, {}), key == content_key("comparisons", "digits", table, {})
+    (True, False)
+    """
+    asked = json.dumps([kind, holdout, table.content_type, sorted(options.items())], ensure_ascii=True)
+    digest = hashlib.sha256(len(asked).to_bytes(8, "big") + asked.encode() + table.body)
+    return f"content-{digest.hexdigest()}"
