@@ -27,12 +27,28 @@ class Truth:
     short: str
     sentence: str
 
+    def given_features(self) -> Truth:
+        """Return the same truth, given the features of all records.
+
+        Examples
+        --------
+        >>> from graphs import Independent
+        >>> from thresholdout.mechanisms import ClaimsParameters
+        >>> truth_of(Independent(9), ClaimsParameters()).given_features().short
+        'the average over all records, given their features'
+        """
+        known = _KNOWN.replace("given", "given the features of all of them and")
+        sentence = self.sentence.replace(_KNOWN, known)
+        sentence = sentence.replace(_POPULATION, "nothing is said about records with other features")
+        return Truth(f"{self.short}, given their features", sentence)
+
 
 _KNOWN = "given what was known before the first question"
+_POPULATION = "the mean of the population, if all records have one law"
 _EXPECTED = f"of what a question's values are expected to be, {_KNOWN}"
 _ALL = Truth(
     "the average over all records",
-    f"the average over all records of the holdout {_EXPECTED}; the mean of the population, if all records have one law",
+    f"the average over all records of the holdout {_EXPECTED}; {_POPULATION}",
 )
 _FOLDS = Truth(
     "the average over all records of the models that were fitted",

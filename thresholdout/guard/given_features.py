@@ -9,7 +9,6 @@ and gates" (G7), has the rest.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,10 +76,11 @@ def check_given(given: object, model: DependenceModel, identically_distributed: 
 
 
 def check_served(given: Given, parameters: Parameters) -> None:
-    """Refuse mechanisms whose truths are not known to be what is declared."""
+    """Refuse mechanisms of which nothing is proved for records that have laws of their own."""
     if given is not None and not parameters.given_features:
         seen = f"'features' for {type(parameters).__name__}"
-        raise InputError("given", seen, f"mechanism='thresholdout' or 'guess-and-check' beside it, {_LEFT_OUT}")
+        served = "mechanism='thresholdout', 'guess-and-check', 'gaussian' or 'ladder'"
+        raise InputError("given", seen, f"{served} beside it, {_LEFT_OUT}")
 
 
 def truth_given(given: Given, truth: Truth) -> Truth:
@@ -94,14 +94,7 @@ def truth_given(given: Given, truth: Truth) -> Truth:
     >>> truth_given("features", truth_of(Independent(9), ClaimsParameters())).short
     'the average over all records, given their features'
     """
-    if given is None:
-        return truth
-    sentence = (
-        "the average over all records of the holdout of what a question's values are expected to be, given the "
-        "features of all of them and what was known before the first question; nothing is said about records with "
-        "other features"
-    )
-    return dataclasses.replace(truth, short=f"{truth.short}, given their features", sentence=sentence)
+    return truth if given is None else truth.given_features()
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,8 +148,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         Declares that the features of the holdout's records are known to everybody, so that all truths of this guard
         are what is expected of their labels, given the features: about these records, not about a population. Models
         are then compared on the records where they say something else, which are fewer and no secret. For pairs
-        (X, y) of independent records or groups, and for mechanisms that make claims; statistics that are no means are
-        refused.
+        (X, y) of independent records or groups; answers from a part of the records, Algorithm 1 by hand, and statistics
+        that are no means are refused.
     ledger : str, path or Ledger, optional
         Where the guard's state lives. A file name makes a SQLite file (or continues it: answers that are left, noisy
         threshold and history go on exactly where they were). In memory by default, gone with the process.

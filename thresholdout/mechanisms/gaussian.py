@@ -212,6 +212,7 @@ class GaussianParameters(Parameters):
     """
 
     words: ClassVar[str] = "Every question is answered from the holdout, with Gaussian noise."
+    given_features: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset({"expected", "shares"})
 
     schedule: NoiseSchedule

@@ -90,6 +90,7 @@ class LadderParameters(Parameters):
         "The guard tells only the best score so far: each value and its half-width are about the best truth of all "
         "questions until then, not about the question that was asked."
     )
+    given_features: ClassVar[bool] = True
     folds: ClassVar[bool] = True
     pays_looks: ClassVar[bool] = True
     later: ClassVar[frozenset[str]] = frozenset({"told"})

@@ -48,6 +48,17 @@ def test_each_mechanism_and_mode(model: DependenceModel, parameters: Any, said: 
         assert POPULATION not in certificate.about
 
 
+@pytest.mark.parametrize("parameters", [GaussianParameters(0.05, queries=20), LadderParameters()], ids=str)
+def test_given_the_features_nothing_is_said_about_others(parameters: Any) -> None:
+    plain = truth_of(INDEPENDENT, parameters)
+    found = plain.given_features()
+    assert found.short == f"{plain.short}, given their features"
+    assert found.sentence.startswith(plain.sentence.partition(" of what")[0])
+    assert "given the features of all of them and what was known before the first question" in found.sentence
+    assert "nothing is said about records with other features" in found.sentence
+    assert POPULATION not in found.sentence
+
+
 def test_a_part_is_never_called_all_records() -> None:
     truth = truth_of(INDEPENDENT, SplittingParameters(3))
     assert "over all records" not in truth.short

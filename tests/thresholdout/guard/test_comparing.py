@@ -443,8 +443,8 @@ class TestGivenTheFeatures:
         for dependence in (MovingWindow(N, 3),):
             with pytest.raises(InputError, match=r"dependence=Groups\(labels\) or independent records"):
                 records(0.03, given="features", dependence=dependence)
-        with pytest.raises(InputError, match="mechanism='thresholdout' or 'guess-and-check'"):
-            records(0.03, given="features", mechanism="gaussian", queries=5)
+        with pytest.raises(InputError, match="mechanism='thresholdout', 'guess-and-check', 'gaussian' or 'ladder'"):
+            records(0.03, given="features", threshold=0.1, noise_scale=0.01, budget=2, queries=5)
         with pytest.raises(InputError, match=r"Thresholdout\(\(X, y\), ...\)"):
             Thresholdout(np.arange(50.0), given="features")
         for wrong in ("labels", 3):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import rel_entr
+from scipy.stats import beta as beta_law
 from scipy.stats import binom
 
 from graphs import Groups, Independent, MarkovChain
@@ -21,6 +22,8 @@ from thresholdout import Thresholdout
 from thresholdout.certificates.certify_parameters import certify_parameters
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.mechanisms import Known, Ladder, LadderParameters, LadderState, Outcome
+from thresholdout.mechanisms import ladder as ladder_module
+from thresholdout.mechanisms.claims.interval import Limit, Scales
 from thresholdout.noise.sources import SeededNoise
 
 N = 2500
@@ -68,12 +71,12 @@ def test_cells_part_all_means(steps: int) -> None:
     assert (cells[0], cells[-1]) == (0, mechanism.cells - 1)
 
 
-def letters(mechanism: Ladder, state: LadderState, n: int) -> dict[LadderState, list[int]]:
+def letters(mechanism: Ladder, state: LadderState, n: int, train: float = 0.7) -> dict[LadderState, list[int]]:
     """The states after a question about records that are 0 or 1, and the numbers of ones that lead to each."""
     found: dict[LadderState, list[int]] = {}
     for count in range(n + 1):
         reading = mechanism.read(np.arange(n) < count, n, (0.0, 1.0), "v", BINARY)
-        after, _ = mechanism.step(state, 0.7, reading, SeededNoise(0))
+        after, _ = mechanism.step(state, train, reading, SeededNoise(0))
         found.setdefault(after, []).append(count)
     return found
 
@@ -118,6 +121,37 @@ def test_every_letter_is_paid_for(n: int, queries: int | None, random_truths: bo
             spent.append(paid / math.exp(state.log_risk))
         states = following
     assert max(spent) > 0.6  # most of it is used
+
+
+def clopper_pearson(n: int) -> Limit:
+    """Limits for records of one law, which is more than is known of labels given features."""
+
+    def lower(lo: int, level: float, scales: Scales) -> float:
+        return float(beta_law.ppf(math.exp(level), lo, n - lo + 1)) if lo > 0 else 0.0
+
+    return lower
+
+
+@pytest.mark.parametrize("one_law", [False, True])
+def test_labels_given_features_have_laws_of_their_own(monkeypatch: pytest.MonkeyPatch, one_law: bool) -> None:
+    """(1) of Theorem B for all averages of two kinds of records, exactly; limits for one law do not have it."""
+    n = 12
+    if one_law:
+        monkeypatch.setattr(ladder_module, "ones", clopper_pearson)
+    mechanism, most = Ladder(LadderParameters(0.2), n), 0.0
+    first = mechanism.start(SeededNoise(0))
+    for state in (first, *letters(mechanism, first, n, 0.1)):
+        bare = LadderState(state.log_risk, state.asked, 0, state.releases, state.best, 0.0, 0.0)
+        for after, counts in letters(mechanism, bare, n, 0.1).items():
+            low, high = claim_of(bare, after)
+            near = (n * low * (1 - 1e-9), 1 - n * (1 - high) * (1 - 1e-9))  # all of it in one record
+            own = [p for p in (*near, *np.linspace(0.0, 1.0, 21)) if 0.0 <= p <= 1.0]
+            for few, p, q in itertools.product((1, 6), own, (0.0, 0.5, 1.0)):
+                mass = np.convolve(binom.pmf(np.arange(few + 1), few, p), binom.pmf(np.arange(n - few + 1), n - few, q))
+                truth = (few * p + (n - few) * q) / n
+                if not low <= truth <= high:
+                    most = max(most, float(mass[counts].sum()) / math.exp(after.log_risk))
+    assert (most > 1.01) == one_law
 
 
 def test_what_is_left_is_what_a_counter_of_new_scores_expects() -> None:
