@@ -228,7 +228,7 @@ def threads(
                 ledgers[count] = stack.enter_context(SQLLedger(folder / f"threads{count}-{delay}.db"))
                 ledgers[count].create(GUARD, {}, "0")
                 ask_many(ledgers[count], LOG_PAGES // 3)
-                with ledgers[count]._database.reading() as cursor:
+                with ledgers[count].database.reading() as cursor:
                     assert isinstance(cursor, sqlite3.Cursor)
                     commits[count] = slow_commits(cursor.connection, delay)
             for _ in range(rounds):  # in turn, since the disk has moods

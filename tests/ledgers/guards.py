@@ -17,6 +17,7 @@ from sklearn.dummy import DummyClassifier
 
 from thresholdout import Answer, KFoldGuard, Thresholdout
 from thresholdout.ledger import Ledger, open_ledger
+from thresholdout.ledger.entry import Entry
 from thresholdout.mechanisms import GaussianParameters, LadderParameters, ThresholdoutParameters
 from thresholdout.privacy.accounting import BlackBox
 from thresholdout.service.prediction_guard import PredictionGuard
@@ -122,8 +123,13 @@ def written(ledger: Ledger) -> dict[str, Any]:
         "parameters": ledger.parameters(guard),
         "documents": ledger.documents(guard),
         "retired": ledger.retired(guard),
-        "entries": [asdict(entry) for entry in ledger.entries(guard)],
+        "entries": [as_kept(entry) for entry in ledger.entries(guard)],
     }
+
+
+def as_kept(entry: Entry) -> dict[str, Any]:
+    """Return an entry's fields; one of format 1 had no time."""
+    return {name: value for name, value in asdict(entry).items() if name != "time" or value is not None}
 
 
 def answered(answer: Answer) -> dict[str, Any]:

@@ -16,11 +16,13 @@ from unittest.mock import patch
 from tests.ledgers.guards import FOLDER, GUARDS, KEY, answered, opened, written
 from tests.thresholdout.ledger.postgres_server import Server
 from thresholdout.ledger import export_history, move, open_ledger, transfer
+from thresholdout.ledger.schema import FORMAT
 
 
 def make() -> None:
-    """Write the files, and what can be read in them."""
-    if (FOLDER / "format-1").exists():
+    """Write the files of this program's format, and what can be read in them."""
+    target = FOLDER / f"format-{FORMAT}"
+    if target.exists():
         raise SystemExit("they are there already, and are never made again")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -30,9 +32,9 @@ def make() -> None:
             with open_ledger(folder / "from.db" if kind == "moved" else file, key=key) as ledger:
                 use(guard_in(ledger))
                 if kind == "moved":
-                    with open_ledger(file) as target, patch.object(transfer, "_place", lambda _: "moved.db"):
+                    with open_ledger(file) as new, patch.object(transfer, "_place", lambda _: "moved.db"):
                         (guard,) = ledger.guards()
-                        move(ledger, target, guard)
+                        move(ledger, new, guard)
             with opened(file, key) as ledger:
                 expected[kind] = written(ledger)
             copy = folder / "copy.db"
@@ -45,7 +47,7 @@ def make() -> None:
             export_history(ledger, guard, folder / "exported.jsonl")
         expected["postgresql"] = dump(folder / "postgresql.sql")
         (folder / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
-        shutil.copytree(folder, FOLDER / "format-1")
+        shutil.copytree(folder, target)
 
 
 def dump(file: Path) -> dict[str, Any]:

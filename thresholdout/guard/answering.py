@@ -379,9 +379,16 @@ class Answering:
             entry = question.entry(outcome, self._mechanism.remaining(state), interval)
             return GuardState(state, failures, "" if failures else past).to_text(), entry
 
-        asker, quota = question.known.asker, question.quota
+        asked = as_asked(question)
         return self._ledger.ask(
-            self._id, question.key, question.shown, question.name, compute, asker=asker, quota=quota
+            self._id,
+            asked.key,
+            asked.train,
+            asked.name,
+            compute,
+            asker=asked.asker,
+            quota=asked.quota,
+            since=asked.since,
         )
 
     def _interval(
@@ -410,4 +417,5 @@ def check_texts(questions: Sequence[Question]) -> None:
 
 def as_asked(question: Question) -> Asked:
     """Return what a ledger is told of a question."""
-    return Asked(question.key, question.shown, question.name, question.known.asker, question.quota)
+    asker = question.known.asker
+    return Asked(question.key, question.shown, question.name, asker, question.quota, question.since)

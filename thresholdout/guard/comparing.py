@@ -209,11 +209,12 @@ class ComparesModels(AsksAboutEstimators):
         argument: str = "b",
         asker: str = "",
         quota: int | None = None,
+        since: float | None = None,
         candidate: str = "",
     ) -> Comparison:
         """Compare two sides, as `compare` does two estimators; `argument` is at fault when it fails on the holdout."""
         question, read = self._versus(metric, b, a, about, key, name)
-        question.asked_by(asker, quota).candidate = candidate
+        question.asked_by(asker, quota, since).candidate = candidate
         return self._concluded(self._interaction.look(argument, question, read, self._worth), metric, about)
 
     def _compared(self, metric: str | Metric, about: About) -> Metric:

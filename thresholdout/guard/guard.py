@@ -356,6 +356,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         binary: bool | None = None,
         asker: str = "",
         quota: int | None = None,
+        since: float | None = None,
     ) -> Answer:
         """Ask one question.
 
@@ -384,6 +385,8 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             Who asks, where several do: the history says so, and keys are each asker's own.
         quota : int, optional
             How many questions this asker may have asked, with this one; checked in the transaction that answers it.
+        since : float, optional
+            From which time on these count, in POSIX seconds; all of them by default.
 
         Returns
         -------
@@ -412,7 +415,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
             if holdout_values is None:
                 raise InputError("holdout_values", "nothing", f"{self.n} values, one per holdout record")
             mean, known = self._records.train_mean(train_values, limits, self._mechanism, binary)
-            question = Question(mean, limits, name, key, known).asked_by(asker, quota)
+            question = Question(mean, limits, name, key, known).asked_by(asker, quota, since)
             holdout_values = self._records.ordered(holdout_values, "holdout_values")
             read = self._interaction.read(holdout_values, self.n, question, "holdout_values")
             return self._interaction.answer(question, read, self._worth())
@@ -421,7 +424,7 @@ class Thresholdout(Shared, ComparesModels, MakesGates, ServesSearches, ReportsPr
         values, on_holdout = self._records.apply(train_values)
         mean, known = self._records.train_mean(values, limits, self._mechanism, binary)
         key = self._known_by(key, "ask", train_values, limits, binary, rounded(values))
-        question = Question(mean, limits, name, key, known).asked_by(asker, quota)
+        question = Question(mean, limits, name, key, known).asked_by(asker, quota, since)
         read = self._reading("train_values", question, on_holdout)
         return self._interaction.look("train_values", question, read, self._worth)
 

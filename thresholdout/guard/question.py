@@ -45,9 +45,11 @@ class Question:
         The training value in the user's units.
     quota : int or None
         How many questions whoever asks may have asked after this one; see `asked_by`.
+    since : float or None
+        From which time on these count.
     """
 
-    __slots__ = ("candidate", "key", "known", "limits", "name", "quota", "shown", "train", "truth")
+    __slots__ = ("candidate", "key", "known", "limits", "name", "quota", "shown", "since", "train", "truth")
 
     def __init__(
         self,
@@ -67,12 +69,13 @@ class Question:
         self.truth = truth
         self.candidate = ""
         self.quota: int | None = None
+        self.since: float | None = None
         self.shown = train if limits == _UNIT else limits[0] + (limits[1] - limits[0]) * train
 
-    def asked_by(self, asker: str, quota: int | None) -> Question:
-        """Say who asks this, and how many questions this asker may have asked after it; return the question itself."""
+    def asked_by(self, asker: str, quota: int | None, since: float | None = None) -> Question:
+        """Say who asks this, and how many questions this asker may have asked after it since a time; return itself."""
         self.known = replace(self.known, asker=asker)
-        self.quota = quota
+        self.quota, self.since = quota, since
         return self
 
     @classmethod

@@ -6,13 +6,22 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from time import time
 from types import TracebackType
 from typing import Final, NoReturn, Self, TypeAlias
 
 from thresholdout.errors import BudgetExhausted, InputError, LedgerDamaged, LedgerError, SharingError
 from thresholdout.ledger.digest_chain import first_digest, next_digest
 from thresholdout.ledger.entry import Asked, Entry
-from thresholdout.ledger.entry_checks import JSON, check_entry, check_question, check_questions, check_texts, scoped_key
+from thresholdout.ledger.entry_checks import (
+    JSON,
+    check_entry,
+    check_question,
+    check_questions,
+    check_since,
+    check_texts,
+    scoped_key,
+)
 from thresholdout.ledger.refusals import Refusals
 
 __all__ = ["Compute", "ComputeAll", "Extent", "Ledger"]
@@ -166,6 +175,7 @@ class Ledger(Refusals, ABC):
         *,
         asker: str = "",
         quota: int | None = None,
+        since: float | None = None,
     ) -> tuple[Entry, bool]:
         """Answer a question once, and store the answer before it leaves.
 
@@ -183,13 +193,16 @@ class Ledger(Refusals, ABC):
             Maps the present state to the next state and the entry to store, whose ``query`` is one more
             than that of the guard's last entry. Not called for a repeated key; called again only when what it
             returned before was not stored, and nobody has seen it. Its ``key``, ``train``, ``name`` and ``asker`` are
-            replaced by the ones given here, and its ``list`` by None. It must not use the ledger, and may run in
-            another thread that asks.
+            replaced by the ones given here, its ``list`` by None, and its ``time`` by the clock's. It must not use the
+            ledger, and may run in another thread that asks.
         asker : str, default ""
             Who asks; keys are this asker's own.
         quota : int, optional
             How many entries this asker may have, with this one; counted in the transaction that stores it. A repeated
             key is no new one.
+        since : float, optional
+            From which time on entries count for the quota, in POSIX seconds, such as the beginning of a week; all of
+            them by default. An entry without a time is older than any.
 
         Returns
         -------
@@ -213,13 +226,13 @@ class Ledger(Refusals, ABC):
         Exception
             Whatever `compute` raises; nothing is stored then.
         """
-        check_question(key, train, name, asker, quota)
+        check_question(key, train, name, asker, quota, since)
 
         def alone(state: str, new: tuple[int, ...]) -> tuple[str, tuple[Entry]]:
             after, entry = compute(state)
             return after, (entry,)
 
-        asked = Asked(scoped_key(key, asker), train, name, asker, quota)
+        asked = Asked(scoped_key(key, asker), train, name, asker, quota, since)
         return self._answered(guard, (asked,), alone, together=False)[0]
 
     def ask_all(self, guard: str, asked: Sequence[Asked], compute: ComputeAll) -> list[tuple[Entry, bool]]:
@@ -364,13 +377,28 @@ class Ledger(Refusals, ABC):
             )
         return asked
 
-    def count(self, guard: str, asker: str | None = None) -> int:
-        """Return the number of a guard's entries, or of those of an asker."""
-        return self._extent(guard)[1] if asker is None else self._count_of(guard, asker)
+    def count(self, guard: str, asker: str | None = None, since: float | None = None) -> int:
+        """Return the number of a guard's entries, or of those of an asker.
+
+        Parameters
+        ----------
+        guard : str
+            The guard's identity.
+        asker : str, optional
+            Whose entries; None for everybody's.
+        since : float, optional
+            From which time on an asker's entries count, in POSIX seconds; None for all.
+        """
+        if asker is not None:
+            check_since(since)
+            return self._count_of(guard, asker, since)
+        if since is not None:
+            raise InputError("since", f"{since!r} without an asker", "whose entries are counted from a time on")
+        return self._extent(guard)[1]
 
     @abstractmethod
-    def _count_of(self, guard: str, asker: str) -> int:
-        """Return the number of an asker's entries."""
+    def _count_of(self, guard: str, asker: str, since: float | None) -> int:
+        """Return the number of an asker's entries, from a time on."""
 
     @abstractmethod
     def sources(self, guard: str, last: int) -> dict[str, int]:
@@ -510,13 +538,13 @@ class Ledger(Refusals, ABC):
         )
 
     @staticmethod
-    def _check_quotas(asked: Iterable[Asked], count: Callable[[str], int]) -> None:
-        """Refuse new questions beyond the quota of who asks them, given how many entries an asker has."""
+    def _check_quotas(asked: Iterable[Asked], count: Callable[[str, float | None], int]) -> None:
+        """Refuse new questions beyond the quota of who asks them, given how many entries an asker has since a time."""
         new: Counter[str] = Counter()
         for question in asked:
             if question.quota is not None:
                 new[question.asker] += 1
-                if count(question.asker) + new[question.asker] > question.quota:
+                if count(question.asker, question.since) + new[question.asker] > question.quota:
                     raise BudgetExhausted("quota", question.quota, question.quota)
 
     def _settled(
@@ -538,16 +566,21 @@ class Ledger(Refusals, ABC):
         if len(computed) != len(asked):
             seen = f"the mechanism answered {len(computed)} of {len(asked)} questions"
             raise LedgerError(self.location, f"{seen}; nothing was stored")
-        settled = []
+        settled, now = [], time()
         for number, (entry, (key, question)) in enumerate(zip(computed, asked, strict=True), first):
             if entry.query != number:
                 raise LedgerError(
                     self.location, f"the mechanism numbered question {number} as {entry.query}; nothing was stored"
                 )
-            fields = (key, question.train, question.name, first if together else None, question.asker)
-            if (entry.key, entry.train, entry.name, entry.list, entry.asker) != fields:
-                key, train, name, place, asker = fields
-                entry = replace(entry, key=key, train=train, name=name, list=place, asker=asker)
+            entry = replace(
+                entry,
+                key=key,
+                train=question.train,
+                name=question.name,
+                list=first if together else None,
+                asker=question.asker,
+                time=now,
+            )
             check_entry(entry)
             settled.append(entry)
         return settled

@@ -6,14 +6,16 @@ that the history up to it is still the same. A digest is the SHA-256, in lower-c
 line of UTF-8 text, which any language can write:
 
 - of a new guard, ``thresholdout-guard-1 F P``,
-- of an entry, ``thresholdout-entry-1 D Q R L X E F K N S C A``.
+- of an entry, ``thresholdout-entry-2 D Q R L X E T F K N S C A``; and of one without a time, as an earlier format kept
+  them, ``thresholdout-entry-1 D Q R L X E F K N S C A``.
 
 D is the digest before it, Q the number of the question, R the answers that remain, L the number of its list, and X the
 train value, the answer, the interval's two ends and the range's two bounds as six IEEE 754 numbers of 64 bits, big end
 first, in 96 hexadecimal digits: decimal text differs between languages (``1e-05``, ``1.0E-5``), bits don't. E is the
-risk that is left, in 16 such digits. R, L and E are ``-`` where there is none. F (what the ledger calls the guard), P
-(parameters as stored), K (key), N (name), S (source), C (candidate) and A (asker) are texts, each written as the number
-of its bytes in UTF-8, a colon, and the text; so no two different entries have the same line. Minus zero counts as zero.
+risk that is left, in 16 such digits, and so is T, the time when it was stored. R, L and E are ``-`` where there is
+none. F (what the ledger calls the guard), P (parameters as stored), K (key), N (name), S (source), C (candidate) and A
+(asker) are texts, each written as the number of its bytes in UTF-8, a colon, and the text; so no two different entries
+have the same line. Minus zero counts as zero.
 
 The guard's state is not part of it. The state is secret and holds little entropy, so that a digest, which is
 public, would tell it to anybody who tries all the states there can be.
@@ -81,8 +83,10 @@ def next_digest(digest: str, guard: str, entry: Entry) -> str:
     remaining = "-" if entry.remaining is None else entry.remaining
     together = "-" if entry.list is None else entry.list
     risk = "-" if entry.risk is None else _number(entry.risk + 0.0).hex()
+    version, time = (1, "") if entry.time is None else (2, f" {_number(entry.time + 0.0).hex()}")
     text = (
-        f"thresholdout-entry-1 {digest} {entry.query} {remaining} {together} {numbers} {risk} {_measured(guard)} "
+        f"thresholdout-entry-{version} {digest} {entry.query} {remaining} {together} {numbers} {risk}{time} "
+        f"{_measured(guard)} "
         f"{_measured(entry.key)} {_measured(entry.name)} {_measured(entry.source)} "
         f"{_measured(entry.candidate)} {_measured(entry.asker)}"
     )

@@ -25,6 +25,8 @@ class Asked:
         Who asks; a key names one question of an asker.
     quota : int or None
         How many questions this asker may have asked after it, so that it is not answered beyond; None for any number.
+    since : float or None
+        From which time on a quota counts, in POSIX seconds; None for all questions.
     """
 
     key: str | None
@@ -32,6 +34,7 @@ class Asked:
     name: str
     asker: str = ""
     quota: int | None = None
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,9 @@ class Entry:
         What the question was about, such as a model or a proposal.
     asker : str
         Who asked.
+    time : float or None
+        When it was stored, by the clock of whoever stored it, in POSIX seconds; None before it is stored, and where an
+        earlier format of the tables kept no times.
 
     Examples
     --------
@@ -91,6 +97,7 @@ class Entry:
     list: int | None = None
     candidate: str = ""
     asker: str = ""
+    time: float | None = None
 
     @property
     def half_width(self) -> float:

@@ -27,10 +27,12 @@ __all__ = [
     "check_question",
     "check_questions",
     "check_repeat",
+    "check_since",
     "check_slice",
     "check_texts",
     "earlier_format",
     "fresh_key",
+    "is_since",
     "parameters_text",
     "read_parameters",
     "scoped_key",
@@ -100,6 +102,8 @@ def check_entry(entry: Entry) -> None:
             raise InputError("entry", "a count that is negative or too large", f"0 to {LARGEST_COUNT}, or None")
     if entry.low > entry.high:
         raise InputError("entry", f"an interval from {entry.low} to {entry.high}", "its lower end first")
+    if entry.time is not None and not isfinite(entry.time):
+        raise InputError("entry", f"a time of {entry.time}", "POSIX seconds, or None")
     if entry.risk is not None and not entry.risk <= 0.0:
         raise InputError("entry", f"a risk whose logarithm is {entry.risk}", "at most 0, or None")
     check_short_texts(source=entry.source, candidate=entry.candidate, asker=entry.asker)
@@ -122,6 +126,17 @@ def check_history(entries: Iterable[Entry]) -> Iterator[Entry]:
         check_question(entry.key, entry.train, entry.name)
         check_entry(entry)
         yield entry
+
+
+def check_since(since: float | None) -> None:
+    """Refuse what is no time; see `Ledger.ask`."""
+    if since is not None and not (isinstance(since, float | int) and isfinite(since)):
+        raise InputError("since", repr(since), "a time in POSIX seconds, or None")
+
+
+def is_since(entry: Entry, since: float | None) -> bool:
+    """Whether an entry was stored at a time or later; one without a time is older than any."""
+    return since is None or (entry.time is not None and entry.time >= since)
 
 
 def check_slice(start: int, count: int | None) -> int:
@@ -172,7 +187,7 @@ def check_questions(asked: Iterable[Asked]) -> None:
     keys: set[str] = set()
     count = 0
     for count, question in enumerate(asked, 1):  # noqa: B007 - counted for the check below
-        check_question(question.key, question.train, question.name, question.asker, question.quota)
+        check_question(question.key, question.train, question.name, question.asker, question.quota, question.since)
         if question.key in keys:
             raise InputError("asked", f"two questions with the key {question.key!r}", "a key for each")
         if question.key is not None:
@@ -181,8 +196,16 @@ def check_questions(asked: Iterable[Asked]) -> None:
         raise InputError("asked", "no questions", "at least one")
 
 
-def check_question(key: str | None, train: float, name: str, asker: str = "", quota: int | None = None) -> None:
+def check_question(
+    key: str | None,
+    train: float,
+    name: str,
+    asker: str = "",
+    quota: int | None = None,
+    since: float | None = None,
+) -> None:
     """Refuse a question that no ledger could store; see `Ledger.ask`."""
+    check_since(since)
     check_short_texts(asker=asker)
     if quota is not None and not (isinstance(quota, int) and 0 <= quota <= LARGEST_COUNT):
         raise InputError("quota", repr(quota), "a number of questions, or None for any number")

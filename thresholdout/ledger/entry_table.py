@@ -19,7 +19,8 @@ def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
 
     Columns: ``query``, ``key``, ``name``, ``train``, ``value``, ``low``, ``high``, ``half_width``, ``source``,
     ``remaining`` (missing where no budget was declared), ``lower``, ``upper``, ``risk`` and ``list`` (missing where
-    there is none), ``candidate`` and ``asker``; see `thresholdout.ledger.Entry`.
+    there is none), ``candidate``, ``asker`` and ``time`` (in POSIX seconds, missing where none was kept); see
+    `thresholdout.ledger.Entry`.
 
     Examples
     --------
@@ -34,4 +35,4 @@ def history_frame(entries: Iterable[Entry]) -> pd.DataFrame:
     names.insert(names.index("high") + 1, "half_width")
     values = attrgetter(*names)
     frame = pd.DataFrame(map(values, entries), columns=names)
-    return frame.astype({"query": "Int64", "remaining": "Int64", "risk": "float64", "list": "Int64"})
+    return frame.astype({"query": "Int64", "remaining": "Int64", "risk": "float64", "list": "Int64", "time": "float64"})

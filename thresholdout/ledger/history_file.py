@@ -2,11 +2,11 @@
 
 The first line says what follows; each other line is one entry with its digest (`thresholdout.ledger.digest_chain`)::
 
-    {"format": "thresholdout guard", "version": 1, "guard": F, "parameters": P, "head": D, "count": N}
-    {"query": 1, "key": ..., "name": ..., "train": ..., ..., "asker": ..., "digest": ...}
+    {"format": "thresholdout guard", "version": 2, "guard": F, "parameters": P, "head": D, "count": N}
+    {"query": 1, "key": ..., "name": ..., "train": ..., ..., "asker": ..., "time": ..., "digest": ...}
 
-Parameters are the JSON text that the chain starts from, as a string. JSON has no infinite numbers: where no risk is
-left at all, its logarithm is the text ``"-inf"``. Nothing in such a file is secret.
+Entries of version 1 have no time. Parameters are the JSON text that the chain starts from, as a string. JSON has no
+infinite numbers: where no risk is left at all, its logarithm is the text ``"-inf"``. Nothing in such a file is secret.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ __all__ = ["ExportedHistory", "HistoryFile", "write_history"]
 
 _FORMAT: Final = "thresholdout guard"
 _UNRELEASED: Final = "thresholdout history"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEADER: Final = {"format": str, "version": int, "guard": str, "parameters": str, "head": str, "count": int}
 _NUMBERS: Final = ("train", "value", "low", "high", "lower", "upper")
 _TEXTS: Final = ("key", "name", "source", "candidate", "asker")
 _NOTHING_LEFT: Final = "-inf"
 _FIELDS: Final = Entry.__slots__
+_WITHOUT_TIMES: Final = tuple(name for name in _FIELDS if name != "time")
 _LONGEST_FIRST: Final = 1 << 24
 _LONGEST_LINE: Final = 1 << 20
 """Bytes of a line: 12 for each character of five texts of an entry, and 400 kB for the rest."""
@@ -98,7 +99,7 @@ class HistoryFile:
         except OSError as error:
             raise LedgerUnusable(self.location, f"it can't be read: {error.strerror}") from None
         try:
-            self.header = self._header()
+            self.header, self._fields = self._header()
             self.digest = first_digest(self.header.guard, self.header.parameters)
         except BaseException:
             self._file.close()
@@ -138,7 +139,8 @@ class HistoryFile:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _header(self) -> ExportedHistory:
+    def _header(self) -> tuple[ExportedHistory, tuple[str, ...]]:
+        """Return what the first line says, and which fields entries of its version have."""
         line = self._file.readline(_LONGEST_FIRST)
         try:
             fields = _object(line)
@@ -149,10 +151,10 @@ class HistoryFile:
         if fields.get("format") != _FORMAT:
             raise LedgerUnusable(self.location, "it is not an exported history")
         version = fields.get("version")
-        if version != _VERSION or isinstance(version, bool):
+        if version not in (1, _VERSION) or isinstance(version, bool):
             raise LedgerUnusable(
                 self.location,
-                f"its format has version {repr(version)[:40]}, this program knows version {_VERSION}; "
+                f"its format has version {repr(version)[:40]}, this program knows versions up to {_VERSION}; "
                 "use the program that made it, or a newer one",
             )
         if list(fields) != list(_HEADER) or any(type(fields[name]) is not kind for name, kind in _HEADER.items()):
@@ -166,15 +168,16 @@ class HistoryFile:
                 raise ValueError
         except ValueError:
             raise self._damaged(1, "its guard or its parameters are not what a ledger holds") from None
-        return header
+        return header, _WITHOUT_TIMES if version == 1 else _FIELDS
 
     def _entry(self, line: bytes, number: int) -> tuple[Entry, str]:
         """Return an entry and its digest from a line."""
         try:
             fields = _object(line)
             stored = fields.pop("digest")
-            if tuple(fields) != _FIELDS:
+            if tuple(fields) != self._fields:
                 raise ValueError
+            fields.setdefault("time", None)
             if fields["risk"] == _NOTHING_LEFT:
                 fields["risk"] = -math.inf
             if not _well_typed(fields):
@@ -222,6 +225,8 @@ def write_history(file: str | os.PathLike[str], header: ExportedHistory, entries
                 digest = next_digest(digest, header.guard, entry)
                 fields = {name: getattr(entry, name) for name in _FIELDS}
                 fields.update((name, float(fields[name]) + 0.0) for name in _NUMBERS)  # never -0.0
+                if entry.time is not None:
+                    fields["time"] = float(entry.time) + 0.0
                 if entry.risk is not None:
                     fields["risk"] = _NOTHING_LEFT if entry.risk == -math.inf else entry.risk + 0.0
                 out.write(json.dumps(fields | {"digest": digest}, allow_nan=False) + "\n")
@@ -268,6 +273,7 @@ def _well_typed(fields: dict[str, Any]) -> bool:
         and all(isinstance(fields[name], str) for name in _TEXTS)
         and type(fields["query"]) is int
         and all(fields[name] is None or type(fields[name]) is int for name in ("remaining", "list"))
+        and (fields["time"] is None or _is_number(fields["time"]))
         and (fields["risk"] is None or fields["risk"] == -math.inf or _is_number(fields["risk"]))
     )
 

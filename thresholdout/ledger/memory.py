@@ -24,6 +24,7 @@ from thresholdout.ledger.entry_checks import (
     check_slice,
     check_texts,
     fresh_key,
+    is_since,
     parameters_text,
     scoped_key,
 )
@@ -52,9 +53,9 @@ def _new(guard: str, parameters: Mapping[str, JSON], state: str, documents: Mapp
     return _Guard(parameters_text(parameters), state, dict(documents), owner)
 
 
-def _entries_of(kept: _Guard, asker: str) -> int:
-    """Return how many entries an asker has."""
-    return sum(entry.asker == asker for entry in kept.entries.values())
+def _entries_of(kept: _Guard, asker: str, since: float | None) -> int:
+    """Return how many entries an asker has, from a time on."""
+    return sum(entry.asker == asker and is_since(entry, since) for entry in kept.entries.values())
 
 
 class MemoryLedger(Ledger):
@@ -187,10 +188,10 @@ class MemoryLedger(Ledger):
             wanted = (entry for entry in islice(kept.entries.values(), start - 1, None) if entry.asker == asker)
             return list(islice(wanted, count))
 
-    def _count_of(self, guard: str, asker: str) -> int:
+    def _count_of(self, guard: str, asker: str, since: float | None) -> int:
         kept = self._find(guard)
         with self._lock:
-            return _entries_of(kept, asker)
+            return _entries_of(kept, asker, since)
 
     def guards(self, owner: str | None = None) -> list[str]:
         """Return the guards' identities, in the order of their creation; see `Ledger.guards`."""

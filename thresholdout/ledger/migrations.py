@@ -21,8 +21,15 @@ __all__ = ["STEPS", "Step", "check_format", "migrate"]
 Step: TypeAlias = "Callable[[Cursor, schema.Statements], object]"
 """Changes the tables, given a cursor and the statements of the database's dialect."""
 
-STEPS: Final[list[Step]] = []
-"""The step from format 1 to 2 comes first. Format 1 is the first that was released, so there is none yet."""
+
+def _add_times(cursor: Cursor, statements: schema.Statements) -> None:
+    """Format 2: an entry has a time, and those of an asker are found without going through all others."""
+    for statement in statements.with_times:
+        cursor.execute(statement)
+
+
+STEPS: Final[list[Step]] = [_add_times]
+"""The step from format 1 to 2 comes first."""
 
 
 def check_format(location: str, found: int) -> None:

@@ -44,7 +44,7 @@ APPLICATION_ID: Final = 0x7468_6F6C
 UNRELEASED_ID: Final = 0x7468_6F75
 """Marked files of the formats before the first release, which are not read any more."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Format of the tables; a program refuses a ledger of a later format than it knows."""
 
 DialectName = Literal["sqlite", "postgresql"]
@@ -84,6 +84,7 @@ _entries = Table(
     Column("list", BigInteger, comment="number of the first entry of a list of questions"),
     Column("candidate", Text, nullable=False),
     Column("asker", Text, nullable=False),
+    Column("time", Double, comment="when it was stored, in POSIX seconds"),
     Column("digest", Text, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -103,10 +104,14 @@ _settings = Table(
     Column("value", Text, nullable=False),
 )
 
-_INDEXES: Final[dict[DialectName, str]] = {
-    "sqlite": 'CREATE UNIQUE INDEX entries_key ON entries (guard, "key")',
-    # An index here holds no long text, hence its digest; whoever looks a key up compares the key itself as well.
-    "postgresql": 'CREATE UNIQUE INDEX entries_key ON entries (guard, md5("key"))',
+_BY_ASKER: Final[dict[DialectName, str]] = {
+    "sqlite": "CREATE INDEX entries_asker ON entries (guard, asker, query, time)",
+    "postgresql": "CREATE INDEX entries_asker ON entries (guard, md5(asker), query, time)",
+}
+_INDEXES: Final[dict[DialectName, tuple[str, ...]]] = {
+    "sqlite": ('CREATE UNIQUE INDEX entries_key ON entries (guard, "key")', _BY_ASKER["sqlite"]),
+    # An index here holds no long text, hence its digest; whoever looks a text up compares the text itself as well.
+    "postgresql": ('CREATE UNIQUE INDEX entries_key ON entries (guard, md5("key"))', _BY_ASKER["postgresql"]),
 }
 
 _REFUSALS: Final = (
@@ -184,10 +189,13 @@ class Statements:
     """Parameters: id, first and last number. Rows: an entry's fields in their order."""
 
     entries_of: str
-    """Parameters: id, asker, first number, how many at most, how many are left out before. Rows as of `entries`."""
+    """Parameters: asker, id, first number, how many at most, how many are left out before. Rows as of `entries`."""
 
     asked_by: str
-    """Parameters: id, asker. Row: how many entries the asker has."""
+    """Parameters: asker, id. Row: how many entries the asker has."""
+
+    asked_since: str
+    """Parameters: asker, id, time. Row: how many entries the asker has from then on."""
 
     chain: str
     """As `entries`, with the digest behind the fields."""
@@ -228,6 +236,9 @@ class Statements:
     set_setting: str
     """Parameters: value, name."""
 
+    with_times: tuple[str, ...]
+    """Make tables of format 1 those of format 2: entries have times, and are found by who asked."""
+
     forget: tuple[str, ...]
     """Outside of a transaction: write the tables anew, so that nothing is left of what rows held before."""
 
@@ -266,6 +277,7 @@ def statements(dialect: DialectName) -> Statements:
     same_key = _entries.c.key == key if dialect == "sqlite" else func.md5(_entries.c.key) == func.md5(key)
     between = _entries.c.query.between(bindparam("first"), bindparam("last"))
     of_guard = _entries.c.guard == bindparam("guard_id")
+    of_asker = _of_asker(dialect)
     columns = ("identity", "owner", "content", "state", "parameters", "asked", "head")
     last = select(func.max(_entries.c.query)).where(_entries.c.guard == _guards.c.id).scalar_subquery()
     return Statements(
@@ -287,13 +299,18 @@ def statements(dialect: DialectName) -> Statements:
         entries=compiled(select(*fields).where(of_guard, between).order_by(_entries.c.query)),
         entries_of=compiled(
             select(*fields)
-            .where(of_guard, _entries.c.asker == bindparam("asker"), _entries.c.query >= bindparam("first"))
+            .where(*of_asker, of_guard, _entries.c.query >= bindparam("first"))
             .order_by(_entries.c.query)
             .limit(bindparam("most", type_=BigInteger))
             .offset(bindparam("skipped", type_=BigInteger))  # which SQLite's dialect writes in any case
         ),
-        asked_by=compiled(
-            select(func.count()).select_from(_entries).where(of_guard, _entries.c.asker == bindparam("asker"))
+        asked_by=compiled(select(func.count(_entries.c.query)).where(*of_asker, of_guard)),
+        asked_since=compiled(
+            select(func.count(_entries.c.query)).where(*of_asker, of_guard, _entries.c.time >= bindparam("since"))
+        ),
+        with_times=(
+            f"ALTER TABLE entries ADD COLUMN time {'DOUBLE' if dialect == 'sqlite' else 'DOUBLE PRECISION'}",
+            _BY_ASKER[dialect],
         ),
         chain=compiled(select(*fields, _entries.c.digest).where(of_guard, between).order_by(_entries.c.query)),
         extent=compiled(
@@ -329,6 +346,15 @@ def statements(dialect: DialectName) -> Statements:
         ),
         **_resealing(dialect),
     )
+
+
+def _of_asker(dialect: DialectName) -> tuple[Any, ...]:
+    """Return the conditions for entries of one asker, whose name is the first parameter of a statement."""
+    asker: Any = bindparam("asker", type_=Text)
+    if dialect == "sqlite":
+        return (_entries.c.asker == asker,)
+    asked = select(asker.cast(Text).label("name")).subquery("asked")  # read twice, given once
+    return func.md5(_entries.c.asker) == func.md5(asked.c.name), _entries.c.asker == asked.c.name
 
 
 def _dialect(name: DialectName) -> Dialect:
@@ -371,10 +397,10 @@ def _guarded(dialect: DialectName) -> tuple[str, ...]:
         else:
             triggers.append(f"{head} EXECUTE FUNCTION ledger_refuses('{text}')")
     if dialect == "sqlite":
-        return (_INDEXES[dialect], *triggers, *_SQLITE_INSERTS)
+        return (*_INDEXES[dialect], *triggers, *_SQLITE_INSERTS)
     truncates = [
         f"CREATE TRIGGER {table}_truncate BEFORE TRUNCATE ON {table} "
         f"EXECUTE FUNCTION ledger_refuses('{table} of a ledger are never deleted')"
         for table in ("guards", "entries", "documents")
     ]
-    return (_INDEXES[dialect], _POSTGRESQL_FUNCTION, *triggers, *truncates)
+    return (*_INDEXES[dialect], _POSTGRESQL_FUNCTION, *triggers, *truncates)

@@ -26,6 +26,7 @@ from thresholdout.ledger.entry_checks import (
     check_slice,
     check_texts,
     fresh_key,
+    is_since,
     parameters_text,
     scoped_key,
 )
@@ -109,6 +110,11 @@ class SQLLedger(Ledger):
     timeout : float, default 30
         Seconds to wait while another process holds the file, or the guard.
 
+    Attributes
+    ----------
+    database : Database
+        Where its tables are. Others may be kept beside them, with names of their own: a backup is of one moment then.
+
     Raises
     ------
     InputError
@@ -162,15 +168,15 @@ class SQLLedger(Ledger):
         key_file: str | os.PathLike[str] | None = None,
     ) -> None:
         found = Key.find(key, key_file)
-        self._database = connect(where, must_exist=must_exist, timeout=timeout, sealed=found is not None)
+        self.database = connect(where, must_exist=must_exist, timeout=timeout, sealed=found is not None)
         try:
-            self._sealing = open_seal(self._database, found)
+            self._sealing = open_seal(self.database, found)
         except BaseException:
-            self._database.close()
+            self.database.close()
             raise
-        self._sql = self._database.statements
-        self._questions: GroupCommit[_Question] = GroupCommit(self._database)
-        self.location = self._database.location
+        self._sql = self.database.statements
+        self._questions: GroupCommit[_Question] = GroupCommit(self.database)
+        self.location = self.database.location
         self._secret: str | None = None
 
     def create(
@@ -186,7 +192,7 @@ class SQLLedger(Ledger):
         check_creation(guard, state, documents.items(), owner)
         text = parameters_text(parameters)
         content = self._content(documents.get(CONTENT), owner)
-        with self._database.transaction() as cursor:
+        with self.database.transaction() as cursor:
             _, guard, stored = self._enter(cursor, guard, owner, content, text, state, documents)
         if stored is not None:
             self._check_parameters(guard, self._parsed(guard, stored), parameters)
@@ -210,7 +216,7 @@ class SQLLedger(Ledger):
         if content is None:
             return None
         if self._secret is None:
-            self._secret = secret_of(self._database, self._sealing)
+            self._secret = secret_of(self.database, self._sealing)
         return keyed_digest(self._secret, owner, content)
 
     def _answered(
@@ -308,11 +314,12 @@ class SQLLedger(Ledger):
         question.made = {entry.key: entry for entry in entries}
         kept.progress = _Progress(state, entries[-1].query, chain.head, added)
 
-    def _asked_by(self, cursor: Cursor, kept: _Row, asker: str) -> int:
-        """Return how many entries an asker has, in the tables and in this transaction."""
-        cursor.execute(self._sql.asked_by, (kept.guard_id, asker))
+    def _asked_by(self, cursor: Cursor, kept: _Row, asker: str, since: float | None) -> int:
+        """Return how many entries an asker has from a time on, in the tables and in this transaction."""
+        cursor.execute(*self._counting(kept.guard_id, asker, since))
         row = cursor.fetchone()
-        return (int(row[0]) if row else 0) + sum(entry.asker == asker for entry, _ in kept.progress.new.values())
+        new = (entry for entry, _ in kept.progress.new.values())
+        return (int(row[0]) if row else 0) + sum(entry.asker == asker and is_since(entry, since) for entry in new)
 
     def _stored(self, cursor: Cursor, guard_id: int, key: str) -> Entry | None:
         """Return the entry of a key, or None."""
@@ -343,7 +350,7 @@ class SQLLedger(Ledger):
         guard_id, _, stored, *_ = self._locked(cursor, known)
         if not new:
             return guard_id, known, str(stored)
-        check_seal(self._database, cursor, self._sealing)
+        check_seal(self.database, cursor, self._sealing)
         for name, document in documents.items():
             cursor.execute(self._sql.add_document, (guard_id, name, self._seal(document, guard, "document", name)))
         return guard_id, guard, None
@@ -361,7 +368,7 @@ class SQLLedger(Ledger):
         check_texts(key=key, asker=asker)
         key = scoped_key(key, asker) or key
         guard_id, *_ = self._find(guard)
-        with self._database.reading() as cursor:
+        with self.database.reading() as cursor:
             stored = self._stored(cursor, guard_id, key)
         if stored is not None:
             _check_key(stored, key)
@@ -384,12 +391,19 @@ class SQLLedger(Ledger):
             return [Entry(*row) for row in self._read(self._sql.entries, guard_id, start, last)]
         check_texts(asker=asker)
         most = LARGEST_COUNT if count is None else count
-        return [Entry(*row) for row in self._read(self._sql.entries_of, guard_id, asker, start, most, 0)]
+        return [Entry(*row) for row in self._read(self._sql.entries_of, asker, guard_id, start, most, 0)]
 
-    def _count_of(self, guard: str, asker: str) -> int:
+    def _count_of(self, guard: str, asker: str, since: float | None) -> int:
         check_texts(asker=asker)
         guard_id, *_ = self._find(guard)
-        return int(self._read(self._sql.asked_by, guard_id, asker)[0][0])
+        statement, parameters = self._counting(guard_id, asker, since)
+        return int(self._read(statement, *parameters)[0][0])
+
+    def _counting(self, guard_id: int, asker: str, since: float | None) -> tuple[str, tuple[object, ...]]:
+        """Return the statement that counts an asker's entries, and its parameters."""
+        if since is None:
+            return self._sql.asked_by, (asker, guard_id)
+        return self._sql.asked_since, (asker, guard_id, since)
 
     def guards(self, owner: str | None = None) -> list[str]:
         """Return the guards' identities, in the order of their creation; see `Ledger.guards`."""
@@ -398,7 +412,7 @@ class SQLLedger(Ledger):
     def identity(self) -> str:
         """Return what tells this ledger from all others; made when it is first asked for."""
         if not (rows := self._read(self._sql.setting, "identity")):
-            with self._database.transaction() as cursor:
+            with self.database.transaction() as cursor:
                 cursor.execute(self._sql.put_setting, ("identity", fresh_key()))
             rows = self._read(self._sql.setting, "identity")
         return str(rows[0][0])
@@ -427,7 +441,7 @@ class SQLLedger(Ledger):
     def retire(self, guard: str, why: str) -> None:
         """Let a guard answer no more; see `Ledger.retire`."""
         check_texts(why=why)
-        with self._database.transaction() as cursor:
+        with self.database.transaction() as cursor:
             guard_id, *_, retired = self._locked(cursor, guard)
             if retired != why:
                 self._check_retired(retired)
@@ -453,7 +467,7 @@ class SQLLedger(Ledger):
         check_creation(guard, state, documents.items(), owner)
         text = parameters_text(parameters)
         content = self._content(documents.get(CONTENT), owner)
-        with self._database.transaction() as cursor:
+        with self.database.transaction() as cursor:
             guard_id, known, stored = self._enter(cursor, guard, owner, content, text, state, documents)
             if stored is not None:
                 raise self._there_already(guard) if known == guard else self._same_records(known)
@@ -467,10 +481,10 @@ class SQLLedger(Ledger):
     def put_document(self, guard: str, name: str, text: str) -> None:
         """Keep a text with a guard; see `Ledger.put_document`."""
         check_document(name, text)
-        with self._database.transaction() as cursor:
+        with self.database.transaction() as cursor:
             guard_id, *_, retired = self._locked(cursor, guard)
             self._check_retired(retired)
-            check_seal(self._database, cursor, self._sealing)
+            check_seal(self.database, cursor, self._sealing)
             cursor.execute(self._sql.document, (guard_id, name))
             row = cursor.fetchone()
             if row is None:
@@ -498,7 +512,7 @@ class SQLLedger(Ledger):
 
     def close(self) -> None:
         """Close the database; see `Ledger.close`."""
-        self._database.close()
+        self.database.close()
 
     def _seal(self, text: str, *about: str) -> str:
         """Return a secret as it is stored, given what it belongs to."""
@@ -510,7 +524,7 @@ class SQLLedger(Ledger):
 
     def _read(self, statement: str, *parameters: object) -> list[Any]:
         """Return the rows of a statement."""
-        with self._database.reading() as cursor:
+        with self.database.reading() as cursor:
             cursor.execute(statement, parameters)
             return cursor.fetchall()
 

@@ -142,7 +142,7 @@ def test_a_guard_that_moves_is_found_by_the_other_ledgers_secret(tmp_path: Path)
         assert (new.guards(), new.owner(guard)) == ([guard], "ann")
         digests = []
         for ledger in (old, new):
-            with ledger._database.reading() as cursor:
+            with ledger.database.reading() as cursor:
                 digests += cursor.execute("SELECT content FROM guards").fetchall()
         assert len(set(digests)) == 2
 

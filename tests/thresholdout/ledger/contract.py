@@ -278,7 +278,7 @@ class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsCo
         bounds = (*ends, source, None, lower, upper, risk, None, candidate, asker)
         computed = Entry(query, "", "", 0.0, value, *bounds)  # type: ignore[arg-type]
         entry, _ = ledger.ask(GUARD, None, train, name, lambda state: (state, computed), asker=asker)
-        assert entry == replace(computed, key=entry.key, train=train, name=name)
+        assert entry == replace(computed, key=entry.key, train=train, name=name, time=entry.time)
         assert ledger.entries(GUARD)[-1] == entry
 
     # Failures
@@ -396,7 +396,9 @@ class LedgerContract(ThreadsContract, ListsContract, AskersContract, DocumentsCo
             numbers = "".join(struct.pack("!d", x).hex() for x in (1.0, 1 / 3, -1e-5, 0.5, 0.0, 2.0**60))
             left = b"-" if remaining is None else b"%d" % remaining
             risk = struct.pack("!d", -0.5).hex().encode() if remaining else b"-"
-            line = b"thresholdout-entry-1 %s %d %s - %s %s " % (digest.encode(), number, left, numbers.encode(), risk)
+            time = struct.pack("!d", entry.time).hex().encode()
+            line = b"thresholdout-entry-2 %s %d %s - %s " % (digest.encode(), number, left, numbers.encode())
+            line += b"%s %s " % (risk, time)
             line += b" ".join(measured(part) for part in (GUARD, entry.key, name, "train", "forest", "Zoë"))
             digest = hashlib.sha256(line).hexdigest()
             assert ledger.head(GUARD) == digest

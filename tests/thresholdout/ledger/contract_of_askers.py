@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 
 import pytest
 
 from tests.thresholdout.ledger.mechanism import GUARD, Mechanism, assert_consistent
 from thresholdout.errors import BudgetExhausted, InputError, InputTypeError
 from thresholdout.ledger import Ledger
-from thresholdout.ledger.entry import Asked
+from thresholdout.ledger.entry import Asked, Entry
 
 
 class AskersContract:
@@ -57,6 +59,48 @@ class AskersContract:
         with pytest.raises(BudgetExhausted):
             ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="zoe", quota=0)
         assert_consistent(ledger)
+
+    def test_entries_know_when_they_were_stored(self, ledger: Ledger) -> None:
+        before = time.time()
+        entry, _ = ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism(), asker="ann")
+        assert entry.time is not None
+        assert before <= entry.time <= time.time()
+        assert ledger.ask(GUARD, "a", 0.5, "accuracy", Mechanism(), asker="ann") == (entry, True)
+        assert ledger.entries(GUARD) == [entry]
+
+    def test_a_quota_counts_from_a_time_on(self, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+        mechanism = Mechanism()
+        for now in (10.0, 20.0, 20.0, 30.0):
+            monkeypatch.setattr("thresholdout.ledger.contract.time", lambda now=now: now)
+            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="ann")
+        ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="bob")
+        counts = [ledger.count(GUARD, "ann", since) for since in (None, 10, 10.5, 20.0, 20.5, 30.0, 30.5)]
+        assert counts == [4, 4, 3, 3, 1, 1, 0]
+        with pytest.raises(BudgetExhausted):
+            ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="ann", quota=3, since=20.0)
+        assert ledger.count(GUARD) == 5
+        ledger.ask(GUARD, None, 0.5, "accuracy", mechanism, asker="ann", quota=4, since=20.0)
+        listed = [Asked(None, 0.5, "accuracy", "ann", 3, 30.0)] * 2
+        with pytest.raises(BudgetExhausted):  # two are there already
+            ledger.ask_all(GUARD, listed, mechanism.all)
+        ledger.ask_all(GUARD, listed[:1], mechanism.all)
+        assert_consistent(ledger)
+
+    def test_entries_without_a_time_are_older_than_any(self, ledger: Ledger) -> None:
+        entry = Entry(1, "a", "accuracy", 0.5, 0.5, 0.4, 0.6, "train", None, 0.0, 1.0, asker="ann")
+        ledger.restore("old", {}, "state", {}, [entry])
+        assert ledger.entries("old") == [entry]
+        assert [ledger.count("old", "ann", since) for since in (None, -1e300)] == [1, 0]
+
+    @pytest.mark.parametrize("since", [math.nan, math.inf, "yesterday"])
+    def test_what_is_no_time_is_refused(self, ledger: Ledger, since: float) -> None:
+        with pytest.raises(InputError, match=r"^since: "):
+            ledger.ask(GUARD, None, 0.5, "accuracy", Mechanism(), asker="ann", quota=1, since=since)
+        with pytest.raises(InputError, match=r"^since: "):
+            ledger.count(GUARD, "ann", since)
+        with pytest.raises(InputError, match=r"^since: "):
+            ledger.count(GUARD, since=0.0)
+        assert ledger.count(GUARD) == 0
 
     def test_a_list_is_answered_within_the_quota_or_not_at_all(self, ledger: Ledger) -> None:
         listed = [Asked(key, 0.5, "accuracy", "ann", 3) for key in "abcd"]

@@ -45,7 +45,7 @@ def crafted(file: Path, parameters: str, entries: list[Entry] = [ENTRY], **heade
     for entry in entries:
         digest = next_digest(digest, GUARD, entry)
         lines.append(json.dumps(asdict(entry) | {"digest": digest}))
-    first = {"format": "thresholdout guard", "version": 1, "guard": GUARD, "parameters": parameters, "head": digest}
+    first = {"format": "thresholdout guard", "version": 2, "guard": GUARD, "parameters": parameters, "head": digest}
     file.write_text("\n".join([json.dumps(first | {"count": len(entries)} | header), *lines]) + "\n")
     return file
 
@@ -196,7 +196,7 @@ def test_a_count_that_no_history_has_is_damage(count: int, tmp_path: Path) -> No
     assert len(run("verify", file)) < 1000
 
 
-@pytest.mark.parametrize("version", ["x" * 100_000, [1] * 100_000, 10**4000, 1.0, True])
+@pytest.mark.parametrize("version", ["x" * 100_000, [1] * 100_000, 10**4000, 2.0, True])
 def test_a_version_of_any_kind_gives_a_short_message(version: Any, tmp_path: Path) -> None:
     file = crafted(tmp_path / "history.jsonl", "{}", version=version)
     with pytest.raises(LedgerError) as caught:

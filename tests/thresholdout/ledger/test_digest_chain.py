@@ -45,7 +45,7 @@ def tamper(file: Path, *statements: str) -> None:
         connection.commit()
 
 
-REST = "name, 1, 1, 1, 1, source, 1, 0, 1, NULL, NULL, '', '', digest FROM entries"
+REST = "name, 1, 1, 1, 1, source, 1, 0, 1, NULL, NULL, '', '', 5.0, digest FROM entries"
 OF_4 = "WHERE guard = 1 AND query = 4"
 CUT = (
     "DELETE FROM entries WHERE guard = 1 AND query > 4",
@@ -66,6 +66,8 @@ CUT = (
         ((f"UPDATE entries SET list = 4 {OF_4}",), 4),
         ((f"UPDATE entries SET candidate = 'new' {OF_4}",), 4),
         ((f"UPDATE entries SET asker = 'new' {OF_4}",), 4),
+        ((f"UPDATE entries SET time = time + 1 {OF_4}",), 4),
+        ((f"UPDATE entries SET time = NULL {OF_4}",), 4),
         ((f"UPDATE entries SET digest = (SELECT digest FROM entries WHERE guard = 2 AND query = 4) {OF_4}",), 4),
         ((f"UPDATE entries SET query = 8 {OF_4}",), 4),
         ((f"DELETE FROM entries {OF_4}",), 4),
@@ -236,6 +238,8 @@ def test_different_texts_have_different_digests(one: tuple[str, ...], two: tuple
         (replace(ENTRY, risk=None), replace(ENTRY, risk=0.0)),
         (replace(ENTRY, risk=-math.inf), replace(ENTRY, risk=-1.7e308)),
         (replace(ENTRY, remaining=None, list=9), ENTRY),
+        (replace(ENTRY, time=None), replace(ENTRY, time=0.0)),
+        (replace(ENTRY, risk=-1.0, time=None), replace(ENTRY, risk=None, time=-1.0)),
         (replace(ENTRY, candidate="a"), replace(ENTRY, asker="a")),
         (replace(ENTRY, source="b 1:c"), replace(ENTRY, source="b", candidate="c")),
         (replace(ENTRY, name="b 1:c"), replace(ENTRY, name="b", source="c")),

@@ -31,7 +31,7 @@ def ledger(tmp_path: Path) -> Iterator[SQLLedger]:
 def statements(ledger: SQLLedger) -> list[str]:
     """Return a list that fills with the statements to come."""
     seen: list[str] = []
-    with ledger._database.transaction() as cursor:
+    with ledger.database.transaction() as cursor:
         assert isinstance(cursor, sqlite3.Cursor)
     cursor.connection.set_trace_callback(lambda statement: seen.append(statement.split()[0]))
     return seen
@@ -133,7 +133,7 @@ def test_a_transaction_that_cannot_be_stored_fails_all_in_it(ledger: SQLLedger) 
     def limiting() -> Entry:
         def compute(state: str) -> tuple[str, Entry]:
             # As the batch's transaction is under way: from here on there is no room in the file.
-            database = ledger._database
+            database = ledger.database
             database._writer.cursor.execute(f"PRAGMA max_page_count = {pages}")  # type: ignore[attr-defined]
             state, entry = Mechanism()(state)
             return f"{state}{'x' * 100_000}", entry

@@ -23,7 +23,7 @@ GUARD = hashlib.sha256(b"holdout").hexdigest()
 PARAMETERS = '{"declared": {"budget": 2}}'
 ENTRIES = [
     Entry(1, "a", "accuracy", 0.75, 0.75, 0.7, 0.8, "train", 2, 0.0, 1.0),
-    Entry(2, "b", "größe", 0.75, 0.5, 0.4375, 0.5625, "holdout", 1, 0.0, 1.0, -0.25, 2, "forest", "Zoë"),
+    Entry(2, "b", "größe", 0.75, 0.5, 0.4375, 0.5625, "holdout", 1, 0.0, 1.0, -0.25, 2, "forest", "Zoë", 0.1),
     Entry(3, "c", "", -2.5, -2.5, -2.625, -2.375, "train", None, -4.0, 4.0, -math.inf, 2),
 ]
 
@@ -31,6 +31,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 numbers = st.floats(allow_nan=False, allow_infinity=False).map(lambda x: x + 0.0)
 
 
+times = st.none() | numbers
 risks = st.none() | st.floats(max_value=-0.0, allow_nan=False).map(lambda x: x + 0.0)
 
 
@@ -48,6 +49,8 @@ def digests(guard: str, parameters: str, entries: list[Entry]) -> list[str]:
         together = "-" if e.list is None else str(e.list)
         risk = "-" if e.risk is None else struct.pack(">d", e.risk).hex()
         line = f"thresholdout-entry-1 {found[-1]} {e.query} {remaining} {together} {bits} {risk} ".encode()
+        if e.time is not None:
+            line = line.replace(b"entry-1", b"entry-2") + struct.pack(">d", e.time).hex().encode() + b" "
         line += b" ".join(measured(text) for text in (guard, e.key, e.name, e.source, e.candidate, e.asker))
         found.append(hashlib.sha256(line).hexdigest())
     return found
@@ -66,11 +69,13 @@ def read(file: Path) -> tuple[ExportedHistory, list[Entry]]:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(texts, st.lists(st.tuples(texts, texts, numbers, numbers, texts, st.none() | st.integers(0, 2**40), risks)))
+@given(
+    texts, st.lists(st.tuples(texts, texts, numbers, numbers, texts, st.none() | st.integers(0, 2**40), risks, times))
+)
 def test_what_is_written_is_read(tmp_path: Path, guard: str, rows: list[tuple[Any, ...]]) -> None:
     entries = [
-        Entry(query, key, name, train, value, 0.25, 0.5, source, remaining, -1.0, 2.0, risk, remaining, name, key)
-        for query, (key, name, train, value, source, remaining, risk) in enumerate(rows, 1)
+        Entry(query, key, name, train, value, 0.25, 0.5, source, remaining, -1.0, 2.0, risk, remaining, name, key, time)
+        for query, (key, name, train, value, source, remaining, risk, time) in enumerate(rows, 1)
     ]
     file = write(tmp_path / "history.jsonl", entries, guard)
     head = digests(guard, PARAMETERS, entries)[-1]
@@ -82,7 +87,7 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
     expected = digests(GUARD, PARAMETERS, ENTRIES)
     assert json.loads(lines[0]) == {
         "format": "thresholdout guard",
-        "version": 1,
+        "version": 2,
         "guard": GUARD,
         "parameters": PARAMETERS,
         "head": expected[-1],
@@ -104,6 +109,7 @@ def test_the_form_of_a_file(tmp_path: Path) -> None:
         "list": 2,
         "candidate": "forest",
         "asker": "Zoë",
+        "time": 0.1,
         "digest": expected[2],
     }
     assert [json.loads(line)["digest"] for line in lines[1:]] == expected[1:]
@@ -123,7 +129,7 @@ OTHER: dict[str, list[Any]] = {
     "head": ["0" * 64, ""],
     "count": [2, 4, 3.0, True, None],
     "format": ["other"],
-    "version": [2, True, "1"],
+    "version": [1, 3, True, "1"],
     "query": [0, 4, 2.0, "2", None],
     "key": ["z", "", None],
     "name": ["z", "grosse", 1],
@@ -135,6 +141,7 @@ OTHER: dict[str, list[Any]] = {
     "list": [None, 1, 2.0, "2"],
     "candidate": ["", None],
     "asker": ["zoe", 3],
+    "time": [None, 0.2, 1, "0.1", 1e400],
     "source": ["train", ""],
     "remaining": [0, None, 1.0, "1"],
     "lower": [-1.0, -0.0],

@@ -46,6 +46,7 @@ def assert_goes_on(ledger: Ledger, kind: str, known: dict[str, Any]) -> None:
     assert 0.5 <= answer.pop("half_width") / known["next"]["half_width"] <= 1.0 + 1e-9
     assert answer == {name: value for name, value in known["next"].items() if name != "half_width"}
     assert answer["query"] == count + 1
+    assert ledger.entries(known["guard"], count + 1)[0].time is not None
     assert ledger.verify(known["guard"], known["head"]) == count + 1
     assert written(ledger)["entries"][:count] == known["entries"]
     guard_in(ledger)  # its state fits

@@ -113,7 +113,7 @@ def test_a_leader_that_is_stopped_at_any_line_leaves_nobody_waiting(ledger: SQLL
     lines, _ = asked_by_three(ledger, "count", 10**9)
     assert lines > 300
     stopped, told, answered = [0, 0, 0, 0], 0, 0
-    step = 3 * every if ledger._database.on_server else every  # other lines each time where it is not every one
+    step = 3 * every if ledger.database.on_server else every  # other lines each time where it is not every one
     for line in range(1 + random.randrange(step), lines + 1, step):
         guard = f"guard {line}"
         ledger.create(guard, {}, FIRST)
@@ -190,7 +190,7 @@ def test_a_transaction_whose_call_is_over_holds_nobody_up(ledger: SQLLedger) -> 
     kept: list[BaseException] = []
 
     def lose() -> None:
-        lent = ledger._database.transaction()
+        lent = ledger.database.transaction()
         cursor = lent.__enter__()
         cursor.execute(ledger._sql.lock_guard, (GUARD,))
         raise Stop
@@ -329,7 +329,7 @@ def test_a_connection_that_was_taken_over_is_closed_to_its_former_user(tmp_path:
         ledger.create(GUARD, {}, FIRST)
 
         def suspended() -> Iterator[None]:
-            with ledger._database.transaction() as cursor:
+            with ledger.database.transaction() as cursor:
                 cursor.execute("UPDATE guards SET state = 'forged'")
                 yield
                 cursor.execute("UPDATE guards SET state = 'forged'")
@@ -343,4 +343,4 @@ def test_a_connection_that_was_taken_over_is_closed_to_its_former_user(tmp_path:
             next(pauses)
         assert_consistent(ledger)
         assert len(ledger.entries(GUARD)) == 1
-        assert isinstance(ledger._database._writer.connection, sqlite3.Connection)  # type: ignore[attr-defined]
+        assert isinstance(ledger.database._writer.connection, sqlite3.Connection)  # type: ignore[attr-defined]

@@ -52,7 +52,7 @@ def test_no_secret_is_in_the_log_of_a_server(talkative: Server, tmp_path: Path) 
         ledger.put_document(GUARD, "more", LABELS)
         assert ledger.known(DOCUMENTS[CONTENT]) == GUARD
         assert ledger.document(GUARD, "labels") == LABELS
-        with pytest.raises(LedgerUnusable) as caught, ledger._database.transaction() as cursor:
+        with pytest.raises(LedgerUnusable) as caught, ledger.database.transaction() as cursor:
             cursor.execute(ledger._sql.add_document, (1, "labels", ledger._seal(f"{SECRET} again", "labels")))
         assert "23505" in str(caught.value)
         secret = ledger._secret
@@ -168,7 +168,7 @@ def test_a_byte_that_is_no_text_shows_nothing_of_a_server(server: Server, use: C
 def test_what_a_database_refuses_shows_no_row(tmp_path: Path) -> None:
     with SQLLedger(tmp_path / "guard.db") as ledger:
         ledger.create(GUARD, {}, FIRST, {"labels": LABELS})
-        statements = ledger._database.statements
+        statements = ledger.database.statements
         attempts: list[tuple[str, tuple[object, ...]]] = [
             (statements.add_document, (1, "labels", LABELS)),
             (statements.set_state, (object(), LABELS, "", 1)),
@@ -176,7 +176,7 @@ def test_what_a_database_refuses_shows_no_row(tmp_path: Path) -> None:
             (f"SELECT '{LABELS}' FROM", ()),
         ]
         for statement, parameters in attempts:
-            with pytest.raises(LedgerUnusable) as caught, ledger._database.transaction() as cursor:
+            with pytest.raises(LedgerUnusable) as caught, ledger.database.transaction() as cursor:
                 cursor.execute(statement, parameters)
             assert SECRET not in everything(caught.value)
             assert caught.value.__context__ is None
@@ -195,7 +195,7 @@ def test_what_a_server_refuses_shows_no_row(server: Server) -> None:
             (ledger._sql.set_state, (f"{LABELS}\0", 1, "", 1)),
         ]
         for statement, parameters in attempts:
-            with pytest.raises(LedgerUnusable) as caught, ledger._database.transaction() as cursor:
+            with pytest.raises(LedgerUnusable) as caught, ledger.database.transaction() as cursor:
                 cursor.execute(statement, parameters)
             assert SECRET not in everything(caught.value)
             assert caught.value.__context__ is None

@@ -20,7 +20,7 @@ from tests.thresholdout.ledger.mechanism import FIRST, GUARD, SECRET, Mechanism,
 from thresholdout.errors import InputError, InputTypeError, LedgerError, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import Ledger, MemoryLedger, SQLLedger, open_ledger
 from thresholdout.ledger.entry import Entry
-from thresholdout.ledger.schema import APPLICATION_ID
+from thresholdout.ledger.schema import APPLICATION_ID, FORMAT
 from thresholdout.ledger.sqlite_file import SQLiteFile
 
 NOBODY = 65534
@@ -66,7 +66,7 @@ def test_a_reopened_ledger_continues(file: Path) -> None:
 
 
 def test_a_commit_is_synchronised_with_the_disk(file: Path) -> None:
-    with SQLLedger(file) as ledger, ledger._database.reading() as cursor:
+    with SQLLedger(file) as ledger, ledger.database.reading() as cursor:
         assert cursor.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert cursor.execute("PRAGMA synchronous").fetchone() == (2,)
 
@@ -144,7 +144,7 @@ def other_application(file: Path) -> None:
 def newer_ledger(file: Path) -> None:
     SQLLedger(file).close()
     with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
 
 
 def ledger_without_version(file: Path) -> None:
@@ -173,7 +173,7 @@ def dangling_link(file: Path) -> None:
         (other_database, "it is not a ledger"),
         (other_database_with_log, "it is not a ledger"),
         (other_application, "it is not a ledger"),
-        (newer_ledger, "format 2, this program knows formats up to 1"),
+        (newer_ledger, f"format {FORMAT + 1}, this program knows formats up to {FORMAT}"),
         (ledger_without_version, "format 0"),
         (folder, "it is not a file"),
         (pipe, "it is not a file"),
@@ -314,7 +314,7 @@ def assert_works(ledger: Ledger) -> None:
 
 def test_a_full_database(file: Path) -> None:
     with SQLLedger(file) as ledger:
-        with ledger._database.transaction() as cursor:
+        with ledger.database.transaction() as cursor:
             (pages,) = cursor.execute("PRAGMA page_count").fetchone()
             cursor.execute(f"PRAGMA max_page_count = {pages}")
         with refused(ledger, "the disk is full"):
@@ -502,7 +502,7 @@ def test_a_mechanism_cannot_read_the_ledger(file: Path) -> None:
 
 def test_a_transaction_left_by_an_interrupt_does_not_stay(file: Path) -> None:
     with SQLLedger(file) as ledger:
-        with ledger._database.reading() as cursor:
+        with ledger.database.reading() as cursor:
             cursor.execute("BEGIN IMMEDIATE")
             cursor.execute("UPDATE guards SET state = 'half'")
         assert_works(ledger)
@@ -514,7 +514,7 @@ def test_the_tables_refuse_a_second_answer(file: Path) -> None:
             with pytest.raises(sqlite3.IntegrityError):
                 connection.execute(
                     "INSERT INTO entries SELECT guard, ?, ?, name, train, value, low, high, source, remaining, "
-                    "lower, upper, risk, list, candidate, asker, digest FROM entries",
+                    "lower, upper, risk, list, candidate, asker, time, digest FROM entries",
                     (query, key),
                 )
 
