@@ -1,0 +1,1 @@
+"""What measurements of the service share: simulated teams, clients that submit, and queues."""
