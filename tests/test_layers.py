@@ -32,6 +32,7 @@ HEAVY_ALLOWED = {
     "thresholdout.privacy.learning": {"scipy", "sklearn"},
     "thresholdout.privacy.auditing": {"scipy"},
     "thresholdout.cli": {"click"},
+    "thresholdout.service.http": {"fastapi", "starlette", "uvicorn", "pyarrow", "prometheus_client", "pydantic"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},
 }
