@@ -25,14 +25,14 @@ from tests.documents import ROOT
 MODULES = read_modules(ROOT)
 
 HEAVY = {"pandas", "sklearn", "scipy", "matplotlib", "sqlalchemy", "networkx", "tqdm", "joblib", "click"}
-HEAVY |= {"httpx", "mcp"}
+HEAVY |= {"httpx", "mcp", "fastapi", "starlette", "uvicorn", "pyarrow", "prometheus_client"}
 HEAVY_ALLOWED = {
     "thresholdout.model_selection.guarded_search": {"sklearn"},
     "thresholdout.privacy.accounting": {"scipy"},
     "thresholdout.privacy.learning": {"scipy", "sklearn"},
     "thresholdout.privacy.auditing": {"scipy"},
     "thresholdout.cli": {"click"},
-    "thresholdout.service.http": {"fastapi", "starlette", "uvicorn", "pyarrow", "prometheus_client", "pydantic"},
+    "thresholdout.service.http": {"fastapi", "starlette", "uvicorn", "pyarrow", "prometheus_client"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},
 }

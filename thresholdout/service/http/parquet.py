@@ -7,14 +7,14 @@ for nothing is not read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from thresholdout.service.http.parquet_pages import DICTIONARY, Page, Unreadable, pages
+from thresholdout.service.http.parquet_format import DICTIONARY, Chunk, Group, Page, Unreadable, groups, pages
 from thresholdout.service.limits import Limits
 from thresholdout.service.refusals import ServiceRefused
 
@@ -56,16 +56,17 @@ def read_parquet(content: bytes, limits: Limits) -> pd.DataFrame:
     >>> read_parquet(sink.getvalue().to_pybytes(), Limits()).to_dict("records")
     [{'id': 'a', 'prediction': 0.5}]
     """
-    file = _opened(content)
-    _check_columns(file.schema_arrow)
-    _check_size(content, file, limits)
+    summary = _summary(content)
+    within = _check_size(content, summary, limits)
     try:
+        file = _file(content)
+        _check_columns(file.schema_arrow)
+        if not within:
+            _check_texts(content, file.schema_arrow, summary, limits)
         table = file.read(use_threads=False)
         table = pa.table({name: _plain(table[name], name) for name in table.column_names})
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError):
         raise _not_parquet() from None
-    if not table.num_rows:
-        raise ServiceRefused("bad_table", seen="no rows", expected="at least one record")
     found: pd.DataFrame = table.to_pandas(ignore_metadata=True, use_threads=False)
     return found
 
@@ -74,15 +75,15 @@ def _not_parquet() -> ServiceRefused:
     return ServiceRefused("bad_table", seen="bytes that are no Parquet file", expected="a Parquet file")
 
 
-def _opened(content: bytes) -> pyarrow.parquet.ParquetFile:
+def _summary(content: bytes) -> list[Group]:
     """Read the summary at the end of the file, and nothing else."""
     if len(content) < 12 or not content.startswith(_MAGIC) or not content.endswith(_MAGIC):
         raise _not_parquet()
     if int.from_bytes(content[-8:-4], "little") > _LONGEST_FOOTER:
         raise ServiceRefused("too_large", what="bytes of a summary", most=_LONGEST_FOOTER)
     try:
-        return _file(content)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        return groups(content)
+    except Unreadable:
         raise _not_parquet() from None
 
 
@@ -117,75 +118,72 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
 
 
-def _check_size(content: bytes, file: pyarrow.parquet.ParquetFile, limits: Limits) -> None:
-    """Refuse a file that says, in its summary or in any page, that it is larger than it may be."""
-    summary = file.metadata
-    if summary.num_columns > limits.most_columns:
+def _check_size(content: bytes, summary: list[Group], limits: Limits) -> bool:
+    """Refuse a file that says, in its summary or in any page, that it is larger than it may be.
+
+    Returns
+    -------
+    bool
+        Whether that bounds the table, whatever its dictionaries hold.
+    """
+    rows = sum(group.rows for group in summary)
+    if not rows:
+        raise ServiceRefused("bad_table", seen="no rows", expected="at least one record")
+    columns = len(summary[0].chunks)
+    if columns > limits.most_columns:
         raise ServiceRefused("too_large", what="columns", most=limits.most_columns)
-    if summary.num_rows > limits.most_rows:
+    if rows > limits.most_rows:
         raise ServiceRefused("too_large", what="rows", most=limits.most_rows)
-    if summary.num_columns * summary.num_row_groups > _MOST_CHUNKS:
+    if columns * len(summary) > _MOST_CHUNKS:
         raise ServiceRefused("too_large", what="columns times row groups", most=_MOST_CHUNKS)
-    texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+    left = limits.most_decompressed - rows * columns * _WIDEST
+    expanded = count = 0
+    for rows_of_group, chunk in ((group.rows, chunk) for group in summary for chunk in group.chunks):
+        for page in _pages(content, chunk):
+            count += 1
+            left -= page.size
+            if page.type == DICTIONARY:
+                left -= page.values * _WIDEST
+                expanded += page.size * rows_of_group
+            _check_page(page, chunk, limits)
+            if count > _MOST_PAGES:
+                raise ServiceRefused("too_large", what="pages", most=_MOST_PAGES)
+            if left < 0:
+                raise _too_much(limits)
+    return expanded <= left
+
+
+def _pages(content: bytes, chunk: Chunk) -> Iterator[Page]:
     try:
-        left, expanded = _pages_within(content, summary, texts, limits)
-        if expanded > left and _expanded(content, texts) > left:
-            raise _too_much(limits)
-    except (Unreadable, pa.ArrowException, OSError, OverflowError):
+        yield from pages(content, chunk.start, chunk.length)
+    except Unreadable:
         raise _not_parquet() from None
 
 
-def _pages_within(content: bytes, summary: Any, texts: Sequence[str], limits: Limits) -> tuple[int, int]:
-    """Check all pages; return how many bytes are left, and to how many the dictionaries could expand at most."""
-    left = limits.most_decompressed - summary.num_rows * summary.num_columns * _WIDEST
-    expanded = count = 0
-    for group in map(summary.row_group, range(summary.num_row_groups)):
-        for chunk in map(group.column, range(summary.num_columns)):
-            for page in pages(content, *_span(chunk)):
-                count += 1
-                left -= page.size
-                if page.type == DICTIONARY:
-                    left -= page.values * _WIDEST
-                    expanded += page.size * group.num_rows if chunk.path_in_schema in texts else 0
-                _check_page(page, chunk, limits)
-                if count > _MOST_PAGES:
-                    raise ServiceRefused("too_large", what="pages", most=_MOST_PAGES)
-                if left < 0:
-                    raise _too_much(limits)
-    return left, expanded
-
-
-def _check_page(page: Page, chunk: Any, limits: Limits) -> None:
+def _check_page(page: Page, chunk: Chunk, limits: Limits) -> None:
     if page.values > limits.most_rows:
         raise ServiceRefused("too_large", what="values of a page", most=limits.most_rows)
     if page.encoding not in _ENCODINGS:
-        column = chunk.path_in_schema[:100]
-        raise ServiceRefused("bad_table", seen="an encoding that is not read", expected="PLAIN", column=column)
+        raise ServiceRefused(
+            "bad_table", seen="an encoding that is not read", expected="PLAIN", column=chunk.column[:100]
+        )
 
 
 def _too_much(limits: Limits) -> ServiceRefused:
     return ServiceRefused("too_large", what="bytes in memory", most=limits.most_decompressed)
 
 
-def _expanded(content: bytes, texts: Sequence[str]) -> int:
-    """Return how many bytes the texts of dictionaries can become: the longest one in each record."""
+def _check_texts(content: bytes, schema: pa.Schema, summary: list[Group], limits: Limits) -> None:
+    """Refuse a file that would be too large if each record had the longest text of its dictionary."""
+    texts = [field.name for field in schema if _is_text(field.type)]
     file = _file(content, texts)
     size = 0
-    for group in range(file.metadata.num_row_groups):
-        first = next(file.iter_batches(1, row_groups=[group], columns=list(texts), use_threads=False), None)
+    for place, group in enumerate(summary):
+        first = next(file.iter_batches(1, row_groups=[place], columns=texts, use_threads=False), None)
         for column in () if first is None else first.columns:
-            longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
-            size += longest * file.metadata.row_group(group).num_rows
-    return size
-
-
-def _span(chunk: Any) -> tuple[int, int]:
-    """Return where a column chunk begins, as readers find it, and how long it is."""
-    start = chunk.data_page_offset
-    dictionary = chunk.dictionary_page_offset if chunk.has_dictionary_page else None
-    if dictionary is not None and 0 < dictionary < start:
-        start = dictionary
-    return start, chunk.total_compressed_size
+            size += (pc.max(pc.binary_length(column.dictionary)).as_py() or 0) * group.rows
+        if size > limits.most_decompressed:
+            raise _too_much(limits)
 
 
 def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
