@@ -35,6 +35,7 @@ HEAVY_ALLOWED = {
     "thresholdout.service.http": {"fastapi", "starlette", "uvicorn", "pyarrow", "prometheus_client"},
     "thresholdout.ledger.schema": {"sqlalchemy"},
     "thresholdout.ledger.address": {"sqlalchemy"},
+    "thresholdout.service.agents": {"mcp", "starlette"},
 }
 
 

@@ -1,0 +1,1 @@
+"""What agents and optimisers of programs ask a service, in the protocols that they speak."""

@@ -1,0 +1,200 @@
+"""Holdouts as agents ask about them: of a service in this process, or of one elsewhere through the client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from thresholdout.client.errors import ServiceError
+from thresholdout.client.tables import Table, content_key
+from thresholdout.service.refusals import REFUSALS, ServiceRefused
+from thresholdout.service.shown import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from thresholdout.client import Client
+    from thresholdout.client.received import Holdout as Received
+    from thresholdout.client.received import Submission as ReceivedSubmission
+    from thresholdout.service.shown import Holdout, Submission
+
+__all__ = ["Holdouts", "RemoteHoldouts", "Service", "ServiceHoldouts"]
+
+
+class Service(Protocol):
+    """What agents need of a service in this process."""
+
+    def authenticate(self, text: str | None) -> Principal:
+        """Return who holds a key."""
+
+    def holdouts(self, by: Principal) -> Sequence[Holdout]:
+        """Return the holdouts that somebody may see."""
+
+    def holdout(self, by: Principal, name: str) -> Holdout:
+        """Return one of them."""
+
+    def submit(
+        self,
+        by: Principal,
+        name: str,
+        predictions: pd.DataFrame,
+        *,
+        idempotency_key: str,
+        expected: float | None = None,
+        title: str = "",
+    ) -> Submission:
+        """Ask about a score."""
+
+    def compare(
+        self,
+        by: Principal,
+        name: str,
+        predictions: pd.DataFrame,
+        *,
+        idempotency_key: str,
+        expected: float | None = None,
+        title: str = "",
+    ) -> Submission:
+        """Ask whether predictions are better than the incumbent."""
+
+    def history(self, by: Principal, name: str, *, after: int = 0, count: int = 100) -> Sequence[Submission]:
+        """Return own submissions."""
+
+    def failed(self, by: Principal, name: str) -> None:
+        """Count a table that was refused."""
+
+
+class Holdouts(Protocol):
+    """What an agent may ask for; everything that is refused is a `ServiceRefused`."""
+
+    def all(self) -> Sequence[Holdout | Received]:
+        """Return the holdouts that may be seen."""
+
+    def one(self, name: str) -> Holdout | Received:
+        """Return one of them."""
+
+    def submit(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission | ReceivedSubmission:
+        """Ask about a score."""
+
+    def compare(
+        self, name: str, table: Table, *, expected: float | None, title: str
+    ) -> Submission | ReceivedSubmission:
+        """Ask whether predictions are better than the incumbent."""
+
+    def history(self, name: str, after: int, count: int) -> Sequence[Submission | ReceivedSubmission]:
+        """Return own submissions."""
+
+
+class ServiceHoldouts:
+    """The holdouts of a service in this process.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    who : callable
+        Returns who asks, in the thread that asks.
+    read : callable
+        Makes a table of a file's bytes and its content type, or refuses it.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        who: Callable[[], Principal],
+        read: Callable[[bytes, str], pd.DataFrame],
+    ) -> None:
+        self._service = service
+        self._who = who
+        self._read = read
+
+    def all(self) -> Sequence[Holdout]:
+        """Return the holdouts that may be seen."""
+        return self._service.holdouts(self._who())
+
+    def one(self, name: str) -> Holdout:
+        """Return one of them."""
+        return self._service.holdout(self._who(), name)
+
+    def submit(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission:
+        """Ask about a score."""
+        predictions, key = self._taken("submissions", name, table, expected, title)
+        return self._service.submit(self._who(), name, predictions, idempotency_key=key, expected=expected, title=title)
+
+    def compare(self, name: str, table: Table, *, expected: float | None, title: str) -> Submission:
+        """Ask whether predictions are better than the incumbent."""
+        predictions, key = self._taken("comparisons", name, table, expected, title)
+        return self._service.compare(
+            self._who(), name, predictions, idempotency_key=key, expected=expected, title=title
+        )
+
+    def history(self, name: str, after: int, count: int) -> Sequence[Submission]:
+        """Return own submissions."""
+        return self._service.history(self._who(), name, after=after, count=count)
+
+    def _taken(
+        self, kind: str, name: str, table: Table, expected: float | None, title: str
+    ) -> tuple[pd.DataFrame, str]:
+        """Return a table that was read, and the key of its content; count one that cannot be."""
+        by = self._who()
+        self._service.holdout(by, name)
+        try:
+            predictions = self._read(table.body, table.content_type)
+        except ServiceRefused:
+            self._service.failed(by, name)
+            raise
+        return predictions, content_key(kind, name, table, {"expected": repr(expected), "title": title})
+
+
+class RemoteHoldouts:
+    """The holdouts of a service elsewhere.
+
+    Parameters
+    ----------
+    client : Client
+        Who asks there.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def all(self) -> Sequence[Received]:
+        """Return the holdouts that may be seen."""
+        with _refusals():
+            return self._client.holdouts()
+
+    def one(self, name: str) -> Received:
+        """Return one of them."""
+        with _refusals():
+            return self._client.status(name)
+
+    def submit(self, name: str, table: Table, *, expected: float | None, title: str) -> ReceivedSubmission:
+        """Ask about a score."""
+        with _refusals():
+            return self._client.submit(name, table, expected=expected, title=title)
+
+    def compare(self, name: str, table: Table, *, expected: float | None, title: str) -> ReceivedSubmission:
+        """Ask whether predictions are better than the incumbent."""
+        with _refusals():
+            return self._client.compare(name, table, expected=expected, title=title)
+
+    def history(self, name: str, after: int, count: int) -> Sequence[ReceivedSubmission]:
+        """Return own submissions."""
+        with _refusals():
+            return self._client.history(name, after=after, count=count)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Say what another service refuses in the words that belong to its code."""
+    try:
+        yield
+    except ServiceError as error:
+        code = error.code if error.code in REFUSALS else "unavailable"
+        after = None if error.retry_after is None else round(error.retry_after)
+        refused = ServiceRefused(code, retry_after=after)
+        refused.details = error.details
+        raise refused from None

@@ -1,0 +1,97 @@
+"""The server of the Model Context Protocol as a part of the HTTP service: one address, and bearer keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio.to_thread
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import AnyHttpUrl
+from starlette.routing import Route
+
+from thresholdout.service.agents.holdouts import ServiceHoldouts
+from thresholdout.service.agents.server import make_server
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.shown import Principal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thresholdout.service.agents.holdouts import Service
+
+__all__ = ["MountedServer", "mounted_server"]
+
+PATH: Final = "/mcp"
+
+MOST_BYTES: Final = 4 * 2**20
+"""Of one call; larger tables come over HTTP."""
+
+
+@dataclass(frozen=True, slots=True)
+class MountedServer:
+    """What a HTTP application needs.
+
+    Attributes
+    ----------
+    route : Route
+        The address.
+    running : callable
+        A context in which calls are answered, to be entered once, while the application runs.
+    """
+
+    route: Route
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
+class _Keys:
+    """Keys of the service, as the protocol's library asks about them."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return who holds a key; the key itself goes no further."""
+        try:
+            by = await anyio.to_thread.run_sync(self._service.authenticate, token)
+        except ServiceRefused:
+            return None
+        return AccessToken(token=by.key, client_id=by.key, scopes=[], claims={"role": by.role, "team": by.team})
+
+
+def _who() -> Principal:
+    """Return who calls, from within a tool."""
+    token = get_access_token()
+    if token is None or token.claims is None:
+        raise ServiceRefused("no_key")
+    return Principal(token.client_id, token.claims["role"], token.claims["team"])
+
+
+def mounted_server(service: Service, read: Callable[[bytes, str], pd.DataFrame]) -> MountedServer:
+    """Return the address ``/mcp`` of a service.
+
+    No state is kept between calls, so any process of several may answer any of them. Every call needs a key, so pages
+    of other sites that reach this address by a name of their own (DNS rebinding) get nothing.
+
+    Parameters
+    ----------
+    service : Service
+        The service.
+    read : callable
+        Makes a table of a file's bytes and its content type, or refuses it.
+    """
+    auth = AuthSettings(issuer_url=AnyHttpUrl("http://127.0.0.1"), resource_server_url=None)
+    server: Any = make_server(ServiceHoldouts(service, _who, read), auth=auth, verifier=_Keys(service))
+    application = server.streamable_http_app(
+        streamable_http_path=PATH,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=MOST_BYTES,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    return MountedServer(Route(PATH, endpoint=application), server.session_manager.run)
