@@ -31,13 +31,30 @@ from thresholdout.ledger.cipher import Cipher, Key, UnsealError, is_sealed
 if TYPE_CHECKING:
     from thresholdout.ledger.database import Cursor, Database
 
-__all__ = ["SECRET", "SETTING", "TIMEOUT", "Seal", "check_seal", "open_seal", "rekey", "seal"]
+__all__ = [
+    "RECEIPT_KEYS",
+    "SECRET",
+    "SECRETS",
+    "SETTING",
+    "TIMEOUT",
+    "Seal",
+    "check_seal",
+    "open_seal",
+    "rekey",
+    "seal",
+]
 
 SETTING: Final = "seal"
 """Name of the setting that a sealed ledger has: a known text, sealed with its key."""
 
 SECRET: Final = "secret"
 """Name of the setting that holds a ledger's own secret; see `thresholdout.ledger.recognition`."""
+
+RECEIPT_KEYS: Final = "receipt_keys"
+"""Name of the setting that holds the keys with which receipts are signed; see `thresholdout.service.receipts`."""
+
+SECRETS: Final = (SECRET, RECEIPT_KEYS)
+"""Settings that are sealed."""
 
 TIMEOUT: Final = 30.0
 """Seconds to wait while others use the ledger."""
@@ -398,10 +415,11 @@ def _rewrite(database: Database, old: Seal, new: Seal) -> None:
                 (document,) = cursor.execute(statements.document, (guard_id, name)).fetchone()
                 text = new.put(old.get(document, guard, "document", name), guard, "document", name)
                 cursor.execute(statements.set_document, (text, guard_id, name))
-        row = cursor.execute(statements.setting, (SECRET,)).fetchone()
-        if row is not None:
-            text = new.put(old.get(str(row[0]), "setting", SECRET), "setting", SECRET)
-            cursor.execute(statements.set_setting, (text, SECRET))
+        for name in SECRETS:
+            row = cursor.execute(statements.setting, (name,)).fetchone()
+            if row is not None:
+                text = new.put(old.get(str(row[0]), "setting", name), "setting", name)
+                cursor.execute(statements.set_setting, (text, name))
         cursor.execute(statements.put_setting, (SETTING, new.setting()))
         cursor.execute(statements.set_setting, (new.setting(), SETTING))
         for statement in statements.refuse_resealing:

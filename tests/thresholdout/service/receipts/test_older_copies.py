@@ -1,0 +1,450 @@
+"""A ledger that is put back is refused when it starts; every state that a witness can be in is told apart."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.sizes import sizes
+from tests.thresholdout.ledger.mechanism import GUARD
+from tests.thresholdout.ledger.postgres_server import Server
+from tests.thresholdout.service.receipts.boards import asked, copied
+from thresholdout.errors import InputError
+from thresholdout.ledger import SQLLedger
+from thresholdout.service.receipts.errors import LedgerOutdated, WitnessUnusable
+from thresholdout.service.receipts.older_copies import accepted_copies, check_newest, copy_notes, remember_line
+from thresholdout.service.receipts.witness import AddressWitness, FileWitness, Witness, witness_at
+from thresholdout.service.receipts.witnessing import Witnessing
+
+OTHER = "other guard"
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Path:
+    return tmp_path / "board.db"
+
+
+@pytest.fixture
+def witness(tmp_path: Path) -> FileWitness:
+    return FileWitness(tmp_path / "elsewhere.jsonl")
+
+
+def life(
+    board: Path | str, witness: Witness | None, count: int, *, guard: str = GUARD, accept: str | None = None
+) -> None:
+    """One life of a service: it starts, answers, tells its witness, and stops."""
+    with SQLLedger(board) as ledger:
+        check_newest(ledger, witness, accept=accept)
+        witnessing = None if witness is None else Witnessing(witness, ledger.identity())
+        start = ledger.count(guard) if guard in ledger.guards() else 0
+        for number in range(start, start + count):
+            asked(ledger, 1, guard, start=number)
+            if witnessing is not None:
+                witnessing.note(guard, number + 1, ledger.head(guard))
+                assert witnessing.settle(30)
+        if witnessing is not None:
+            assert witnessing.close(30)
+            remember_line(ledger, witnessing.last_line)
+
+
+def starts(board: Path | str, witness: Witness | None) -> None:
+    life(board, witness, 0)
+
+
+# Copies
+
+
+def test_a_service_that_only_stops_and_starts_is_never_refused(board: Path, witness: FileWitness) -> None:
+    for count in (3, 0, 1, 2):
+        life(board, witness, count)
+    with SQLLedger(board) as ledger:
+        assert (ledger.count(GUARD), copy_notes(ledger, GUARD)) == (6, ())
+
+
+def test_an_older_copy_is_refused(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 3)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 2)
+    copied(copy, board)
+    with pytest.raises(LedgerOutdated, match="older copy") as refused:
+        starts(board, witness)
+    assert refused.value.behind == {GUARD: (5, 3)}
+    before = board.read_bytes()
+    with pytest.raises(LedgerOutdated):
+        starts(board, witness)
+    assert board.read_bytes() == before  # refused before anything was written
+
+
+def test_a_copy_from_before_the_first_answer_is_refused(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 0)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 2)
+    copied(copy, board)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(board, witness)
+    assert refused.value.behind == {GUARD: (2, 0)}  # the guard itself is missing
+
+
+def test_the_newest_copy_is_as_good_as_the_original(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 3)
+    copy = copied(board, tmp_path / "copy")
+    board.unlink()
+    copied(copy, board)
+    life(board, witness, 2)
+
+
+def test_a_copy_that_has_answered_on_its_own_is_refused(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    """It has as many answers as the original, and they are other ones."""
+    life(board, witness, 3)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 2)
+    with SQLLedger(copy) as ledger:
+        asked(ledger, 2, start=3)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(copy, witness)
+    assert refused.value.behind == {GUARD: (5, 3)}
+
+
+def test_two_copies_that_answered_at_the_same_time_are_both_refused(
+    board: Path, witness: FileWitness, tmp_path: Path
+) -> None:
+    """A machine that was cloned: when each started, it was the newest copy."""
+    life(board, witness, 3)
+    copy = copied(board, tmp_path / "copy")
+    with SQLLedger(board) as one, SQLLedger(copy) as two:
+        for ledger in (one, two):
+            check_newest(ledger, witness)
+        for number in (3, 4):
+            for ledger in (one, two):
+                asked(ledger, 1, start=number)
+        for ledger, query in ((one, 4), (two, 5)):  # no question is told by both
+            head = ledger._links(GUARD, query, 1)[0][1]
+            telling = Witnessing(witness, ledger.identity())
+            telling.note(GUARD, query, head)
+            assert telling.close(30)
+    for file in (board, copy):
+        with pytest.raises(LedgerOutdated) as refused:
+            starts(file, witness)
+        assert refused.value.behind[GUARD][1] == (3 if file == copy else 4)
+
+
+def test_one_guard_of_many_is_named(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 2)
+    life(board, witness, 2, guard=OTHER)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 1, guard=OTHER)
+    copied(copy, board)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(board, witness)
+    assert refused.value.behind == {OTHER: (3, 2)}
+
+
+def test_a_retired_guard_spends_nothing_twice(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 2)
+    life(board, witness, 2, guard=OTHER)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 1, guard=OTHER)
+    copied(copy, board)
+    with SQLLedger(board) as ledger:
+        ledger.retire(OTHER, "an older copy was put back")
+    life(board, witness, 1)
+    starts(board, witness)
+
+
+def test_a_crash_between_answer_and_witness_is_no_older_copy(board: Path, witness: FileWitness) -> None:
+    life(board, witness, 2)
+    with SQLLedger(board) as ledger:
+        check_newest(ledger, witness)
+        asked(ledger, 3, start=2)
+    starts(board, witness)
+    assert json.loads(list(witness.lines(""))[-1])["query"] == 5  # told when it started again
+
+
+def test_many_heads_are_compared_in_slices(
+    board: Path, witness: FileWitness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from thresholdout.service.receipts import comparing_heads
+
+    monkeypatch.setattr(comparing_heads, "_AT_ONCE", 3)
+    monkeypatch.setattr(comparing_heads, "_GAP", 1)
+    life(board, witness, 4)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 8)
+    starts(board, witness)
+    copied(copy, board)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(board, witness)
+    assert refused.value.behind == {GUARD: (12, 4)}
+
+
+def test_several_ledgers_share_a_witness(witness: FileWitness, tmp_path: Path) -> None:
+    for name in ("one.db", "two.db"):
+        life(tmp_path / name, witness, 2)
+    copy = copied(tmp_path / "one.db", tmp_path / "copy")
+    for name in ("one.db", "two.db"):
+        life(tmp_path / name, witness, 1)
+    copied(copy, tmp_path / "one.db")
+    starts(tmp_path / "two.db", witness)
+    with pytest.raises(LedgerOutdated):
+        starts(tmp_path / "one.db", witness)
+
+
+# Witnesses
+
+
+def witnessed(board: Path, witness: FileWitness) -> Path:
+    """Return the file of a witness that was told three answers."""
+    life(board, witness, 3)
+    return Path(witness.location)
+
+
+def test_a_missing_witness_is_no_new_one(board: Path, witness: FileWitness) -> None:
+    witnessed(board, witness).unlink()
+    with pytest.raises(WitnessUnusable, match="missing"):
+        starts(board, witness)
+    assert not Path(witness.location).exists()
+
+
+def test_another_witness_is_no_new_one(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    witnessed(board, witness)
+    other = FileWitness(tmp_path / "other.jsonl")
+    life(tmp_path / "other.db", other, 1)
+    with pytest.raises(WitnessUnusable, match="another one"):
+        starts(board, other)
+
+
+def test_leaving_the_witness_out_is_refused(board: Path, witness: FileWitness) -> None:
+    witnessed(board, witness)
+    with pytest.raises(WitnessUnusable, match="none is named"):
+        starts(board, None)
+
+
+def test_without_any_witness_nothing_is_asked_for(board: Path) -> None:
+    life(board, None, 2)
+    starts(board, None)
+
+
+def test_a_witness_may_begin_later_and_move(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, None, 2)
+    moved = witnessed(board, witness).rename(tmp_path / "moved.jsonl")
+    life(board, FileWitness(moved), 1)
+
+
+def test_a_cut_witness_is_recognised(board: Path, witness: FileWitness) -> None:
+    file = witnessed(board, witness)
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:-1]))
+    with pytest.raises(WitnessUnusable, match="cut"):
+        starts(board, witness)
+
+
+def test_a_cut_witness_still_finds_an_older_copy(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 1)
+    copy = copied(board, tmp_path / "copy")
+    file = witnessed(board, witness)
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-1]))
+    copied(copy, board)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(board, witness)
+    assert refused.value.behind == {GUARD: (3, 1)}
+
+
+@sizes("changed", 30, 500)
+def test_every_changed_character_of_a_witness_shows(board: Path, witness: FileWitness, changed: int) -> None:
+    file = witnessed(board, witness)
+    whole = file.read_bytes()
+    for place in {*range(0, len(whole), max(1, len(whole) // changed)), len(whole) - 1}:
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(WitnessUnusable, match=r"damaged|cut"):
+            starts(board, witness)
+
+
+@pytest.mark.parametrize("rest", [b"\0\0\0", b'{"ledger": "', b"\xff" * 9])
+def test_a_line_that_was_cut_off_by_a_crash_does_no_harm(board: Path, witness: FileWitness, rest: bytes) -> None:
+    file = witnessed(board, witness)
+    with file.open("ab") as out:
+        out.write(rest)
+    life(board, witness, 1)
+    starts(board, witness)
+    assert rest + b"\n" in file.read_bytes()  # nothing is ever taken away
+
+
+def test_what_stands_behind_a_cut_off_line_without_a_word_is_damage(board: Path, witness: FileWitness) -> None:
+    file = witnessed(board, witness)
+    with file.open("ab") as out:
+        out.write(b'{"led\n')
+    with pytest.raises(WitnessUnusable, match="line 4 is not one"):
+        starts(board, witness)
+
+
+def test_what_is_no_witness_is_refused_and_left_alone(board: Path, tmp_path: Path) -> None:
+    file = tmp_path / "film"
+    file.write_bytes(b"\0" * 100_000)
+    with pytest.raises(WitnessUnusable, match="longer"):
+        starts(board, FileWitness(file))
+    assert file.read_bytes() == b"\0" * 100_000
+
+
+def test_a_witness_that_cannot_be_written_is_said_at_the_start(board: Path, tmp_path: Path) -> None:
+    life(board, None, 1)
+    with pytest.raises(WitnessUnusable, match="can't be written"):
+        starts(board, FileWitness(tmp_path / "missing" / "heads.jsonl"))
+    with pytest.raises(WitnessUnusable, match="can't be read"):
+        starts(board, FileWitness(tmp_path))
+
+
+# Going on nevertheless
+
+
+def test_an_accepted_copy_goes_on_and_every_board_says_so(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 3)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 2)
+    copied(copy, board)
+    life(board, witness, 4, accept="the disk broke")
+    life(board, witness, 1, guard=OTHER)
+    with SQLLedger(board) as ledger:
+        (accepted,) = accepted_copies(ledger)
+        assert (accepted.reason, accepted.behind, accepted.asked) == ("the disk broke", {GUARD: (5, 3)}, {GUARD: 3})
+        (note,) = copy_notes(ledger, GUARD)
+        assert "the disk broke" in note
+        assert "up to number 5 at least" in note
+        assert "nothing is promised of answers after number 3" in note
+        assert copy_notes(ledger, OTHER) == ()  # it was made later
+    assert any("the disk broke" in line.decode() for line in witness.lines(""))
+
+
+def test_what_was_accepted_once_is_not_accepted_again(board: Path, witness: FileWitness, tmp_path: Path) -> None:
+    life(board, witness, 3)
+    copy = copied(board, tmp_path / "copy")
+    life(board, witness, 2)
+    copied(copy, board)
+    life(board, witness, 1, accept="the disk broke")
+    with pytest.raises(InputError, match="accept_older_copy"):
+        life(board, witness, 1, accept="the disk broke")
+    copied(copy, board)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(board, witness)
+    assert refused.value.behind == {GUARD: (4, 3)}
+
+
+@pytest.mark.parametrize("lost", ["missing", "damaged", "left out"])
+def test_a_witness_that_is_lost_is_given_up_by_accepting(board: Path, witness: FileWitness, lost: str) -> None:
+    file = witnessed(board, witness)
+    if lost == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(b"x" + file.read_bytes())
+    then = None if lost == "left out" else witness
+    life(board, then, 1, accept="no backup of the witness")
+    starts(board, then)
+    with SQLLedger(board) as ledger:
+        (note,) = copy_notes(ledger, GUARD)
+    assert "not known" in note
+    assert "nothing is promised of answers after number 3" in note
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "a\nb", "\u202e", "x" * 501])
+def test_a_reason_is_words(board: Path, witness: FileWitness, reason: str) -> None:
+    with pytest.raises(InputError, match="accept_older_copy"):
+        life(board, witness, 0, accept=reason)
+
+
+# Addresses
+
+
+@contextmanager
+def address(file: Path) -> Iterator[tuple[str, dict[str, int]]]:
+    """Serve a witness from a file, and answer with the status that is set."""
+    says = {"status": 200}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked_for = parse_qs(urlsplit(self.path).query)["ledger"]
+            lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
+            self.answer(b"".join(line for line in lines if json.loads(line)["ledger"] in asked_for))
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if says["status"] == 200:
+                with file.open("ab") as out:
+                    out.write(body)
+            self.answer(b"")
+
+        def answer(self, body: bytes) -> None:
+            self.send_response(says["status"])
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/heads", says
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_an_address_is_as_good_as_a_file(board: Path, tmp_path: Path) -> None:
+    with address(tmp_path / "far.jsonl") as (where, _):
+        witness = witness_at(where)
+        life(board, witness, 3)
+        copy = copied(board, tmp_path / "copy")
+        life(board, witness, 2)
+        copied(copy, board)
+        with pytest.raises(LedgerOutdated) as refused:
+            starts(board, witness)
+        assert refused.value.behind == {GUARD: (5, 3)}
+
+
+def test_an_address_that_is_silent_stops_a_start_and_no_answer(board: Path, tmp_path: Path) -> None:
+    file = tmp_path / "far.jsonl"
+    with address(file) as (where, says), SQLLedger(board) as ledger:
+        witness = AddressWitness(where, seconds=30.0)
+        check_newest(asked(ledger, 1), witness)
+        says["status"] = 503
+        witnessing = Witnessing(witness, ledger.identity())
+        asked(ledger, 1, start=1)
+        witnessing.note(GUARD, 2, ledger.head(GUARD))
+        assert not witnessing.settle(0.05)
+        assert witnessing.status().waiting == 1
+        with pytest.raises(WitnessUnusable, match="503"):
+            check_newest(ledger, witness)
+        says["status"] = 200
+        assert witnessing.settle(30)
+        assert witnessing.status().failing_since is None
+        assert witnessing.close(30)
+        assert json.loads(file.read_bytes().splitlines()[-1])["query"] == 2
+    with pytest.raises(WitnessUnusable, match="can't be read"):
+        starts(board, witness)
+
+
+@pytest.mark.parametrize("where", ["ftp://host/heads", "http://user:secret@host/heads"])
+def test_addresses_that_are_refused(where: str) -> None:
+    with pytest.raises(InputError, match="witness") as raised:
+        witness_at(where)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_server_that_was_put_back_is_refused(server: Server, server_key: str, witness: FileWitness) -> None:
+    name = server.new_database()
+    life(name, witness, 2)
+    base = urlsplit(name).path[1:]
+    server.run(f"CREATE DATABASE {base}_copy TEMPLATE {base}")
+    life(name, witness, 2)
+    with pytest.raises(LedgerOutdated) as refused:
+        starts(name.replace(base, f"{base}_copy"), witness)
+    assert refused.value.behind == {GUARD: (4, 2)}

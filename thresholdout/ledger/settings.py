@@ -1,0 +1,64 @@
+"""What a ledger in a database keeps about itself, beside its guards: texts by name, sealed where they are secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from thresholdout.ledger.sealing import SECRETS, check_seal
+
+if TYPE_CHECKING:
+    from thresholdout.ledger.sql import SQLLedger
+
+__all__ = ["change_setting", "read_setting"]
+
+
+def read_setting(ledger: SQLLedger, name: str) -> str | None:
+    """Return what a ledger keeps under a name, or None.
+
+    Parameters
+    ----------
+    ledger : SQLLedger
+        Where.
+    name : str
+        What it is called; those of `thresholdout.ledger.sealing.SECRETS` are sealed with the ledger.
+    """
+    with ledger.database.reading() as cursor:
+        row = cursor.execute(ledger.database.statements.setting, (name,)).fetchone()
+    return None if row is None else _opened(ledger, name, str(row[0]))
+
+
+def change_setting(ledger: SQLLedger, name: str, change: Callable[[str | None], str]) -> str:
+    """Replace what a ledger keeps under a name, in a transaction in which nobody else does; return the new text.
+
+    Parameters
+    ----------
+    ledger : SQLLedger
+        Where.
+    name : str
+        As for `read_setting`.
+    change : callable
+        From the text that is there, or None, to the one to keep. It must not use the ledger.
+
+    Raises
+    ------
+    LedgerSealed, LedgerDamaged
+        The text does not open, or the key was changed while the ledger was open here; nothing is changed.
+    """
+    database = ledger.database
+    statements = database.statements
+    with database.transaction() as cursor:
+        for statement in statements.lock_secrets:
+            cursor.execute(statement)
+        row = cursor.execute(statements.setting, (name,)).fetchone()
+        text = change(None if row is None else _opened(ledger, name, str(row[0])))
+        stored = ledger._sealing.put(text, "setting", name) if name in SECRETS else text
+        cursor.execute(statements.put_setting, (name, stored))
+        cursor.execute(statements.set_setting, (stored, name))
+        if name in SECRETS:
+            check_seal(database, cursor, ledger._sealing)
+    return text
+
+
+def _opened(ledger: SQLLedger, name: str, stored: str) -> str:
+    return ledger._sealing.get(stored, "setting", name) if name in SECRETS else stored

@@ -1,0 +1,126 @@
+"""What goes wrong with receipts, witnesses and copies.
+
+::
+
+    ThresholdoutError
+    ├── ReceiptInvalid              it is no receipt, or nobody known has signed it: .reason
+    ├── ReceiptContradicted         it was signed, and a history says otherwise: .reason
+    ├── WitnessUnusable             what keeps heads elsewhere is damaged, cut, missing or silent: .location
+    └── LedgerError
+        └── LedgerOutdated              a copy that is older than one that has answered: .behind
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from thresholdout.errors import LedgerError, ThresholdoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["LedgerOutdated", "ReceiptContradicted", "ReceiptInvalid", "WitnessUnusable"]
+
+
+class ReceiptInvalid(ThresholdoutError):
+    """A text that is no receipt, or one that none of the known keys has signed.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong.
+
+    Examples
+    --------
+    >>> print(ReceiptInvalid("its signature does not fit"))
+    this is no valid receipt: its signature does not fit
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"this is no valid receipt: {reason}")
+
+    def __reduce__(self) -> tuple[type[ReceiptInvalid], tuple[str]]:
+        return (type(self), (self.reason,))
+
+
+class ReceiptContradicted(ThresholdoutError):
+    """A receipt that was signed, and a history that says otherwise: one of them was made up, or put back.
+
+    Parameters
+    ----------
+    reason : str
+        What does not fit.
+
+    Examples
+    --------
+    >>> print(ReceiptContradicted("question 3 has another head there"))
+    the receipt is signed, and the history says otherwise: question 3 has another head there
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the receipt is signed, and the history says otherwise: {reason}")
+
+    def __reduce__(self) -> tuple[type[ReceiptContradicted], tuple[str]]:
+        return (type(self), (self.reason,))
+
+
+class WitnessUnusable(ThresholdoutError):
+    """What keeps the heads of histories in another place can't be relied on: damaged, cut, missing or silent.
+
+    Parameters
+    ----------
+    location : str
+        The file or address.
+    reason : str
+        What is wrong, and what to do.
+
+    Examples
+    --------
+    >>> print(WitnessUnusable("heads.jsonl", "line 3 was changed"))
+    witness heads.jsonl: line 3 was changed
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        self.location = location
+        self.reason = reason
+        super().__init__(f"witness {location}: {reason}")
+
+    def __reduce__(self) -> tuple[type[WitnessUnusable], tuple[str, str]]:
+        return (type(self), (self.location, self.reason))
+
+
+class LedgerOutdated(LedgerError):
+    """A copy of a ledger that is older than one that has answered, so that its budget would be spent twice.
+
+    Parameters
+    ----------
+    location : str
+        The file or address.
+    behind : mapping of str to tuple of int
+        Of each guard that has given answers which are not here: the number of the last one that is known of, and up to
+        which number its history is known to be the same here.
+
+    Examples
+    --------
+    >>> print(LedgerOutdated("board.db", {"e1971838a0c8": (120, 80)}).behind)
+    {'e1971838a0c8': (120, 80)}
+    """
+
+    def __init__(self, location: str, behind: Mapping[str, tuple[int, int]]) -> None:
+        self.behind = dict(behind)
+        missing = ", ".join(
+            f"guard {guard[:12]} has given answer {last}, and is known to have the same history here up to {kept}"
+            for guard, (last, kept) in list(self.behind.items())[:3]
+        )
+        more = f" (and {len(self.behind) - 3} more)" if len(self.behind) > 3 else ""
+        super().__init__(
+            location,
+            f"it is an older copy than one that has answered: {missing}{more}. It would spend its budget twice. Put "
+            "the newest copy back; or retire these guards (thresholdout retire); or start with --accept-older-copy "
+            "REASON, which every board says from then on, and after which nothing is promised of new answers",
+        )
+
+    def __reduce__(self) -> tuple[type[LedgerOutdated], tuple[str, dict[str, tuple[int, int]]]]:  # type: ignore[override]
+        return (type(self), (self.location, self.behind))

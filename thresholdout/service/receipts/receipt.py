@@ -1,0 +1,257 @@
+"""What a team is told, signed: a receipt that anybody can check, without the service and without a network.
+
+A receipt says nothing that its team was not shown: where feedback is one bit, there is no interval in it. The head is
+the digest of the history after the answer (`thresholdout.ledger.digest_chain`), and stands for all that was answered
+before. So two receipts of one holdout with one number and different heads prove that its service told two stories, and
+an exported history either leads to the head of each receipt, or is not the one in which the answer was given.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from thresholdout.errors import InputError
+from thresholdout.ledger.history_file import HistoryFile
+from thresholdout.service.receipts.errors import ReceiptContradicted, ReceiptInvalid
+from thresholdout.service.receipts.signed_text import verified
+
+if TYPE_CHECKING:
+    from thresholdout.ledger.entry import Entry
+    from thresholdout.service.receipts.signing_keys import Signer
+
+__all__ = ["KIND", "Receipt", "key_digest", "read_receipt", "verify_in_history", "written_time"]
+
+KIND: Final = "thresholdout-receipt"
+"""What the header of a receipt says."""
+
+_VERSION: Final = 1
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """One answer, as its team was told it.
+
+    Attributes
+    ----------
+    service : str
+        What tells the service's ledger from all others.
+    holdout : str
+        What addresses call the holdout.
+    guard : str
+        What the ledger calls its guard; exported histories do so, too.
+    team : str
+        Who asked.
+    kind : {"score", "comparison"}
+        What was asked.
+    metric : str
+        By which scores are computed.
+    query : int
+        Number of the question in the holdout's history.
+    value, low, high : float or None
+        The answer and its interval, as far as the team was shown them.
+    verdict : {"better", "worse", "not settled", "first"} or None
+        Of a comparison.
+    time : str
+        When the answer was stored, in the form of RFC 3339, to the microsecond, in UTC.
+    idempotency : str
+        SHA-256 of the request's Idempotency-Key, in hexadecimal digits.
+    predictions : str
+        Digest of the predictions as they were read; empty where the service keeps none.
+    head : str
+        Digest of the history after the answer.
+
+    Examples
+    --------
+    >>> receipt = Receipt(
+    ...     service="5f", holdout="cells", guard="e1", team="ann", kind="score", metric="accuracy", query=3,
+    ...     value=0.8, low=0.77, high=0.83, verdict=None, time=written_time(1.7e9), idempotency=key_digest("try 3"),
+    ...     predictions="", head="46" * 32,
+    ... )
+    >>> Receipt.from_claims(receipt.claims()) == receipt
+    True
+    """
+
+    service: str
+    holdout: str
+    guard: str
+    team: str
+    kind: Literal["score", "comparison"]
+    metric: str
+    query: int
+    value: float | None
+    low: float | None
+    high: float | None
+    verdict: Literal["better", "worse", "not settled", "first"] | None
+    time: str
+    idempotency: str
+    predictions: str
+    head: str
+
+    def claims(self) -> dict[str, Any]:
+        """Return what is signed."""
+        return {"version": _VERSION, **{field.name: getattr(self, field.name) for field in fields(self)}}
+
+    def signed(self, signer: Signer) -> str:
+        """Return the receipt with a signature, as one line of text.
+
+        Parameters
+        ----------
+        signer : Signer
+            The service's.
+        """
+        return signer.sign(self.claims(), KIND)
+
+    @classmethod
+    def from_claims(cls, claims: Mapping[str, Any]) -> Receipt:
+        """Return the receipt that was signed.
+
+        Raises
+        ------
+        ReceiptInvalid
+            A service of another version wrote it, or none at all.
+        """
+        if claims.get("version") != _VERSION or isinstance(claims["version"], bool):
+            seen = repr(claims.get("version"))[:40]
+            raise ReceiptInvalid(f"it has version {seen}, this program knows version {_VERSION}")
+        said = {name: claims[name] for name in claims if name != "version"}
+        if set(said) != {field.name for field in fields(cls)} or not _well_typed(said):
+            raise ReceiptInvalid("its claims are not those of a receipt")
+        return cls(**said)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def read_receipt(text: str, keys: Mapping[str, bytes]) -> tuple[Receipt, str]:
+    """Return a receipt whose signature fits, and the name of the key that signed it.
+
+    Parameters
+    ----------
+    text : str
+        The receipt.
+    keys : mapping of str to bytes
+        The service's public keys, as `thresholdout.service.receipts.signing_keys.public_keys` returns them. They have
+        to come from somewhere else than the receipt.
+
+    Raises
+    ------
+    ReceiptInvalid
+        It is no receipt, or none of the keys has signed it.
+    """
+    claims, key = verified(text.strip(), KIND, keys)
+    return Receipt.from_claims(claims), key
+
+
+def verify_in_history(receipt: Receipt, file: str | os.PathLike[str]) -> None:
+    """Check a receipt against an exported history, and the history itself.
+
+    Parameters
+    ----------
+    receipt : Receipt
+        A receipt whose signature was checked.
+    file : str or path
+        The history, as `thresholdout export` writes it.
+
+    Raises
+    ------
+    ReceiptContradicted
+        The history is whole, and says otherwise than the receipt.
+    LedgerDamaged
+        The history itself was changed.
+    LedgerUnusable
+        The file can't be read, or is no exported history.
+    InputError
+        It is the history of another guard.
+    """
+    with HistoryFile(file) as history:
+        if history.header.guard != receipt.guard:
+            seen = f"guard {history.header.guard[:12]!r}"
+            raise InputError("history", seen, f"that of guard {receipt.guard[:12]!r}, which the receipt is about")
+        found: tuple[Entry, str] | None = None
+        for entry in history.entries():
+            if entry.query == receipt.query:
+                found = entry, history.digest
+        if found is None:
+            seen = f"it ends with question {history.header.count}, and the receipt is about question {receipt.query}"
+            raise ReceiptContradicted(seen)
+        _check_entry(receipt, *found)
+
+
+def key_digest(key: str) -> str:
+    """Return the digest of an Idempotency-Key, which a receipt shows in its place.
+
+    Examples
+    --------
+    >>> key_digest("")[:8]
+    'e3b0c442'
+    """
+    return sha256(key.encode()).hexdigest()
+
+
+def written_time(seconds: float) -> str:
+    """Return a time in POSIX seconds as receipts write it.
+
+    Examples
+    --------
+    >>> written_time(0.25)
+    '1970-01-01T00:00:00.250000Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _check_entry(receipt: Receipt, entry: Entry, digest: str) -> None:
+    """Refuse an entry that is not the one that a receipt is about."""
+    if digest != receipt.head:
+        raise ReceiptContradicted(
+            f"after question {receipt.query} its head is {digest[:12]}..., and not {receipt.head[:12]}...; "
+            "the answer was given in another history"
+        )
+    if entry.asker != receipt.team:
+        raise ReceiptContradicted(f"question {receipt.query} is {entry.asker!r}'s, and the receipt {receipt.team!r}'s")
+    if entry.time is not None and written_time(entry.time) != receipt.time:
+        raise ReceiptContradicted(f"question {receipt.query} was answered {written_time(entry.time)}")
+    shown = receipt.kind == "score" and receipt.low is not None
+    if shown and (receipt.value, receipt.low, receipt.high) != (entry.value, entry.low, entry.high):
+        raise ReceiptContradicted(
+            f"the answer to question {receipt.query} is {entry.value!r} in [{entry.low!r}, {entry.high!r}]"
+        )
+
+
+def _lines(receipt: Receipt) -> list[str]:
+    about = f"holdout {receipt.holdout} (guard {receipt.guard[:12]}), question {receipt.query}, team {receipt.team}"
+    lines = [about, f"{receipt.kind} by {receipt.metric}, stored {receipt.time}"]
+    if receipt.low is not None and receipt.high is not None:
+        value = "" if receipt.value is None else f"{receipt.value:.6g} "
+        lines.append(f"answer {value}in [{receipt.low:.6g}, {receipt.high:.6g}]")
+    if receipt.verdict is not None:
+        lines.append(f"verdict {receipt.verdict}")
+    lines.append(f"request {receipt.idempotency}")
+    if receipt.predictions:
+        lines.append(f"predictions {receipt.predictions}")
+    return [*lines, f"head {receipt.head}"]
+
+
+def _well_typed(said: Mapping[str, Any]) -> bool:
+    """Whether claims have the types and the form of a receipt's."""
+    texts = ("service", "holdout", "guard", "team", "metric", "predictions")
+    numbers = (said["value"], said["low"], said["high"])
+    return (
+        all(isinstance(said[name], str) for name in texts)
+        and all(isinstance(said[name], str) and _DIGEST.fullmatch(said[name]) for name in ("idempotency", "head"))
+        and isinstance(said["time"], str)
+        and _TIME.fullmatch(said["time"]) is not None
+        and said["kind"] in ("score", "comparison")
+        and said["verdict"] in (None, "better", "worse", "not settled", "first")
+        and type(said["query"]) is int
+        and said["query"] >= 1
+        and all(number is None or (type(number) is float and math.isfinite(number)) for number in numbers)
+    )

@@ -1,0 +1,168 @@
+"""The lines that a witness keeps: heads of histories, and what was accepted in spite of them.
+
+Each line is a JSON object with a check of its own, so that a line that was changed shows::
+
+    {"ledger": L, "guard": G, "query": 120, "head": D, "time": T, "check": C}
+    {"ledger": L, "accepted": REASON, "time": T, "check": C}
+    {"torn": F, "check": C}
+
+The first says that a guard's history had a head after a question, the second that an administrator let a ledger go on
+that fits the lines before it no more, from when on they count no more for that ledger. A line that was cut off when
+the machine or the disk failed in the middle of it says nothing; the next one who writes says so behind it, with the
+SHA-256 of what is there, since nothing is ever taken away. C is the first 16 hexadecimal digits of the SHA-256 of the
+line as it would be without the check.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final, Literal
+
+from thresholdout.service.receipts.errors import WitnessUnusable
+
+__all__ = ["LONGEST", "Said", "accepted_line", "head_line", "mark_of", "read_lines", "torn_line"]
+
+LONGEST: Final = 1 << 16
+"""Bytes that a line may have."""
+
+_HEAD: Final = re.compile(r"[0-9a-f]{64}")
+_HEADS: Final = {"ledger", "guard", "query", "head", "time"}
+_ACCEPTED: Final = {"ledger", "accepted", "time"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a line says.
+
+    Attributes
+    ----------
+    about : {"head", "accepted", "torn", "damaged"}
+        What kind of line it is.
+    ledger : str
+        The ledger's identity; empty where it is about none.
+    guard, query, head : str, int, str
+        Of a head.
+    reason : str
+        Of an acceptance, or what is wrong with a line that nobody wrote so.
+    mark : str
+        What a ledger remembers of the line.
+    """
+
+    about: Literal["head", "accepted", "torn", "damaged"]
+    ledger: str = ""
+    guard: str = ""
+    query: int = 0
+    head: str = ""
+    reason: str = ""
+    mark: str = ""
+
+
+def head_line(ledger: str, guard: str, query: int, head: str, time: str) -> str:
+    """Return a line that says what the head of a history is.
+
+    Parameters
+    ----------
+    ledger : str
+        The ledger's identity.
+    guard : str
+        What it calls the guard.
+    query : int
+        Number of the last question; 0 when there was none.
+    head : str
+        Digest of its entry.
+    time : str
+        When this is said.
+    """
+    return _checked({"ledger": ledger, "guard": guard, "query": query, "head": head, "time": time})
+
+
+def accepted_line(ledger: str, reason: str, time: str) -> str:
+    """Return a line that says that a ledger goes on though it does not fit the lines before this one."""
+    return _checked({"ledger": ledger, "accepted": reason, "time": time})
+
+
+def torn_line(fragment: bytes) -> str:
+    """Return a line that says that the one before it was cut off."""
+    return _checked({"torn": sha256(fragment).hexdigest()})
+
+
+def mark_of(line: str) -> str:
+    """Return what a ledger remembers of a line."""
+    return sha256(line.encode()).hexdigest()
+
+
+def read_lines(location: str, lines: Iterable[bytes]) -> Iterator[Said]:
+    """Give what lines say.
+
+    Parameters
+    ----------
+    location : str
+        The witness, for messages.
+    lines : iterable of bytes
+        All lines with their ends; what has none was cut off, and says nothing.
+
+    Raises
+    ------
+    WitnessUnusable
+        A line is longer than any that was written.
+    """
+    unread: tuple[int, bytes] | None = None
+    for number, whole in enumerate(lines, 1):
+        if len(whole) > LONGEST:
+            raise WitnessUnusable(location, f"line {number} is longer than any that a service writes; it is no witness")
+        line = whole.removesuffix(b"\n")
+        if line == whole:
+            break
+        said = _read(line)
+        if unread is not None and said != {"torn": sha256(unread[1]).hexdigest()}:
+            yield _foreign(unread[0])
+        unread = (number, line) if said is None else None
+        if said is not None:
+            yield _said(said, line)
+    if unread is not None:
+        yield _foreign(unread[0])
+
+
+def _foreign(number: int) -> Said:
+    return Said("damaged", reason=f"line {number} is not one that a service wrote")
+
+
+def _said(said: dict[str, Any], line: bytes) -> Said:
+    """Return what a line says that was read."""
+    mark = sha256(line).hexdigest()
+    if "torn" in said:
+        return Said("torn", mark=mark)
+    if "accepted" in said:
+        return Said("accepted", said["ledger"], reason=said["accepted"], mark=mark)
+    return Said("head", said["ledger"], said["guard"], said["query"], said["head"], mark=mark)
+
+
+def _checked(said: dict[str, Any]) -> str:
+    return json.dumps({**said, "check": _check(said)})
+
+
+def _check(said: dict[str, Any]) -> str:
+    return sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+
+def _read(line: bytes) -> dict[str, Any] | None:
+    """Return what a line says; None for one that is not as it was written."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or said.pop("check", None) != _check(said):
+        return None
+    names = set(said)
+    if names == {"torn"}:
+        return said
+    if not all(isinstance(said[name], str) for name in names - {"query"}):
+        return None
+    if names == _HEADS:
+        fits = type(said["query"]) is int and said["query"] >= 0 and _HEAD.fullmatch(said["head"])
+        return said if fits else None
+    return said if names == _ACCEPTED else None

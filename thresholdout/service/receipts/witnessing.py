@@ -1,0 +1,175 @@
+"""Tells a witness the heads of a service's histories while it answers, and holds no answer up.
+
+An answer is stored, and leaves; its head follows to the witness, at once and from a thread of its own. Waiting for the
+witness would make each answer as slow, and as unsure, as the farthest of both, and would win next to nothing: an older
+copy is found by any head that it has not, so what goes unseen is only a copy that has all answers but those of the
+last moments before a crash. While a witness fails, answers go on; that it fails is said in `Witnessing.status`, which
+the service shows under ``/v1/health``, and heads that were not taken are told again until they are.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from thresholdout.service.receipts.errors import WitnessUnusable
+from thresholdout.service.receipts.receipt import written_time
+from thresholdout.service.receipts.witness_lines import head_line
+
+if TYPE_CHECKING:
+    from thresholdout.service.receipts.witness import Witness
+
+__all__ = ["MOST_LINES", "WitnessStatus", "Witnessing", "in_parts"]
+
+MOST_LINES: Final = 100
+"""Lines that are appended at once."""
+
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessStatus:
+    """Whether a witness keeps up.
+
+    Attributes
+    ----------
+    waiting : int
+        Holdouts whose last head it was not told yet.
+    failing_since : float or None
+        Since when it fails, in POSIX seconds; None while it does not.
+    reason : str
+        Why.
+    """
+
+    waiting: int
+    failing_since: float | None
+    reason: str
+
+
+class Witnessing:
+    """Tells a witness what the last head of each history is.
+
+    Parameters
+    ----------
+    witness : Witness
+        Who is told.
+    ledger : str
+        The ledger's identity.
+    """
+
+    def __init__(self, witness: Witness, ledger: str) -> None:
+        self._witness = witness
+        self._ledger = ledger
+        self._changed = threading.Condition()
+        self._waiting: dict[str, tuple[int, str]] = {}
+        self._told: dict[str, int] = {}
+        self._telling = 0
+        self._failing_since: float | None = None
+        self._reason = ""
+        self._closing = False
+        self._last_line = ""
+        self._thread: threading.Thread | None = None
+
+    @property
+    def last_line(self) -> str:
+        """The last line that was kept; empty before the first."""
+        return self._last_line
+
+    def note(self, guard: str, query: int, head: str) -> None:
+        """Let the witness know a head, soon; returns at once.
+
+        Parameters
+        ----------
+        guard : str
+            What the ledger calls the guard.
+        query : int
+            Number of its last question.
+        head : str
+            The head after that.
+        """
+        with self._changed:
+            if query <= self._told.get(guard, -1) or query <= self._waiting.get(guard, (-1, ""))[0]:
+                return
+            self._waiting[guard] = (query, head)
+            if self._thread is None and not self._closing:
+                self._thread = threading.Thread(target=self._tell, name="witness", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def status(self) -> WitnessStatus:
+        """Return whether the witness keeps up."""
+        with self._changed:
+            return WitnessStatus(len(self._waiting) + self._telling, self._failing_since, self._reason)
+
+    def settle(self, seconds: float) -> bool:
+        """Wait until everything was told, at most so many seconds; return whether it was."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._telling, seconds)
+
+    def close(self, seconds: float = 5.0) -> bool:
+        """Tell what is waiting, within so many seconds, and stop; return whether everything was told."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+        with self._changed:
+            return not self._waiting and not self._telling
+
+    def _tell(self) -> None:
+        """Tell what is waiting, again and again."""
+        pause = _FIRST_PAUSE
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._waiting) or self._closing)
+                if not self._waiting:
+                    return
+                part = dict(list(self._waiting.items())[:MOST_LINES])
+                for guard in part:
+                    del self._waiting[guard]
+                self._telling = len(part)
+            failure = self._told_now(part)
+            with self._changed:
+                self._telling = 0
+                if failure is None:
+                    pause = _FIRST_PAUSE
+                    self._told.update((guard, query) for guard, (query, _) in part.items())
+                    self._failing_since, self._reason = None, ""
+                else:
+                    self._waiting = {**part, **self._waiting}  # what came meanwhile is later
+                    self._failing_since = self._failing_since or time.time()
+                    self._reason = failure
+                self._changed.notify_all()
+                if failure is not None:
+                    if self._closing:
+                        return
+                    self._changed.wait_for(lambda: self._closing, pause)
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _told_now(self, part: dict[str, tuple[int, str]]) -> str | None:
+        """Tell heads; return why that failed, or None."""
+        now = written_time(time.time())
+        lines = [head_line(self._ledger, guard, query, head, now) for guard, (query, head) in part.items()]
+        try:
+            self._witness.append(lines)
+        except WitnessUnusable as error:
+            return error.reason
+        except Exception as error:
+            return f"it failed with {type(error).__name__}"
+        self._last_line = lines[-1]
+        return None
+
+
+def in_parts(lines: list[str]) -> list[list[str]]:
+    """Return lines in parts that may be appended at once.
+
+    Examples
+    --------
+    >>> [len(part) for part in in_parts(["line"] * 250)]
+    [100, 100, 50]
+    """
+    return [lines[start : start + MOST_LINES] for start in range(0, len(lines), MOST_LINES)]
