@@ -41,6 +41,7 @@ REFUSALS: Final[dict[str, Refusal]] = {
     "name_taken": Refusal(409, "There is one of this name already, and it is another one."),
     "key_used": Refusal(409, "This Idempotency-Key was used for other content."),
     "closed": Refusal(409, "This holdout takes no submissions any more."),
+    "hidden": Refusal(409, "Nothing is shown until this holdout is closed."),
     "no_incumbent": Refusal(409, "There is no incumbent to compare with yet."),
     "no_comparison": Refusal(409, "This holdout compares no submissions."),
     "too_large": Refusal(413, "The table is larger than this service takes. Nothing was charged."),

@@ -13,7 +13,7 @@ from thresholdout.service.standings import Standing
 __all__ = ["Board", "Feedback", "Holdout", "Key", "Phase", "Principal", "Role", "State", "Submission"]
 
 Role = Literal["admin", "team", "viewer"]
-"""What a key is for: everything; submissions of one team; reading boards that are not public."""
+"""What a key is for: everything but submissions; submissions of one team; reading boards that are not public."""
 
 Feedback = Literal["interval", "verdict", "best"]
 """What a submission is told: a certified interval, whether it is better than the incumbent, or the best so far."""
@@ -186,6 +186,9 @@ class Submission:
         Whether the answer was stored before, and this request charged nothing.
     receipt : str or None
         The signed receipt, as text.
+    number : int
+        Which of the team's submissions to this holdout, from 1; in an administrator's list of all, which of these. A
+        history goes on after it.
     """
 
     id: str
@@ -203,6 +206,7 @@ class Submission:
     refusal: str | None = None
     repeated: bool = False
     receipt: str | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)

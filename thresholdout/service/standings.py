@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import Final, get_args
 
 import numpy as np
 
 from thresholdout.ledger.entry import Entry
 from thresholdout.mechanisms.base import AnswerSource
 
-__all__ = ["Standing", "standings"]
+__all__ = ["Standing", "Tally", "standings"]
+
+_ANSWERS: Final = frozenset(get_args(AnswerSource))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +82,67 @@ def standings(entries: Iterable[Entry], metric: str, *, greater_is_better: bool)
     >>> [(found.asker, found.ranks) for found in standings(history, "accuracy", greater_is_better=True)]
     [('ann', '1-2'), ('bob', '1-2'), ('zoe', '3')]
     """
-    answered: dict[str, list[Entry]] = {}
+    tally = Tally(metric, greater_is_better=greater_is_better)
     for entry in entries:
-        if entry.source in get_args(AnswerSource) and (entry.name == metric or entry.name.endswith(f" ({metric})")):
-            answered.setdefault(entry.asker, []).append(entry)
-    found = []
-    for asker, own in answered.items():
-        if greater_is_better:
-            best = max(own, key=lambda entry: entry.low)
-            low, high = best.low, max(entry.high for entry in own)
-        else:
-            best = min(own, key=lambda entry: entry.high)
-            low, high = min(entry.low for entry in own), best.high
-        found.append(Standing(asker, 0, 0, low, high, len(own), best.name, best.query))
-    worst = np.sort([one.low if greater_is_better else -one.high for one in found])
-    reach = np.sort([one.high if greater_is_better else -one.low for one in found])
-    ranked = []
-    for one in found:
-        low, high = (one.low, one.high) if greater_is_better else (-one.high, -one.low)
-        better = len(found) - int(np.searchsorted(worst, high, side="right"))  # all of it is above this one's interval
-        worse = int(np.searchsorted(reach, low, side="left"))
-        ranked.append(replace(one, first=1 + better, last=len(found) - worse))
-    return sorted(ranked, key=lambda one: (one.first, one.last, one.since))
+        tally.add(entry)
+    return tally.standings()
+
+
+class Tally:
+    """The best of each asker so far, to which entries are added as they come.
+
+    Parameters
+    ----------
+    metric, greater_is_better
+        As for `standings`.
+
+    Attributes
+    ----------
+    last : int
+        Number of the last question that was added.
+
+    Examples
+    --------
+    >>> tally = Tally("accuracy", greater_is_better=True)
+    >>> tally.add(Entry(1, "1", "accuracy", 0.5, 0.7, 0.7, 0.8, "holdout", None, 0.0, 1.0, asker="ann"))
+    >>> tally.add(Entry(2, "2", "accuracy", 0.5, 0.9, 0.85, 0.95, "holdout", None, 0.0, 1.0, asker="ann"))
+    >>> [(found.low, found.submissions) for found in tally.standings()], tally.last
+    ([(0.85, 2)], 2)
+    """
+
+    def __init__(self, metric: str, *, greater_is_better: bool) -> None:
+        self.last = 0
+        self._metric = metric
+        self._greater = greater_is_better
+        self._found: dict[str, Standing] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Count an entry, which follows all that were added before."""
+        self.last = entry.query
+        if entry.source not in _ANSWERS or not (
+            entry.name == self._metric or entry.name.endswith(f" ({self._metric})")
+        ):
+            return
+        before = self._found.get(entry.asker)
+        own = Standing(entry.asker, 0, 0, entry.low, entry.high, 1, entry.name, entry.query)
+        if before is not None:
+            better = entry.low > before.low if self._greater else entry.high < before.high
+            best = own if better else before
+            low = best.low if self._greater else min(before.low, entry.low)
+            high = max(before.high, entry.high) if self._greater else best.high
+            own = replace(best, low=low, high=high, submissions=before.submissions + 1)
+        self._found[entry.asker] = own
+
+    def standings(self) -> list[Standing]:
+        """Return how askers stand; see `standings`."""
+        found = list(self._found.values())
+        greater = self._greater
+        worst = np.sort([one.low if greater else -one.high for one in found])
+        reach = np.sort([one.high if greater else -one.low for one in found])
+        ranked = []
+        for one in found:
+            low, high = (one.low, one.high) if greater else (-one.high, -one.low)
+            better = len(found) - int(np.searchsorted(worst, high, side="right"))  # all of it is above this interval
+            worse = int(np.searchsorted(reach, low, side="left"))
+            ranked.append(replace(one, first=1 + better, last=len(found) - worse))
+        return sorted(ranked, key=lambda one: (one.first, one.last, one.since))

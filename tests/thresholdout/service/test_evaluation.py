@@ -1,0 +1,145 @@
+"""The service without HTTP: who may do what, what is charged once, and what is shown when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
+from thresholdout.service.authority import PERMITTED
+from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.shown import Principal
+
+VISITOR = Principal("", "viewer")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[EvaluationService]:
+    service = made(tmp_path / "board.db")
+    yield service
+    service.close()
+
+
+def code(call: Callable[..., object], *given: object) -> str:
+    """Return why a call is refused; "" where it is not."""
+    try:
+        call(*given)
+    except ServiceRefused as refused:
+        return refused.code
+    return ""
+
+
+CALLS: dict[str, Callable[[EvaluationService, Principal, str], object]] = {
+    "new_key": lambda service, by, name: service.new_key(by, "viewer"),
+    "keys": lambda service, by, name: service.keys(by),
+    "revoke": lambda service, by, name: service.revoke(by, service.new_key(ADMIN, "viewer")[1].id),
+    "create_holdout": lambda service, by, name: service.create_holdout(by, name, TRAIN, HOLDOUT, label="y"),
+    "set_phase": lambda service, by, name: service.set_phase(by, name, "open"),
+    "export": lambda service, by, name: list(service.export(by, name)),
+    "submit": lambda service, by, name: service.submit(by, name, right_in(0.7, 7), idempotency_key=f"s{by.team}"),
+    "admit": lambda service, by, name: service.admit(by, name),
+    "failed": lambda service, by, name: service.failed(by, name),
+    "submission": lambda service, by, name: service.submission(by, name, annes(service)),
+    "history": lambda service, by, name: service.history(by, name),
+    "holdout": lambda service, by, name: service.holdout(by, name),
+    "board": lambda service, by, name: service.board(by, name),
+}
+
+
+def annes(service: EvaluationService) -> str:
+    return service.history(ADMIN, "cells", team="ann")[0].id
+
+
+EXPECTED = {  # by method: what an administrator, the owner, another team, a viewer with a key and a visitor are told
+    "new_key": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "keys": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "revoke": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "create_holdout": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "set_phase": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "export": ("", "forbidden", "forbidden", "forbidden", "no_key"),
+    "submit": ("forbidden", "", "", "forbidden", "no_key"),
+    "admit": ("forbidden", "", "", "forbidden", "no_key"),
+    "failed": ("", "", "", "forbidden", "no_key"),
+    "submission": ("", "", "not_found", "forbidden", "no_key"),
+    "history": ("", "", "", "forbidden", "no_key"),
+    "holdout": ("", "", "", "", "not_found"),
+    "board": ("", "", "", "", "not_found"),
+}
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_who_may_do_what(service: EvaluationService, method: str) -> None:
+    ann, bob = team(service, "ann"), team(service, "bob")
+    service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    viewer = service.authenticate(service.new_key(ADMIN, "viewer")[0])
+    told = [code(CALLS[method], service, by, "cells") for by in (ADMIN, ann, bob, viewer, VISITOR)]
+    assert tuple(told) == EXPECTED[method]
+
+
+def test_the_table_names_every_method() -> None:
+    assert set(CALLS) | {"compare", "holdouts", "correct"} == set(PERMITTED)
+
+
+def test_the_same_request_is_charged_once(service: EvaluationService) -> None:
+    ann = team(service, "ann")
+    first = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
+    again = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
+    assert (first.state, first.repeated, again.repeated) == ("answered", False, True)
+    assert (again.id, again.query, again.value, again.low, again.high) == (
+        first.id, first.query, first.value, first.low, first.high,
+    )  # fmt: skip
+    other = service.submit(
+        ann, "cells", right_in(0.8).sample(frac=1, random_state=1), idempotency_key="2", expected=0.8
+    )
+    assert (other.repeated, other.query, other.value) == (True, first.query, first.value)
+    assert code(lambda: service.submit(ann, "cells", right_in(0.7), idempotency_key="1", expected=0.8)) == "key_used"
+    assert service.holdout(ann, "cells").asked == 1
+    assert [found.name for found in service.history(ann, "cells")] == ["forest", ""]
+
+
+def test_a_key_is_known_by_its_holder_only_and_can_be_revoked(service: EvaluationService) -> None:
+    text, key = service.new_key(ADMIN, "team", "ann", "laptop")
+    assert service.authenticate(text) == Principal(key.id, "team", "ann")
+    assert text.startswith(key.id)
+    assert len(text) - len(key.id) - 1 == 43  # 43 digits of 6 bits hold 256
+    for wrong in ("", "x", text[:-1], text[:-1] + ("A" if text[-1] != "A" else "B"), text + "A"):
+        assert code(service.authenticate, wrong) == "unknown_key"
+    assert service.revoke(ADMIN, key.id).revoked is not None
+    assert code(service.authenticate, text) == "unknown_key"
+    assert service.authenticate(None) == VISITOR
+
+
+def test_the_first_key_is_made_once(tmp_path: Path) -> None:
+    with_key = EvaluationService.open(tmp_path / "board.db")
+    text = with_key.first_admin_key()
+    assert with_key.authenticate(text).role == "admin"
+    assert with_key.first_admin_key() is None
+    with_key.close()
+
+
+def test_nothing_that_depends_on_answers_is_shown_while_a_phase_is_blind(service: EvaluationService) -> None:
+    ann = team(service, "ann")
+    early = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    before = service.board(ann, "cells")
+    blind = service.set_phase(ADMIN, "cells", "blind")
+    assert (blind.asked, blind.remaining, blind.told, blind.head) == (1, None, None, "")
+    told = service.submit(ann, "cells", right_in(0.9), idempotency_key="2", expected=0.9)
+    assert (told.state, told.value, told.low, told.high, told.query, told.verdict) == ("hidden", *[None] * 5)
+    assert service.ledger.count(blind.identity) == 2
+    for by in (ann, ADMIN):
+        assert service.board(by, "cells").rows == before.rows
+        assert service.holdout(by, "cells") == blind
+        shown = service.history(by, "cells")
+        assert (shown[0].value, shown[1].state, shown[1].value) == (early.value, "hidden", None)
+        assert service.submission(by, "cells", told.id).value is None
+    assert code(lambda: service.export(ADMIN, "cells")) == "hidden"
+    assert code(lambda: service.set_phase(ADMIN, "cells", "open")) == "bad_request"
+    service.set_phase(ADMIN, "cells", "closed")
+    assert service.submission(ann, "cells", told.id).state == "answered"
+    assert service.board(ann, "cells").rows[0].submissions == 2
+    assert code(lambda: service.submit(ann, "cells", right_in(0.6), idempotency_key="3")) == "closed"
+    again = service.submit(ann, "cells", right_in(0.9), idempotency_key="4", expected=0.9)
+    assert (again.state, again.repeated) == ("answered", True)

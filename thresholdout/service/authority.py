@@ -1,0 +1,50 @@
+"""Who may do what: one table of methods and roles, and what each of them may see."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.shown import Principal, Role
+
+__all__ = ["PERMITTED", "check_role"]
+
+PERMITTED: Final[dict[str, frozenset[Role]]] = {
+    "new_key": frozenset({"admin"}),
+    "keys": frozenset({"admin"}),
+    "revoke": frozenset({"admin"}),
+    "create_holdout": frozenset({"admin"}),
+    "set_phase": frozenset({"admin"}),
+    "correct": frozenset({"admin"}),
+    "export": frozenset({"admin"}),
+    "submit": frozenset({"team"}),
+    "compare": frozenset({"team"}),
+    "admit": frozenset({"team"}),
+    "failed": frozenset({"admin", "team"}),
+    "submission": frozenset({"admin", "team"}),
+    "history": frozenset({"admin", "team"}),
+    "holdouts": frozenset({"admin", "team", "viewer"}),
+    "holdout": frozenset({"admin", "team", "viewer"}),
+    "board": frozenset({"admin", "team", "viewer"}),
+}
+"""By method of the service. Visitors without a key are viewers who see public holdouts only. Administrators submit
+nothing: a submission is a team's, with this team's allowance; who organises and submits has two keys."""
+
+
+def check_role(by: Principal, method: str) -> None:
+    """Refuse a method to those whose key is not for it.
+
+    Raises
+    ------
+    ServiceRefused
+        "no_key" for a visitor, "forbidden" for others.
+
+    Examples
+    --------
+    >>> check_role(Principal("k3", "team", "ann"), "submit")
+    >>> check_role(Principal("", "viewer"), "keys")
+    Traceback (most recent call last):
+    thresholdout.service.refusals.ServiceRefused: A key is needed. Send it as 'Authorization: Bearer KEY'.
+    """
+    if by.role not in PERMITTED[method]:
+        raise ServiceRefused("forbidden" if by.key or by.role == "admin" else "no_key")

@@ -1,0 +1,511 @@
+"""The holdout as a service, without HTTP: whoever asks, what is asked, and whether that may be done.
+
+Every interface (HTTP, pages, agents, the command line) calls these methods and nothing else. Each of them takes who
+asks first, and checks role, owner and phase before it does anything. Whatever fails inside is one refusal,
+"unavailable": neither its words nor its kind reach those who ask.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, cast, get_args
+
+from thresholdout.errors import InputError, LedgerMismatch, ThresholdoutError
+from thresholdout.ledger import export_history, open_ledger
+from thresholdout.scoring.metrics import get_metric
+from thresholdout.service.authority import check_role
+from thresholdout.service.boards import Boards
+from thresholdout.service.failures import Failures
+from thresholdout.service.guards import Guards
+from thresholdout.service.keys import Keys
+from thresholdout.service.limits import Limits
+from thresholdout.service.names import check_name, check_text
+from thresholdout.service.prediction_guard import PredictionGuard
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.showing import holdout_shown, shown
+from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
+from thresholdout.service.store.holdouts import HoldoutRow, Holdouts, Settings
+from thresholdout.service.store.incumbents import Incumbents
+from thresholdout.service.store.submissions import Kind, Submissions
+from thresholdout.service.store.tables import prepare
+from thresholdout.service.submissions import Desk
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thresholdout.ledger import SQLLedger
+
+__all__ = ["EvaluationService"]
+
+_MOST_ROWS: Final = 1000
+"""Submissions of a history that are read at once."""
+
+_log: Final = logging.getLogger("thresholdout.service")
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+Method = Callable[Concatenate["EvaluationService", Principal, Given], Result]
+
+
+def _guarded(method: Method[Given, Result]) -> Method[Given, Result]:
+    """Check the role first, and let nothing but refusals out."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def checked(service: EvaluationService, by: Principal, /, *given: Given.args, **named: Given.kwargs) -> Result:
+        check_role(by, name)
+        try:
+            return method(service, by, *given, **named)
+        except ServiceRefused:
+            raise
+        except Exception as error:
+            where = "; ".join(f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__))
+            _log.error("%s failed: %s in %s", name, type(error).__name__, where)
+        raise ServiceRefused("unavailable", retry_after=5)
+
+    return checked
+
+
+class EvaluationService:
+    """Holdouts, teams, their submissions and boards in one database; made by `open`.
+
+    Attributes
+    ----------
+    ledger : SQLLedger
+        Where the answers are, and all else beside them.
+    limits : Limits
+        How much is taken.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> table = pd.DataFrame({"id": range(4000), "x": range(4000), "y": [0, 1] * 2000})
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> service = EvaluationService.open(Path(folder.name, "board.db"))
+    >>> admin = service.authenticate(service.first_admin_key())
+    >>> holdout = service.create_holdout(admin, "parity", table[:2000], table[2000:], label="y")
+    >>> text, key = service.new_key(admin, "team", "ann")
+    >>> right = pd.DataFrame({"id": table["id"][2000:], "prediction": table["x"][2000:] % 2})
+    >>> ann = service.authenticate(text)
+    >>> told = service.submit(ann, "parity", right, idempotency_key="first", expected=1.0)
+    >>> told.state, told.high
+    ('answered', 1.0)
+    >>> [(row.asker, row.ranks) for row in service.board(ann, "parity").rows]
+    [('ann', '1')]
+    >>> service.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, ledger: SQLLedger, limits: Limits) -> None:
+        store = prepare(ledger.database)
+        self.ledger = ledger
+        self.limits = limits
+        self._guards = Guards(ledger)
+        self._keys = Keys(store)
+        self._holdouts = Holdouts(store)
+        self._submissions = Submissions(store)
+        self._failures = Failures(store, limits.failures_per_hour)
+        self._boards = Boards(ledger)
+        self._desk = Desk(
+            ledger, self._guards, self._holdouts, self._submissions, Incumbents(store), self._failures, limits
+        )
+
+    @classmethod
+    def open(
+        cls,
+        database: str | Path,
+        *,
+        key_file: str | Path | None = None,
+        limits: Limits | None = None,
+    ) -> Self:
+        """Find a service in its database again, or make one.
+
+        Parameters
+        ----------
+        database : str or Path
+            A file, or the address of a PostgreSQL server; see `SQLLedger`.
+        key_file : str or Path, optional
+            The file with the ledger's key; that of a server always has one.
+        limits : Limits, optional
+            How much is taken; `Limits()` by default.
+
+        Raises
+        ------
+        ThresholdoutError
+            As `open_ledger`.
+        """
+        ledger = cast("SQLLedger", open_ledger(database, key_file=key_file))
+        try:
+            return cls(ledger, Limits() if limits is None else limits)
+        except BaseException:
+            ledger.close()
+            raise
+
+    def first_admin_key(self) -> str | None:
+        """Return the text of the first administrator's key, once, when the service has no key yet; None afterwards."""
+        return self._keys.first("the first key")
+
+    def authenticate(self, text: str | None) -> Principal:
+        """Return who holds a key; a visitor, who sees public holdouts only, where there is none.
+
+        Raises
+        ------
+        ServiceRefused
+            "unknown_key": it is unknown, or was revoked.
+        """
+        return Principal("", "viewer") if text is None else self._holder(text)
+
+    def _holder(self, text: str) -> Principal:
+        try:
+            return self._keys.holder(text)
+        except ServiceRefused:
+            raise
+        except ThresholdoutError as error:
+            _log.error("a key was not looked up: %s", type(error).__name__)
+        raise ServiceRefused("unavailable", retry_after=5)
+
+    @_guarded
+    def new_key(self, by: Principal, role: Role, team: str = "", note: str = "") -> tuple[str, Key]:
+        """Make a key; return its text, which is shown this once, and the key as it is listed.
+
+        Parameters
+        ----------
+        by : Principal
+            An administrator.
+        role : {"admin", "team", "viewer"}
+            What it is for.
+        team : str
+            Whose it is, for the role "team" alone: lower-case letters, digits and hyphens.
+        note : str
+            What it is for, in words.
+        """
+        if role not in get_args(Role):
+            raise ServiceRefused("bad_request", argument="role", expected=list(get_args(Role)))
+        if role == "team":
+            check_name("team", team)
+        elif team:
+            raise ServiceRefused("bad_request", argument="team")
+        return self._keys.add(role, team, check_text("note", note))
+
+    @_guarded
+    def keys(self, by: Principal) -> list[Key]:
+        """Return all keys, the oldest first; none of their texts."""
+        return self._keys.all()
+
+    @_guarded
+    def revoke(self, by: Principal, id: str) -> Key:
+        """Refuse a key from now on."""
+        found = self._keys.revoke(id)
+        if found is None:
+            raise ServiceRefused("not_found")
+        return found
+
+    @_guarded
+    def create_holdout(
+        self,
+        by: Principal,
+        name: str,
+        train: pd.DataFrame,
+        holdout: pd.DataFrame,
+        *,
+        label: str,
+        id: str = "id",
+        groups: str | None = None,
+        order: str | None = None,
+        window: int | None = None,
+        graph: pd.DataFrame | None = None,
+        title: str = "",
+        metric: str = "accuracy",
+        feedback: Feedback = "interval",
+        phase: Phase = "open",
+        public: bool = False,
+        quota: int | None = None,
+        quota_days: float | None = None,
+        confidence: float = 0.95,
+        looks: int | None = None,
+    ) -> Holdout:
+        """Make a holdout from tables with labels; the same tables under the same name again change nothing.
+
+        Parameters
+        ----------
+        by : Principal
+            An administrator.
+        name : str
+            What addresses call it: lower-case letters, digits and hyphens.
+        train, holdout, label, id, groups, order, window, graph, confidence, looks
+            As for `PredictionGuard.create`.
+        title : str
+            What people call it.
+        metric : str
+            By which submissions are scored.
+        feedback : {"interval", "verdict", "best"}
+            What a submission is told.
+        phase : {"open", "blind", "closed"}
+            Whether it takes submissions, and tells what they are worth.
+        public : bool
+            Whether visitors without a key see the board.
+        quota, quota_days : optional
+            Submissions of each team in so many days, or at all.
+
+        Raises
+        ------
+        ServiceRefused
+            "bad_table" with what is wrong, "bad_name", "bad_request", or "name_taken": there is another holdout of this
+            name, or these records are behind another one already, whose answers would tell about them twice.
+        """
+        check_name("name", name)
+        settings = Settings(check_text("title", title), metric, bool(public), feedback, quota, quota_days)
+        _check_settings(settings, phase)
+        there = self._holdouts.find(name)
+        try:
+            guard = PredictionGuard.create(
+                self.ledger,
+                train,
+                holdout,
+                label=label,
+                id=id,
+                groups=groups,
+                order=order,
+                window=window,
+                graph=graph,
+                confidence=confidence,
+                looks=looks,
+                mechanism="ladder" if feedback == "best" else None,
+            )
+        except InputError as error:
+            raise ServiceRefused(
+                "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
+            ) from None
+        except LedgerMismatch:
+            raise ServiceRefused("name_taken") from None
+        if there is None:
+            self._holdouts.add(name, guard.identity, settings, phase, 0 if phase == "blind" else None)
+        found = self._holdouts.find(name)
+        if found is None or (found.identity, found.settings) != (guard.identity, settings):
+            raise ServiceRefused("name_taken")
+        return self._shown(found)
+
+    @_guarded
+    def holdouts(self, by: Principal) -> list[Holdout]:
+        """Return the holdouts that may be seen, the oldest first."""
+        return [self._shown(found) for found in self._holdouts.all() if _may_see(by, found)]
+
+    @_guarded
+    def holdout(self, by: Principal, name: str) -> Holdout:
+        """Return a holdout."""
+        return self._shown(self._find(by, name))
+
+    @_guarded
+    def set_phase(self, by: Principal, name: str, phase: Phase) -> Holdout:
+        """Begin another phase of a holdout.
+
+        A blind phase ends by closing; what was closed may be opened again. A blind phase that follows an open one hides
+        what is answered from then on.
+        """
+        found = self._find(by, name)
+        if phase not in get_args(Phase) or (found.phase == "blind" and phase == "open"):
+            raise ServiceRefused("bad_request", argument="phase")
+        if phase != found.phase:
+            shown = self.ledger.count(found.identity) if phase == "blind" else None
+            self._holdouts.set_phase(found.number, phase, shown)
+        return self._shown(self._find(by, name))
+
+    @_guarded
+    def admit(self, by: Principal, name: str) -> Holdout:
+        """Return the holdout for which a team is about to send a table; refuse what would be refused with any table."""
+        found = self._find(by, name)
+        self._failures.check(by)
+        return self._shown(found)
+
+    @_guarded
+    def failed(self, by: Principal, name: str) -> None:
+        """Count a table that was refused before it came here against the public rate of its key."""
+        self._find(by, name)
+        self._failures.count(by)
+
+    @_guarded
+    def submit(
+        self,
+        by: Principal,
+        name: str,
+        predictions: pd.DataFrame,
+        *,
+        idempotency_key: str,
+        expected: float | None = None,
+        title: str = "",
+        wait: float | None = None,
+    ) -> Submission:
+        """Score predictions, once for each content and team.
+
+        Parameters
+        ----------
+        by : Principal
+            A team.
+        name : str
+            The holdout.
+        predictions : DataFrame
+            As for `PredictionGuard.ask`; refused for what is wrong with it before anything is charged.
+        idempotency_key : str
+            Of this request: the same with the same content gives the same answer and charges nothing.
+        expected : float, optional
+            What the team expects of the score.
+        title : str
+            What the team calls it.
+        wait : float, optional
+            Seconds after which it is said to be "running", and goes on; None waits for the answer.
+
+        Raises
+        ------
+        ServiceRefused
+            "bad_table", "key_used", "closed", "quota", "allowance", "exhausted", "rate", "busy", "stopping", ...
+        """
+        found = self._find(by, name)
+        kind: Kind = "comparison" if found.settings.feedback == "verdict" else "score"
+        return self._desk.take(
+            by, found, kind, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=wait
+        )
+
+    @_guarded
+    def compare(
+        self,
+        by: Principal,
+        name: str,
+        predictions: pd.DataFrame,
+        *,
+        idempotency_key: str,
+        expected: float | None = None,
+        title: str = "",
+        wait: float | None = None,
+    ) -> Submission:
+        """Compare predictions with the team's incumbent, which a better one replaces; the first becomes it, free.
+
+        Parameters
+        ----------
+        by, name, predictions, idempotency_key, title, wait
+            As for `submit`.
+        expected : float, optional
+            What the team expects of the difference.
+        """
+        found = self._find(by, name)
+        if found.settings.feedback == "best":
+            raise ServiceRefused("no_comparison")
+        return self._desk.take(
+            by, found, "comparison", predictions, idempotency_key=idempotency_key, expected=expected, title=title,
+            wait=wait,
+        )  # fmt: skip
+
+    @_guarded
+    def submission(self, by: Principal, name: str, id: str) -> Submission:
+        """Return a submission: a team's own, an administrator's any."""
+        found = self._find(by, name)
+        row = self._submissions.find(id)
+        if row is None or row.holdout != found.number or (by.role == "team" and row.team != by.team):
+            raise ServiceRefused("not_found")
+        return shown(found, row)
+
+    @_guarded
+    def history(
+        self, by: Principal, name: str, *, after: int = 0, count: int = 100, team: str | None = None
+    ) -> list[Submission]:
+        """Return submissions, the oldest first: a team's own, or for an administrator everybody's or one team's.
+
+        Parameters
+        ----------
+        by : Principal
+            A team, or an administrator.
+        name : str
+            The holdout.
+        after : int
+            `number` of the last one that is known already.
+        count : int
+            How many, at most 1000.
+        team : str, optional
+            Whose, for an administrator.
+        """
+        found = self._find(by, name)
+        if not 0 <= after < 2**62 or not 1 <= count <= _MOST_ROWS:
+            raise ServiceRefused("bad_request", argument="after or count", most=_MOST_ROWS)
+        if by.role == "team" and team not in (None, by.team):
+            raise ServiceRefused("forbidden")
+        whose = by.team if by.role == "team" else team
+        if whose is None:
+            rows = self._submissions.of_all(found.number, after, count)
+            return [shown(found, row, number=row.place) for row in rows]
+        return [shown(found, row) for row in self._submissions.of_team(found.number, whose, after, count)]
+
+    @_guarded
+    def board(self, by: Principal, name: str) -> Board:
+        """Return who leads, as far as it is certified, and as far as it is shown in this phase."""
+        found = self._find(by, name)
+        return Board(self._shown(found), self._boards.rows(found), by.team)
+
+    @_guarded
+    def export(self, by: Principal, name: str) -> Iterator[str]:
+        """Return the public history as lines of JSON, each with its end; see `export_history`."""
+        found = self._find(by, name)
+        if found.shown is not None:
+            raise ServiceRefused("hidden")
+        folder = tempfile.TemporaryDirectory()
+        try:
+            file = Path(folder.name, "history.jsonl")
+            export_history(self.ledger, found.identity, file)
+        except BaseException:
+            folder.cleanup()
+            raise
+        return _lines(folder, file)
+
+    def health(self) -> dict[str, Any]:
+        """Return whether the store can be read, for those who look after the service."""
+        try:
+            return {"status": "ok", "holdouts": len(self._holdouts.all())}
+        except ThresholdoutError as error:
+            _log.error("the store can't be read: %s", type(error).__name__)
+            return {"status": "unavailable"}
+
+    def close(self) -> None:
+        """Take nothing any more, finish what was begun, and close the database."""
+        self._desk.close()
+        self.ledger.close()
+
+    def _find(self, by: Principal, name: str) -> HoldoutRow:
+        """Return a holdout that may be seen; one that may not is not there."""
+        found = self._holdouts.find(check_name("name", name))
+        if found is None or not _may_see(by, found):
+            raise ServiceRefused("not_found")
+        return found
+
+    def _shown(self, found: HoldoutRow) -> Holdout:
+        return holdout_shown(found, self._guards.get(found.identity), self.ledger, self._holdouts.notes(found.number))
+
+
+def _may_see(by: Principal, holdout: HoldoutRow) -> bool:
+    """Whether a holdout is shown: to all who have a key, and to visitors where it is public."""
+    return bool(by.key) or by.role == "admin" or holdout.settings.public
+
+
+def _check_settings(settings: Settings, phase: object) -> None:
+    """Refuse settings that no holdout has."""
+    if settings.feedback not in get_args(Feedback):
+        raise ServiceRefused("bad_request", argument="feedback", expected=list(get_args(Feedback)))
+    if phase not in get_args(Phase):
+        raise ServiceRefused("bad_request", argument="phase", expected=list(get_args(Phase)))
+    quota, days = settings.quota, settings.quota_days
+    if quota is not None and (not isinstance(quota, int) or isinstance(quota, bool) or quota < 1):
+        raise ServiceRefused("bad_request", argument="quota", expected="an integer of at least 1, or nothing")
+    if days is not None and (quota is None or not isinstance(days, int | float) or not 0.0 < days <= 36500.0):
+        raise ServiceRefused("bad_request", argument="quota_days", expected="days beside a quota, above 0")
+    try:
+        get_metric(settings.metric)
+    except InputError as error:
+        raise ServiceRefused("bad_request", argument="metric", expected=error.expected) from None
+
+
+def _lines(folder: tempfile.TemporaryDirectory[str], file: Path) -> Iterator[str]:
+    """Give the lines of a file, and remove its folder in the end."""
+    with folder, open(file, encoding="ascii") as lines:
+        yield from lines

@@ -1,0 +1,196 @@
+"""Submissions as the service keeps them: what a request was for, and what it was told.
+
+Rows are stored in transactions that threads share, as the ledger's entries are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from thresholdout.ledger.group_commit import GroupCommit
+
+if TYPE_CHECKING:
+    from thresholdout.ledger.database import Cursor
+    from thresholdout.service.store.tables import Store
+
+__all__ = ["Kind", "Stored", "SubmissionRow", "Submissions", "Verdict", "submission_id"]
+
+Kind = Literal["score", "comparison"]
+Verdict = Literal["better", "worse", "not settled", "first"]
+Stored = Literal["running", "answered", "refused"]
+"""How far a submission is; one that runs longer than `SubmissionRow.until` was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmissionRow:
+    """A submission.
+
+    Attributes
+    ----------
+    id, team, name, kind, received, query, value, low, high, verdict, refusal, receipt
+        As of `thresholdout.service.shown.Submission`.
+    holdout : int
+        Number of the holdout.
+    content : str
+        Digest of what was asked, by which a request is known again.
+    state : {"running", "answered", "refused"}
+        How far it is.
+    until : float
+        Time after which one that still runs was interrupted; who works on it puts this off.
+    against : int or None
+        Of a comparison: number of the incumbent among the team's; 0 where there was none.
+    place, turn : int
+        Which of the holdout's submissions, and of the team's, from 1; given when it is stored.
+    """
+
+    id: str
+    holdout: int
+    team: str
+    name: str
+    kind: Kind
+    content: str
+    state: Stored
+    received: float
+    until: float
+    against: int | None = None
+    query: int | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: Verdict | None = None
+    refusal: str | None = None
+    receipt: str | None = None
+    place: int = 0
+    turn: int = 0
+
+
+_NAMES: Final = tuple(field.name for field in fields(SubmissionRow))
+_FIELDS: Final = ", ".join(_NAMES)
+_CHANGING: Final = ("state", "until", "against", "query", "value", "low", "high", "verdict", "refusal", "receipt")
+
+_FIND: Final = f"SELECT {_FIELDS} FROM service_submissions WHERE id = ?"
+_ADD: Final = f"INSERT INTO service_submissions ({_FIELDS}) VALUES ({', '.join('?' * len(_NAMES))})"
+_CHANGE: Final = f"UPDATE service_submissions SET {', '.join(f'{name} = ?' for name in _CHANGING)} WHERE id = ?"
+_PLACE: Final = "SELECT coalesce(max(place), 0) FROM service_submissions WHERE holdout = ?"
+_TURN: Final = "SELECT coalesce(max(turn), 0) FROM service_submissions WHERE holdout = ? AND team = ?"
+_OTHERS: Final = """SELECT count(DISTINCT content) FROM service_submissions
+WHERE holdout = ? AND team = ? AND received >= ? AND content <> ?"""
+
+
+def submission_id(holdout: int, team: str, request: str) -> str:
+    """Return the address of a submission; one of another team says nothing about a request's key.
+
+    Examples
+    --------
+    >>> submission_id(1, "ann", "run 1") == submission_id(1, "bob", "run 1")
+    False
+    """
+    return hashlib.sha256(f"{holdout}\n{team}\n{request}".encode()).hexdigest()[:32]
+
+
+class _Put:
+    """A row on its way into the table, and what is there afterwards; None where the team has no room for it."""
+
+    __slots__ = ("quota", "row", "since", "stored")
+
+    def __init__(self, row: SubmissionRow, quota: int | None = None, since: float | None = None) -> None:
+        self.row = row
+        self.quota = quota
+        self.since = since
+        self.stored: SubmissionRow | None = None
+
+
+class Submissions:
+    """The submissions of a service.
+
+    Parameters
+    ----------
+    store : Store
+        Where they are kept.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._commits: GroupCommit[_Put] = GroupCommit(store.database)
+
+    def put(self, row: SubmissionRow) -> SubmissionRow:
+        """Store a submission, or how far it is now; return the row that is there then, durably.
+
+        One that was answered stays as it is, and so does one whose content is another.
+        """
+        put = _Put(row)
+        self._commits.run(put, self._put_all, str(row.holdout))
+        assert put.stored is not None
+        return put.stored
+
+    def put_within(self, row: SubmissionRow, quota: int | None, since: float | None) -> SubmissionRow | None:
+        """Store a submission as `put`, unless its team has sent so many others; count them whatever became of them."""
+        put = _Put(row, quota, since)
+        self._commits.run(put, self._put_all, str(row.holdout))
+        return put.stored
+
+    def _put_all(self, cursor: Cursor, puts: Sequence[_Put]) -> None:
+        store = self._store
+        if store.database.on_server:  # places and turns follow each other
+            for holdout in sorted({put.row.holdout for put in puts}):
+                cursor.execute("SELECT name FROM service_holdouts WHERE number = %s FOR UPDATE", (holdout,))
+                cursor.fetchone()
+        for put in puts:
+            put.stored = self._put(cursor, put)
+
+    def _put(self, cursor: Cursor, put: _Put) -> SubmissionRow | None:
+        """Store one row in the transaction of a cursor; return the one that is there then."""
+        row, store = put.row, self._store
+        cursor.execute(store.statement(_FIND), (row.id,))
+        there = cursor.fetchone()
+        if there is not None:
+            known = SubmissionRow(*there)
+            if known.state == "answered" or known.content != row.content:
+                return known
+            changed = {name: getattr(row, name) for name in _CHANGING}
+            cursor.execute(store.statement(_CHANGE), (*changed.values(), row.id))
+            return replace(known, **changed)
+        if put.quota is not None:
+            cursor.execute(store.statement(_OTHERS), (row.holdout, row.team, put.since or 0.0, row.content))
+            if int(cursor.fetchone()[0]) >= put.quota:
+                return None
+        cursor.execute(store.statement(_PLACE), (row.holdout,))
+        place = int(cursor.fetchone()[0]) + 1
+        cursor.execute(store.statement(_TURN), (row.holdout, row.team))
+        added = replace(row, place=place, turn=int(cursor.fetchone()[0]) + 1)
+        cursor.execute(store.statement(_ADD), tuple(getattr(added, name) for name in _NAMES))
+        return added
+
+    def find(self, id: str) -> SubmissionRow | None:
+        """Return a submission, or None."""
+        rows = self._store.read(_FIND, (id,))
+        return SubmissionRow(*rows[0]) if rows else None
+
+    def of_team(self, holdout: int, team: str, after: int, count: int) -> list[SubmissionRow]:
+        """Return a team's submissions, the oldest first, from the turn behind `after` on."""
+        where = "holdout = ? AND team = ? AND turn > ? ORDER BY turn LIMIT ?"
+        return self._select(where, (holdout, team, after, count))
+
+    def of_all(self, holdout: int, after: int, count: int) -> list[SubmissionRow]:
+        """Return everybody's submissions, the oldest first, from the place behind `after` on."""
+        return self._select("holdout = ? AND place > ? ORDER BY place LIMIT ?", (holdout, after, count))
+
+    def oldest(self, holdout: int, team: str, since: float) -> float | None:
+        """Return when a team sent the first of its submissions since a time."""
+        text = "SELECT min(received) FROM service_submissions WHERE holdout = ? AND team = ? AND received >= ?"
+        found = self._store.read(text, (holdout, team, since))[0][0]
+        return None if found is None else float(found)
+
+    def put_off(self, ids: Sequence[str], until: float) -> None:
+        """Say that somebody still works on submissions."""
+        if ids:
+            marks = ", ".join("?" * len(ids))
+            where = f"state = 'running' AND id IN ({marks})"
+            self._store.write(f"UPDATE service_submissions SET until = ? WHERE {where}", (until, *ids))
+
+    def _select(self, where: str, parameters: Sequence[Any]) -> list[SubmissionRow]:
+        rows = self._store.read(f"SELECT {_FIELDS} FROM service_submissions WHERE {where}", parameters)
+        return [SubmissionRow(*row) for row in rows]

@@ -1,0 +1,134 @@
+"""The service's tables, beside the ledger's in the same file or on the same server, and their format.
+
+One database, so that one backup is one moment. No number of the ledger's own tables is kept twice: what a submission
+was answered stands here as it was shown, and the ledger's entry is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from thresholdout.errors import LedgerUnusable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from thresholdout.ledger.database import Cursor, Database
+
+__all__ = ["FORMAT", "STEPS", "Store", "prepare"]
+
+FORMAT: Final = 1
+"""Format of the service's tables; a program refuses those of a later format than it knows."""
+
+_SETTING: Final = "service_format"
+
+_LOCK: Final = 0x7468_6F73
+"""Number of the lock on a server under which the tables are made."""
+
+_CREATE: Final = (
+    """CREATE TABLE service_keys (
+    id TEXT PRIMARY KEY, digest TEXT NOT NULL UNIQUE, role TEXT NOT NULL, team TEXT NOT NULL, note TEXT NOT NULL,
+    made DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
+    """CREATE TABLE service_holdouts (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, identity TEXT NOT NULL UNIQUE, settings TEXT NOT NULL,
+    phase TEXT NOT NULL, shown BIGINT, made DOUBLE PRECISION NOT NULL)""",
+    """CREATE TABLE service_notes (
+    holdout INTEGER NOT NULL REFERENCES service_holdouts (number), number INTEGER NOT NULL,
+    time DOUBLE PRECISION NOT NULL, text TEXT NOT NULL, PRIMARY KEY (holdout, number))""",
+    """CREATE TABLE service_submissions (
+    id TEXT PRIMARY KEY, holdout INTEGER NOT NULL REFERENCES service_holdouts (number), team TEXT NOT NULL,
+    place BIGINT NOT NULL, turn BIGINT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL,
+    against BIGINT, state TEXT NOT NULL, received DOUBLE PRECISION NOT NULL, until DOUBLE PRECISION NOT NULL,
+    query BIGINT, value DOUBLE PRECISION, low DOUBLE PRECISION, high DOUBLE PRECISION, verdict TEXT, refusal TEXT,
+    receipt TEXT)""",
+    "CREATE UNIQUE INDEX service_submissions_place ON service_submissions (holdout, place)",
+    "CREATE UNIQUE INDEX service_submissions_turn ON service_submissions (holdout, team, turn)",
+    """CREATE TABLE service_incumbents (
+    holdout INTEGER NOT NULL REFERENCES service_holdouts (number), team TEXT NOT NULL, number BIGINT NOT NULL,
+    submission TEXT NOT NULL, content TEXT NOT NULL, predictions TEXT NOT NULL, PRIMARY KEY (holdout, team, number))""",
+    """CREATE TABLE service_failures (
+    key TEXT NOT NULL, hour BIGINT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (key, hour))""",
+)
+
+Step: TypeAlias = "Callable[[Cursor], object]"
+"""Changes the tables, given a cursor."""
+
+STEPS: Final[list[Step]] = []
+"""The step from format 1 to 2 comes first; there is none yet."""
+
+
+class Store:
+    """A database as the service's tables are used: one text of each statement for both dialects.
+
+    Parameters
+    ----------
+    database : Database
+        The ledger's.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.lock = " FOR UPDATE" if database.on_server else ""
+        """Behind a SELECT: nobody changes the row until the transaction ends. A file is locked as a whole."""
+
+    def statement(self, text: str) -> str:
+        """Return a statement with the parameters' marks of the database's driver."""
+        return text.replace("?", "%s") if self.database.on_server else text
+
+    def read(self, text: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a statement."""
+        with self.database.reading() as cursor:
+            cursor.execute(self.statement(text), parameters)
+            return cursor.fetchall()
+
+    def write(self, text: str, parameters: Sequence[object] = ()) -> int:
+        """Run a statement in a transaction of its own; return how many rows it changed."""
+        with self.database.transaction() as cursor:
+            cursor.execute(self.statement(text), parameters)
+            return cursor.rowcount
+
+
+def prepare(database: Database) -> Store:
+    """Make the service's tables where they are missing, or bring those of an earlier format up to date.
+
+    Raises
+    ------
+    LedgerUnusable
+        They have a later format than this program knows.
+    """
+    store = Store(database)
+    if _format(database.statements.setting, store.read) == FORMAT:
+        return store
+    with database.transaction() as cursor:
+        if database.on_server:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        cursor.execute(database.statements.setting, (_SETTING,))
+        row = cursor.fetchone()
+        if row is None:
+            for statement in _CREATE:
+                cursor.execute(statement)
+            cursor.execute(database.statements.put_setting, (_SETTING, str(FORMAT)))
+            return store
+        found = _checked(database.location, str(row[0]))
+        for step in STEPS[found - 1 :]:
+            step(cursor)
+        cursor.execute(database.statements.set_setting, (str(FORMAT), _SETTING))
+    return store
+
+
+def _format(statement: str, read: Callable[[str, Sequence[object]], list[Any]]) -> int | None:
+    """Return the format of the tables, or None where there are none."""
+    rows = read(statement, (_SETTING,))
+    return int(rows[0][0]) if rows and str(rows[0][0]).isdecimal() else None
+
+
+def _checked(location: str, found: str) -> int:
+    """Refuse a format that this program does not know."""
+    if not found.isdecimal() or not 1 <= int(found) <= FORMAT:
+        raise LedgerUnusable(
+            location,
+            f"the service's tables have format {found[:20]}, this program knows formats up to {FORMAT}; "
+            "use the program that made them, or a newer one",
+        )
+    return int(found)

@@ -1,0 +1,364 @@
+"""What happens to a submission: read, known again or asked, stored, and shown.
+
+That nothing is charged twice rests on the ledger: a submission is asked with a key made of its content, for its team,
+so whoever sends it again, after whatever interruption, finds the same entry. The service's row says under which
+Idempotency-Key it came and how far it is. It is stored before the question where the answer depends on what else the
+service has (an incumbent; the count of a blind phase), or where the request does not wait for the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired
+from thresholdout.scoring.metrics import get_metric
+from thresholdout.service.crew import Crew
+from thresholdout.service.names import check_request_key, check_text
+from thresholdout.service.readings import content_of, from_text, to_text
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.running import LEASE, Running
+from thresholdout.service.showing import shown
+from thresholdout.service.shown import Principal, Submission
+from thresholdout.service.store.incumbents import Incumbent
+from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions, submission_id
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from thresholdout.ledger import Ledger
+    from thresholdout.ledger.entry import Entry
+    from thresholdout.service.failures import Failures
+    from thresholdout.service.guards import Guards
+    from thresholdout.service.limits import Limits
+    from thresholdout.service.prediction_guard import PredictionGuard
+    from thresholdout.service.store.holdouts import HoldoutRow, Holdouts
+    from thresholdout.service.store.incumbents import Incumbents
+
+__all__ = ["Desk"]
+
+_EXHAUSTED: Final = 86400
+"""Seconds after which a program may ask again what is refused for good."""
+
+_DAY: Final = 86400.0
+
+_log: Final = logging.getLogger("thresholdout.service")
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What a team sends, checked as far as that needs no guard."""
+
+    by: Principal
+    holdout: HoldoutRow
+    kind: Kind
+    predictions: pd.DataFrame
+    id: str
+    name: str
+    expected: float | None
+    received: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A request whose table was read and joined, whom to ask, and what is stored of it."""
+
+    request: _Request
+    guard: PredictionGuard
+    content: str
+    row: SubmissionRow
+
+
+class Desk:
+    """Takes submissions.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where answers are.
+    guards : Guards
+        Whom to ask.
+    holdouts, submissions, incumbents
+        What the service keeps.
+    failures : Failures
+        Counts refused tables.
+    limits : Limits
+        How much is taken at once.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        guards: Guards,
+        holdouts: Holdouts,
+        submissions: Submissions,
+        incumbents: Incumbents,
+        failures: Failures,
+        limits: Limits,
+    ) -> None:
+        self._ledger = ledger
+        self._guards = guards
+        self._holdouts = holdouts
+        self._submissions = submissions
+        self._incumbents = incumbents
+        self._failures = failures
+        self._crew = Crew(limits.at_once, limits.most_waiting)
+        self._running = Running(submissions)
+
+    def take(
+        self,
+        by: Principal,
+        holdout: HoldoutRow,
+        kind: Kind,
+        predictions: pd.DataFrame,
+        *,
+        idempotency_key: str,
+        expected: float | None,
+        title: str,
+        wait: float | None,
+    ) -> Submission:
+        """Answer a submission, or say that it is running when that takes longer than `wait` seconds."""
+        id = submission_id(holdout.number, by.team, check_request_key(idempotency_key))
+        name = check_text("title", title)
+        expected = _check_expected(holdout, expected)
+        request = _Request(by, holdout, kind, predictions, id, name, expected, time.time())
+        self._failures.check(by)
+        read: Future[_Read] = Future()
+        answer = self._crew.start(lambda: self._work(request, read))
+        answer.add_done_callback(lambda _: read.cancel())  # where nobody began it
+        try:
+            row = read.result().row
+            try:
+                return answer.result(wait)
+            except NotYet:
+                return answer.result() if answer.done() else self._later(request, row, answer)
+        except CancelledError:
+            raise ServiceRefused("stopping", retry_after=5) from None
+
+    def close(self) -> None:
+        """Take nothing any more, and finish what was begun."""
+        self._crew.stop()
+        self._running.stop()
+
+    def _later(self, request: _Request, row: SubmissionRow, answer: Future[Submission]) -> Submission:
+        """Store that a submission is running, for a request that does not wait any longer."""
+        self._running.add(row.id, answer)
+        return self._shown(request, self._submissions.put(replace(row, state="running", until=time.time() + LEASE)))
+
+    def _work(self, request: _Request, told: Future[_Read]) -> Submission:
+        """Do all of a submission, and tell as soon as it is read."""
+        try:
+            read = self._read(request)
+        except BaseException as error:
+            told.set_exception(error)
+            raise
+        told.set_result(read)
+        try:
+            return self._answer(read)
+        except ServiceRefused as refused:
+            if self._submissions.find(read.row.id) is not None:
+                stored = self._submissions.put(replace(read.row, state="refused", refusal=refused.code))
+                if not self._now(request).shows(None):
+                    return self._shown(request, stored)
+            raise
+        except Exception as error:
+            _log.error("a submission failed: %s", type(error).__name__)
+            self._submissions.put_off([read.row.id], 0.0)
+            raise
+
+    def _read(self, request: _Request) -> _Read:
+        """Check and join a table; what is refused here depends on identities and format alone."""
+        guard = self._guards.get(request.holdout.identity)
+        try:
+            content = content_of(guard, request.holdout.settings.metric, request.predictions)
+        except InputError as error:
+            self._failures.count(request.by)
+            raise ServiceRefused(
+                "bad_table", argument=error.argument, seen=error.seen, expected=error.expected
+            ) from None
+        row = SubmissionRow(
+            id=request.id,
+            holdout=request.holdout.number,
+            team=request.by.team,
+            name=request.name,
+            kind=request.kind,
+            content=_digest(request.kind, request.holdout.settings.metric, content, repr(request.expected)),
+            state="running",
+            received=request.received,
+            until=request.received + LEASE,
+        )
+        known = self._submissions.find(request.id)
+        if known is not None and known.content != row.content:
+            raise ServiceRefused("key_used")
+        return _Read(request, guard, content, row if known is None else replace(known, until=row.until))
+
+    def _answer(self, read: _Read) -> Submission:
+        """Answer a submission that was read."""
+        request, row = read.request, read.row
+        settled = row.state == "answered" or (row.state == "refused" and not self._now(request).shows(None))
+        if settled:
+            return replace(self._shown(request, row), repeated=row.state == "answered")
+        answered, repeated = self._compared(read) if row.kind == "comparison" else self._scored(read)
+        found = self._shown(request, self._submissions.put(answered))
+        return replace(found, repeated=repeated and found.state == "answered")
+
+    def _scored(self, read: _Read) -> tuple[SubmissionRow, bool]:
+        """Ask about a score; return the row with its answer, and whether that was stored before."""
+        request, metric = read.request, read.request.holdout.settings.metric
+        known = self._known(read, read.row.content)
+        row = self._begun(read, read.row, known)
+        answer = self._asked(
+            request,
+            lambda quota: read.guard.ask(
+                request.predictions,
+                metric,
+                expected=request.expected,
+                name=request.name if known is None else _title(known, metric),
+                key=row.content,
+                asker=row.team,
+                quota=quota,
+            ),
+        )
+        low, high = answer.interval
+        answered = replace(row, state="answered", query=answer.query, value=answer.value, low=low, high=high)
+        return replace(answered, refusal=None), answer.repeated
+
+    def _compared(self, read: _Read) -> tuple[SubmissionRow, bool]:
+        """Compare with the team's incumbent; return the row with the answer, and whether that was stored before."""
+        row = read.row
+        if row.against is None:
+            row = replace(row, against=self._incumbents.last(row.holdout, row.team))
+        if row.against == 0:
+            self._check_open(read, None)
+            if self._succeed(read, row):
+                return replace(row, state="answered", verdict="first", refusal=None), False
+            row = replace(row, against=self._incumbents.last(row.holdout, row.team))
+        assert row.against is not None
+        incumbent = self._incumbents.find(row.holdout, row.team, row.against)
+        assert incumbent is not None
+        if incumbent.submission == row.id:  # this request was cut off when it had become the first
+            return replace(row, state="answered", verdict="first", refusal=None), True
+        if incumbent.content == read.content:
+            same = replace(row, state="answered", value=0.0, low=0.0, high=0.0, verdict="not settled", refusal=None)
+            return same, False
+        return self._compared_with(read, row, incumbent)
+
+    def _compared_with(self, read: _Read, row: SubmissionRow, incumbent: Incumbent) -> tuple[SubmissionRow, bool]:
+        """Ask about the difference to an incumbent, which a better one replaces."""
+        request, metric = read.request, read.request.holdout.settings.metric
+        key = _digest(row.content, incumbent.content)
+        known = self._known(read, key)
+        row = self._begun(read, row, known, stored_first=True)
+        found = self._asked(
+            request,
+            lambda quota: read.guard.compare(
+                request.predictions,
+                from_text(incumbent.predictions),
+                metric,
+                name=request.name if known is None else _title(known, f"{metric}, difference"),
+                key=key,
+                asker=row.team,
+                quota=quota,
+            ),
+        )
+        if found.verdict == "better":
+            self._succeed(read, row)
+        low, high = found.interval
+        answered = replace(row, state="answered", query=found.answer.query, value=found.value, low=low, high=high)
+        return replace(answered, verdict=found.verdict, refusal=None), found.answer.repeated
+
+    def _succeed(self, read: _Read, row: SubmissionRow) -> bool:
+        """Make a submission the incumbent behind the one that it was compared with, unless another one is that."""
+        assert row.against is not None
+        incumbent = Incumbent(row.against + 1, row.id, read.content, to_text(read.request.predictions))
+        return self._incumbents.add(row.holdout, row.team, incumbent)
+
+    def _known(self, read: _Read, key: str) -> Entry | None:
+        """Return what the ledger has of a question, for whoever was cut off, or sends the same once more."""
+        return self._ledger.find(read.request.holdout.identity, key, read.row.team)
+
+    def _begun(
+        self, read: _Read, row: SubmissionRow, known: Entry | None, *, stored_first: bool = False
+    ) -> SubmissionRow:
+        """Return a submission that may be asked, stored where it has to be before the question."""
+        holdout = self._check_open(read, known)
+        settings = holdout.settings
+        if holdout.shown is not None:
+            since = _since(settings.quota_days)
+            stored = self._submissions.put_within(row, settings.quota, since)
+            if stored is None:
+                raise self._beyond_quota(holdout, row.team)
+            return stored
+        return self._submissions.put(row) if stored_first else row
+
+    def _check_open(self, read: _Read, known: Entry | None) -> HoldoutRow:
+        """Return the holdout as it is now; refuse what is new to one that is closed."""
+        holdout = self._now(read.request)
+        if holdout.phase == "closed" and known is None:
+            raise ServiceRefused("closed")
+        return holdout
+
+    def _asked(self, request: _Request, ask: Callable[[int | None], Found]) -> Found:
+        """Ask a guard; what it refuses becomes the service's words."""
+        settings = request.holdout.settings
+        try:
+            return ask(settings.quota)
+        except BudgetExhausted as error:
+            if error.what == "quota":
+                raise self._beyond_quota(request.holdout, request.by.team) from None
+            if error.what == "allowance":
+                raise ServiceRefused("allowance", retry_after=_EXHAUSTED, permanent=True) from None
+        except LedgerRetired:
+            pass
+        raise ServiceRefused("exhausted", retry_after=_EXHAUSTED, permanent=True)
+
+    def _beyond_quota(self, holdout: HoldoutRow, team: str) -> ServiceRefused:
+        """Return the refusal of a team that has used its submissions, with the time when there is one again."""
+        quota, days = holdout.settings.quota, holdout.settings.quota_days
+        if days is None:
+            return ServiceRefused("quota", retry_after=_EXHAUSTED, limit=quota, permanent=True)
+        first = self._submissions.oldest(holdout.number, team, time.time() - days * _DAY)
+        wait = 60.0 if first is None else first + days * _DAY - time.time()
+        return ServiceRefused("quota", retry_after=max(1, math.ceil(wait)), limit=quota, days=days)
+
+    def _now(self, request: _Request) -> HoldoutRow:
+        """Return a request's holdout as it is now."""
+        return self._holdouts.find(request.holdout.name) or request.holdout
+
+    def _shown(self, request: _Request, row: SubmissionRow) -> Submission:
+        """Return what the team is shown now."""
+        return shown(self._now(request), row)
+
+
+def _since(days: float | None) -> float | None:
+    """Return the time from which submissions count."""
+    return None if days is None else time.time() - days * _DAY
+
+
+def _title(known: Entry, asked: str) -> str:
+    """Return what a question was called when it was asked first; "" where it had no name."""
+    return "" if known.name == asked else known.name.removesuffix(f" ({asked})")
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _check_expected(holdout: HoldoutRow, expected: object) -> float | None:
+    """Return what a team expects; refuse what no score can be."""
+    if expected is None:
+        return None
+    lower, upper = get_metric(holdout.settings.metric).bounds
+    number = isinstance(expected, int | float) and not isinstance(expected, bool)
+    if not number or not lower <= float(expected) <= upper:  # type: ignore[arg-type]
+        raise ServiceRefused("bad_request", argument="expected", lowest=lower, highest=upper)
+    return float(expected)  # type: ignore[arg-type]
