@@ -9,82 +9,30 @@ known. Where whoever asks knows these labels, a training value is a claim and no
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from graphs.numerics.arguments import as_real
 from thresholdout.certificates import Certificate
 from thresholdout.certificates.prior_looks import PriorLooks
-from thresholdout.data.identity import handed_out
-from thresholdout.data.overlap import check_disjoint
-from thresholdout.data.table_dependence import MOST_CLASSES, described, model_of
-from thresholdout.data.tables import (
-    check_table,
-    first_twice,
-    id_texts,
-    labels_of,
-    numbers,
-    predicted_labels,
-    read_table,
-    shared_content,
-    sorted_by,
-    unordered,
-    without_index,
-)
-from thresholdout.data.values import unit_mean
-from thresholdout.errors import (
-    InputError,
-    InputTypeError,
-    ThresholdoutError,
-)
-from thresholdout.guard.answer import Answer
-from thresholdout.guard.comparing import Side
-from thresholdout.guard.comparison import Comparison
-from thresholdout.guard.given_features import said_by
+from thresholdout.data.tables import read_table
+from thresholdout.errors import InputError
 from thresholdout.guard.guard import Thresholdout
-from thresholdout.guard.question import Question
 from thresholdout.ledger import Ledger, open_ledger
-from thresholdout.mechanisms import Known
 from thresholdout.mechanisms.catalogue import kind_named
 from thresholdout.mechanisms.kind import Parameters
 from thresholdout.planning.declaration import Given, MechanismName, read_declaration
 from thresholdout.planning.declared_parameters import INSTEAD, check_choice
 from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.service.labelled_records import LabelledRecords, labelled
+from thresholdout.service.prediction_questions import AsksAboutPredictions
+from thresholdout.service.prediction_reader import PredictionReader
 from thresholdout.service.standings import Standing, standings
-from thresholdout.service.stored_labels import DOCUMENT, check_stored, chosen_guard, stored_document
+from thresholdout.service.stored_labels import DOCUMENT, check_stored, chosen_guard, documents_of, stored_records
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
-
 
 __all__ = ["DOCUMENT", "PredictionGuard", "read_table"]
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a table of predictions says.
-
-    Attributes
-    ----------
-    output : ndarray
-        Of the holdout's records, behind those of the training part where the table has these.
-    classes : ndarray or None
-        What its columns stand for, where a metric needs probabilities.
-    train : ndarray or None
-        The metric's values on the training part.
-    """
-
-    output: NDArray[Any]
-    classes: NDArray[Any] | None
-    train: NDArray[Any] | None
-
 
 _DECLARED = ("queries", "budget", "confidence", "mechanism", "given", "looks")
 """What `PredictionGuard.create` tells the guard."""
@@ -92,11 +40,8 @@ _DECLARED = ("queries", "budget", "confidence", "mechanism", "given", "looks")
 _GIVEN_FEATURES = ("independent", "groups")
 """Dependence for which truths can be given the features."""
 
-_OF_LABELS = ("accuracy", "zero_one_loss")
-_OF_NUMBERS = ("squared_error", "absolute_error")
 
-
-class PredictionGuard:
+class PredictionGuard(AsksAboutPredictions):
     """A guard behind which labels are hidden; made by `create`, found again by `open`.
 
     Attributes
@@ -117,10 +62,11 @@ class PredictionGuard:
     1.0
     """
 
-    def __init__(self, guard: Thresholdout, document: dict[str, Any], queries: int | None) -> None:
+    def __init__(self, guard: Thresholdout, records: LabelledRecords, queries: int | None) -> None:
         self.guard = guard
         self.queries = queries
-        self._document = document
+        self._records = records
+        self._reader = PredictionReader(records, guard._id)
 
     @classmethod
     def create(
@@ -200,32 +146,20 @@ class PredictionGuard:
         if mechanism is None and budget is None:
             mechanism = "competition"
         _check_mechanism(mechanism)
-        needed = [id, label, *([order] if order else []), *([groups] if groups else [])]
-        train, holdout = (
-            without_index(check_table(table, part, needed), part, needed)
-            for table, part in ((train, "train"), (holdout, "holdout"))
+        records = labelled(
+            train,
+            holdout,
+            label=label,
+            id=id,
+            groups=groups,
+            order=order,
+            window=window,
+            transition=transition,
+            graph=graph,
+            allow_equal_rows=allow_equal_rows,
         )
-        if order is not None:
-            train, holdout = sorted_by(train, order, "train"), sorted_by(holdout, order, "holdout")
-        ids = id_texts(train[id]), id_texts(holdout[id])
-        twice = first_twice([*ids[0], *ids[1]])
-        if twice is not None:
-            raise InputError(id, f"id {twice!r} occurs twice", "ids that are unique in both tables together")
-        labels = labels_of(train[label], holdout[label], label)
-        if not allow_equal_rows and len(train.columns) > 2:
-            parts = shared_content(train, holdout, id)
-            check_disjoint((parts[0],), (parts[1],))
-        document: dict[str, Any] = {
-            "id": id,
-            "train": {"ids": ids[0], "labels": labels[0].tolist()},
-            "holdout": {"ids": ids[1], "labels": labels[1].tolist()},
-        }
-        document["dependence"] = described(
-            document, train, holdout, groups=groups, order=order, window=window, transition=transition, graph=graph
-        )
-        if given is None and mechanism == "competition" and document["dependence"]["kind"] in _GIVEN_FEATURES:
+        if given is None and mechanism == "competition" and records.dependence["kind"] in _GIVEN_FEATURES:
             given = "features"
-        text = json.dumps(document, allow_nan=False)
         limits: dict[str, Any] = {
             "queries": queries,
             "budget": budget,
@@ -233,11 +167,11 @@ class PredictionGuard:
             "mechanism": mechanism,
             "given": None if given == "nothing" else given,
             "looks": looks,
+            "owner": owner,
         }
-        limits["owner"] = owner
-        guard = _guard(document, path, documents={DOCUMENT: text}, **limits)
-        check_stored(guard._ledger, guard._id, document)
-        return cls(guard, document, queries)
+        made = _guard(records, path, documents=documents_of(records), **limits)
+        check_stored(made._ledger, made._id, records)
+        return cls(made, records, queries)
 
     @classmethod
     def open(cls, path: str | Path | Ledger, guard: str | None = None) -> PredictionGuard:
@@ -259,10 +193,15 @@ class PredictionGuard:
         """
         ledger = open_ledger(path, must_exist=True)
         identity = chosen_guard(ledger, guard)
-        document = stored_document(ledger, identity)
+        records = stored_records(ledger, identity)
         declared, _ = read_declaration(ledger, identity)
         settings = {name: getattr(declared, name) for name in _DECLARED}
-        return cls(_guard(document, ledger, owner=ledger.owner(identity), **settings), document, declared.queries)
+        return cls(_guard(records, ledger, owner=ledger.owner(identity), **settings), records, declared.queries)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes while it is open, about."""
+        return self._records.nbytes
 
     @property
     def identity(self) -> str:
@@ -272,7 +211,7 @@ class PredictionGuard:
     @property
     def id_column(self) -> str:
         """Name of the column that identifies a record."""
-        return str(self._document["id"])
+        return self._records.id
 
     @property
     def certificate(self) -> Certificate:
@@ -282,162 +221,18 @@ class PredictionGuard:
     @property
     def labels(self) -> str:
         """How the labels were read, in words: as numbers, or as text."""
-        kind = "text" if self._train_labels.dtype.kind == "U" else "numbers"
-        return f"read as {kind}, {self._classes.size} different ones in the training part"
+        kind = "text" if self._records.train_labels.dtype.kind == "U" else "numbers"
+        return f"read as {kind}, {self._records.classes.size} different ones in the training part"
 
     @property
     def note(self) -> str:
         """What the certificate is conditional on, in words; empty when there is nothing to say."""
-        both = self._document["dependence"].get("in_both", 0)
+        both = self._records.dependence.get("in_both", 0)
         if not both:
             return ""
-        from_edges = self._document["dependence"].get("from") == "edges"
+        from_edges = self._records.dependence.get("from") == "edges"
         seen = "edges touch both parts" if from_edges else "groups occur in both parts"
         return f"{both} {seen}: the certificate is about the holdout's expected values given the training records"
-
-    def ask(
-        self,
-        predictions: pd.DataFrame,
-        metric: str | Metric = "accuracy",
-        *,
-        expected: float | None = None,
-        name: str = "",
-        key: str | None = None,
-        asker: str = "",
-        quota: int | None = None,
-    ) -> Answer:
-        """Score predictions for the holdout.
-
-        Parameters
-        ----------
-        predictions : DataFrame
-            The id column of the tables, and either ``prediction`` or, for metrics of probabilities, one column
-            ``p_<class>`` for each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A class
-            that only the holdout has counts as one that was given no probability. Every record of the holdout once, in
-            any order; those of the training part too where nothing is `expected` outside of a competition.
-        metric : str or Metric, default="accuracy"
-            One of `thresholdout.scoring.metrics`.
-        expected : float, optional
-            What whoever asks expects of the score, such as a cross-validated one. Left out, it is the score on the
-            training part; in a competition, where that proves nothing because everybody has these labels, the last
-            answer to this asker.
-        name : str, optional
-            What the history calls the question; the metric's name stands behind it.
-        key : str, optional
-            Identity of the question among those of this asker. By default the content of the predictions, so that
-            sending the same predictions again gives the same answer, under its first name, and costs nothing.
-        asker, quota : optional
-            As in `Thresholdout.ask`. The same predictions from somebody else are another question.
-
-        Raises
-        ------
-        InputError
-            When a row or column is missing or twice there, predictions are of another kind than the labels, no
-            prediction is a label, a number is not finite, or the metric does not suit the labels; nothing is spent, and
-            the message shows no label of the holdout. When a metric fails with the holdout's labels only; this is
-            charged.
-        BudgetExhausted
-            When the guard, or this asker, may ask no more.
-        """
-        chosen = get_metric(metric)
-        self._check_metric(chosen)
-        read = self._read(predictions, chosen)
-        mean, known = self._expected(chosen, read, expected)
-        title = f"{name} ({chosen.name})" if name else chosen.name
-        if key is None:
-            said = chosen.name if expected is None else f"{chosen.name}, {expected!r} expected"
-            key, title = self._known_by(said, [read], title, asker)
-        question = Question(mean, chosen.bounds, title, key, known).asked_by(asker, quota)
-        reading = self.guard._reading("metric", question, lambda: self._on_holdout(chosen, read))
-        return self.guard._interaction.look("metric", question, reading, self.guard._worth)
-
-    def _expected(self, metric: Metric, read: Said, expected: float | None) -> tuple[float, Known]:
-        """Return what is expected of a score, in units of its range, and what is known of the values."""
-        records, mechanism, guesses = self.guard._records, self.guard._mechanism, self.guard.parameters.guesses
-        known = Known(binary=metric.name in _OF_LABELS)
-        mean = 0.5
-        if read.train is not None:
-            try:
-                mean, known = records.train_mean(read.train, metric.bounds, mechanism)
-            except InputError as error:
-                raise InputError("metric", error.seen, error.expected) from None
-        if expected is not None:
-            if as_real(expected) is None:
-                raise InputTypeError("expected", repr(expected), "a number, or nothing")
-            return unit_mean([expected], 1, metric.bounds, "expected"), known
-        if guesses:
-            return 0.5, replace(known, vague=True)
-        if read.train is None:
-            seen = "rows for the holdout alone, and nothing expected of the score"
-            raise InputError("predictions", seen, "rows for both parts, or expected=")
-        return mean, known
-
-    def _on_holdout(self, metric: Metric, read: Said) -> NDArray[np.float64]:
-        """Return a metric's values on the holdout; after the training labels, so that the metric sees all classes."""
-        known, (_, labels) = self._train_labels, handed_out(self.guard._records.holdout)
-        output = read.output
-        if read.train is None:  # then it sees training labels with predictions of the holdout, which are left out
-            output = np.concatenate([np.resize(output, (len(known), *output.shape[1:])), output])
-        values = metric.values(np.concatenate([known, labels]), output, read.classes)
-        return np.asarray(values, dtype=np.float64)[len(known) :]
-
-    def compare(
-        self,
-        b: pd.DataFrame,
-        a: pd.DataFrame,
-        metric: str | Metric = "accuracy",
-        *,
-        name: str = "",
-        key: str | None = None,
-        asker: str = "",
-        quota: int | None = None,
-    ) -> Comparison:
-        """Say whether one table of predictions is better than another, and by how much.
-
-        Parameters
-        ----------
-        b, a : DataFrame
-            As in `ask`, with rows for both parts; the question is whether `b` is better.
-        metric, name, asker, quota : optional
-            As in `ask`.
-        key : str, optional
-            As in `ask`; by default the content of both tables.
-
-        Returns
-        -------
-        Comparison
-            About the difference, see `Thresholdout.compare`. A share of wins is about records of one law, each of which
-            gets the same function of it, which predictions by id need not be.
-
-        Raises
-        ------
-        InputError
-            As `ask`; or when the mechanism answers no comparisons.
-
-        Examples
-        --------
-        >>> import pandas as pd, tempfile
-        >>> table = pd.DataFrame({"id": range(4000), "y": [0, 1] * 2000})
-        >>> path = Path(tempfile.mkdtemp()) / "guard.db"
-        >>> service = PredictionGuard.create(path, table[:2000], table[2000:], label="y", given="features")
-        >>> right = table.rename(columns={"y": "prediction"})
-        >>> service.compare(right, right.assign(prediction=0)).verdict
-        'better'
-        """
-        chosen = get_metric(metric)
-        self._check_metric(chosen)
-        chosen = self.guard._compared(chosen, "difference")
-        said = [
-            self._read(predictions, chosen, f"predictions of {which}", both=True)
-            for which, predictions in (("b", b), ("a", a))
-        ]
-        title = f"{name} ({chosen.name}, difference)" if name else f"{chosen.name}, difference"
-        if key is None:
-            key, title = self._known_by(f"{chosen.name}, difference", said, title, asker)
-        first, second = (self._side(chosen, one) for one in said)
-        return self.guard._decide(
-            chosen, first, second, key=key, name=title, argument="metric", asker=asker, quota=quota
-        )
 
     def standings(self, metric: str | Metric = "accuracy") -> list[Standing]:
         """Return who is certified to be how good, by the best submission of each asker.
@@ -471,118 +266,6 @@ class PredictionGuard:
         entries = self.guard._ledger.entries(self.guard._id)
         return standings(entries, chosen.name, greater_is_better=chosen.greater_is_better)
 
-    def _side(self, metric: Metric, read: Said) -> Side:
-        """Return a table of predictions as comparisons see it."""
-        assert read.train is not None
-        size = len(self._train_labels)
-        said = None if self.guard.given is None else said_by(metric, read.output[size:], read.classes)
-        return Side(np.asarray(read.train, dtype=np.float64), lambda: self._on_holdout(metric, read), said)
-
-    def _read(
-        self, predictions: pd.DataFrame, metric: Metric, argument: str = "predictions", *, both: bool = False
-    ) -> Said:
-        """Return what a table says, with the metric's values on the training part where it has rows for that."""
-        try:
-            table, trains = self._in_order(predictions, both)
-            output, classes = self._output(table, metric)
-            rehearsed = self._rehearsed(metric, output, classes)
-            return Said(output, classes, rehearsed[: len(self._train_labels)] if trains else None)
-        except InputError as error:
-            if error.argument == "predictions" != argument:
-                raise type(error)(argument, error.seen, error.expected) from None
-            raise
-
-    def _known_by(self, asked: str, said: list[Said], title: str, asker: str) -> tuple[str, str]:
-        """Return a key for these predictions, and the name under which this asker sent them before, or the title."""
-        digest = hashlib.sha256(f"{asked}\n".encode())
-        for one in said:
-            digest.update(json.dumps(one.output.tolist()).encode())
-        key = digest.hexdigest()[:32]
-        stored = self.guard._ledger.find(self.guard._id, key, asker)
-        return key, title if stored is None else stored.name
-
-    @cached_property
-    def _train_labels(self) -> NDArray[Any]:
-        return np.asarray(self._document["train"]["labels"])
-
-    def _check_metric(self, metric: Metric) -> None:
-        """Refuse a metric that does not suit the training labels or the mechanism."""
-        labels, name = self._train_labels, metric.name.partition("(")[0]
-        if name in _OF_NUMBERS and labels.dtype.kind == "U":
-            seen = f"{name} of labels that were read as text"
-            raise InputError(
-                "metric", seen, "a metric of classes, such as 'accuracy', or a guard whose labels are numbers"
-            )
-        if metric.response == "predict_proba" and (labels.dtype.kind == "f" or self._classes.size > MOST_CLASSES):
-            different = "that are not integers" if labels.dtype.kind == "f" else f"of more than {MOST_CLASSES} kinds"
-            seen = f"{name} of training labels {different}"
-            raise InputError("metric", seen, "labels that are classes; for numbers, squared_error or absolute_error")
-        self.guard.parameters.check_direction(metric.name, metric.greater_is_better)
-
-    def _in_order(self, predictions: pd.DataFrame, both: bool) -> tuple[pd.DataFrame, bool]:
-        """Return the predictions in the order of the records, training part first, and whether that part is there."""
-        import pandas as pd
-
-        ids = id_texts(check_table(predictions, "predictions", [self.id_column])[self.id_column])
-        places, size = self._ids.get_indexer(pd.Index(ids, dtype=object)), len(self._train_labels)
-        trains = both or bool(((places >= 0) & (places < size)).any())
-        wanted: pd.Index[Any] = self._ids if trains else self._ids[size:]
-        places = places if trains else places - size
-        rows = np.full(len(wanted), -1)
-        rows[places[places >= 0]] = np.flatnonzero(places >= 0)
-        if (rows < 0).any() or len(ids) != len(wanted):
-            raise unordered(ids, wanted, "both parts" if trains else "the holdout")
-        return predictions.iloc[rows], trains
-
-    @cached_property
-    def _ids(self) -> pd.Index[Any]:
-        """The ids of both parts, those of the training part first."""
-        import pandas as pd
-
-        found: pd.Index[Any] = pd.Index(
-            [*self._document["train"]["ids"], *self._document["holdout"]["ids"]], dtype=object
-        )
-        return found
-
-    @cached_property
-    def _classes(self) -> NDArray[Any]:
-        """The different labels of the training part."""
-        return np.unique(self._train_labels)
-
-    def _output(self, table: pd.DataFrame, metric: Metric) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Take from a table of predictions what a metric needs, in the type of the labels."""
-        labels = self._train_labels
-        if metric.response == "predict":
-            check_table(table, "predictions", ["prediction"])
-            output = predicted_labels(table["prediction"], labels)
-            if metric.name in _OF_LABELS and not np.isin(output, self._classes).any():
-                seen = "no value in column 'prediction' is a label of the training part"
-                raise InputError("predictions", seen, "predicted labels, written as in the tables of `create`")
-            return output, None
-        classes = self._classes
-        names = [f"p_{c}" for c in classes.tolist()]
-        check_table(table, "predictions", names)
-        extra = [str(c) for c in table.columns if str(c).startswith("p_") and c not in names and c != self.id_column]
-        if extra:
-            seen = f"a column {extra[0]!r}, which is no class of the training labels"
-            raise InputError("predictions", seen, f"{len(names)} columns p_<class>, one for each of these classes")
-        return np.stack([numbers(table[n], "predictions", n) for n in names], axis=1), classes
-
-    def _rehearsed(self, metric: Metric, output: NDArray[Any], classes: NDArray[Any] | None) -> NDArray[Any]:
-        """Compute a metric's values with training labels, again and again, in place of the holdout's.
-
-        What fails here tells nothing about the holdout, and is refused for nothing.
-        """
-        try:
-            return np.asarray(metric.values(np.resize(self._train_labels, len(output)), output, classes))
-        except ThresholdoutError as error:
-            if isinstance(error, InputError) and error.argument == "estimator":
-                raise InputError("predictions", error.seen, error.expected) from None
-            raise
-        except Exception as error:
-            seen = f"{type(error).__name__} from {metric.name} (its message could show labels)"
-            raise InputError("metric", seen, "a metric that suits the labels and predictions") from None
-
 
 def _check_mechanism(mechanism: object) -> None:
     """Refuse to answer about records that are told apart by their ids from a part of these."""
@@ -595,6 +278,6 @@ def _check_mechanism(mechanism: object) -> None:
         raise InputError("mechanism", seen, INSTEAD)
 
 
-def _guard(document: dict[str, Any], ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:
-    parts = [(np.asarray(document[p]["ids"]), np.asarray(document[p]["labels"])) for p in ("train", "holdout")]
-    return Thresholdout(parts[1], train=parts[0], dependence=model_of(document), ledger=ledger, **settings)
+def _guard(records: LabelledRecords, ledger: str | Path | Ledger, **settings: Any) -> Thresholdout:
+    train, holdout = records.parts()
+    return Thresholdout(holdout, train=train, dependence=records.model(), ledger=ledger, **settings)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from thresholdout.data.table_dependence import model_of
 from thresholdout.errors import InputError, LedgerDamaged, LedgerMismatch, LedgerUnusable
 from thresholdout.ledger import Ledger
+from thresholdout.service.labelled_records import LabelledRecords
 
-__all__ = ["DOCUMENT", "check_stored", "chosen_guard", "stored_document"]
+__all__ = ["DOCUMENT", "check_stored", "chosen_guard", "documents_of", "stored_records"]
 
 DOCUMENT: Final = "labels"
 """Name of the document with ids, labels and dependence; secret."""
@@ -29,7 +29,12 @@ def chosen_guard(ledger: Ledger, start: str | None) -> str:
     raise InputError("guard", seen if start else f"none, and {len(found)} guards with labels", expected)
 
 
-def stored_document(ledger: Ledger, identity: str) -> dict[str, Any]:
+def documents_of(records: LabelledRecords) -> dict[str, str]:
+    """Return the texts that a ledger keeps of records."""
+    return {DOCUMENT: json.dumps(records.document, allow_nan=False)}
+
+
+def stored_records(ledger: Ledger, identity: str) -> LabelledRecords:
     """Return what `PredictionGuard.create` has put into a ledger."""
     text = ledger.document(identity, DOCUMENT)
     try:
@@ -37,22 +42,22 @@ def stored_document(ledger: Ledger, identity: str) -> dict[str, Any]:
         for part in (document["train"], document["holdout"]):
             if not all(isinstance(one, str) for one in part["ids"]) or len(part["ids"]) != len(part["labels"]):
                 raise ValueError
-        model_of(document)
-        return document
+        records = LabelledRecords(document)
+        records.model()
+        return records
     except (KeyError, RecursionError, TypeError, ValueError):
         pass  # a message could show labels
     raise LedgerDamaged(ledger.location, None, f"guard {identity[:12]!r}...: its labels can't be read")
 
 
-def check_stored(ledger: Ledger, identity: str, document: dict[str, Any]) -> None:
+def check_stored(ledger: Ledger, identity: str, records: LabelledRecords) -> None:
     """Refuse a guard for this holdout that was made with something else besides; a new one has just got it."""
-    text = ledger.document(identity, DOCUMENT)
-    if text is None:
+    if DOCUMENT not in ledger.documents(identity):
         raise LedgerMismatch(ledger.location, "this holdout's guard was made without labels; give another file")
-    stored = stored_document(ledger, identity)
+    stored = stored_records(ledger, identity).document
     words = {"id": "id column", "train": "training part", "holdout": "holdout", "dependence": "dependence"}
     for key, what in words.items():
-        if stored.get(key) != document[key]:
+        if stored.get(key) != records.document[key]:
             raise LedgerMismatch(
                 ledger.location,
                 f"this holdout's guard was made with another {what}; give the same ones, or another file",

@@ -1,0 +1,108 @@
+"""Guards that are open: a service asks the same few again and again, and opening one reads all of its labels."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+from thresholdout.errors import InputError
+from thresholdout.ledger import Ledger
+from thresholdout.service.prediction_guard import PredictionGuard
+
+__all__ = ["MOST_BYTES", "GuardCache"]
+
+MOST_BYTES: Final = 1 << 30
+"""Memory that open guards may take, by default."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """A guard in the cache; whoever wants it while it is being opened waits for its lock."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    guard: PredictionGuard | None = None
+    size: int = 0
+
+
+class GuardCache:
+    """Open guards of one ledger, those that were used last; safe to use from several threads.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where they are.
+    most_bytes : int, default 2**30
+        How much memory they may take together, about; the one that was used last stays in any case.
+
+    Notes
+    -----
+    What a guard was made with never changes, and its state is read from the ledger for each question, so a guard that
+    is kept answers as one that is opened anew, whatever other processes ask meanwhile.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from thresholdout.ledger import open_ledger
+    >>> table, ledger = pd.DataFrame({"id": range(400), "y": [0, 1] * 200}), open_ledger(None)
+    >>> identity = PredictionGuard.create(ledger, table[:200], table[200:], label="y").identity
+    >>> cache = GuardCache(ledger)
+    >>> cache.get(identity) is cache.get(identity)
+    True
+    """
+
+    def __init__(self, ledger: Ledger, most_bytes: int = MOST_BYTES) -> None:
+        if not isinstance(most_bytes, int) or most_bytes < 0:
+            raise InputError("most_bytes", repr(most_bytes), "a number of bytes")
+        self._ledger = ledger
+        self._most_bytes = most_bytes
+        self._places: OrderedDict[str, _Place] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, identity: str) -> PredictionGuard:
+        """Return an open guard; opened by one thread where several want it at once.
+
+        Parameters
+        ----------
+        identity : str
+            What the ledger calls it, in full.
+
+        Raises
+        ------
+        InputError, LedgerUnusable, LedgerDamaged
+            As `PredictionGuard.open`; the next call tries again.
+        """
+        with self._lock:
+            place = self._places.setdefault(identity, _Place())
+            self._places.move_to_end(identity)
+        with place.lock:
+            if place.guard is None:
+                try:
+                    guard = PredictionGuard.open(self._ledger, identity)
+                except BaseException:
+                    self.forget(identity)
+                    raise
+                place.guard, place.size = guard, guard.nbytes
+                self._make_room()
+            return place.guard
+
+    def forget(self, identity: str) -> None:
+        """Leave a guard, so that the next call opens it anew: as after a correction of its labels."""
+        with self._lock:
+            self._places.pop(identity, None)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the open guards take, about."""
+        with self._lock:
+            return sum(place.size for place in self._places.values())
+
+    def _make_room(self) -> None:
+        """Leave the guards that were not used for the longest time, until the others fit."""
+        with self._lock:
+            total = sum(place.size for place in self._places.values())
+            for identity in list(self._places)[:-1]:
+                if total <= self._most_bytes:
+                    return
+                total -= self._places.pop(identity).size

@@ -1,0 +1,253 @@
+"""Questions about tables of predictions, as a guard is asked them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphs.numerics.arguments import as_real
+from thresholdout.data.identity import handed_out
+from thresholdout.data.values import unit_mean
+from thresholdout.errors import InputError, InputTypeError
+from thresholdout.guard.answer import Answer
+from thresholdout.guard.comparing import Side
+from thresholdout.guard.comparison import Comparison
+from thresholdout.guard.given_features import said_by
+from thresholdout.guard.guard import Thresholdout
+from thresholdout.guard.question import Question
+from thresholdout.mechanisms import Known
+from thresholdout.scoring.metrics import Metric, get_metric
+from thresholdout.service.labelled_records import LabelledRecords
+from thresholdout.service.prediction_reader import OF_LABELS, PredictionReader
+from thresholdout.service.reading import Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+__all__ = ["AsksAboutPredictions"]
+
+
+class AsksAboutPredictions:
+    """The part of a guard that holds labels which is asked about predictions.
+
+    Attributes
+    ----------
+    guard : Thresholdout
+        The guard itself.
+    """
+
+    guard: Thresholdout
+    _records: LabelledRecords
+    _reader: PredictionReader
+
+    def read(self, predictions: pd.DataFrame, metric: str | Metric = "accuracy") -> Reading:
+        """Check a table of predictions and put it in the order of the records; no label of the holdout is touched.
+
+        Parameters
+        ----------
+        predictions, metric
+            As in `ask`.
+
+        Returns
+        -------
+        Reading
+            To be asked about in place of the table. Its ``digest`` says what the predictions are, and from its
+            ``encoded`` bytes `decoded` makes it again.
+
+        Raises
+        ------
+        InputError
+            As in `ask`, for what depends on ids, format and training labels alone.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from thresholdout.ledger import open_ledger
+        >>> from thresholdout.service import PredictionGuard
+        >>> table = pd.DataFrame({"id": range(400), "y": [0, 1] * 200})
+        >>> service = PredictionGuard.create(open_ledger(None), table[:200], table[200:], label="y")
+        >>> reading = service.read(table[200:].rename(columns={"y": "prediction"}))
+        >>> service.decoded(reading.encoded).digest == reading.digest
+        True
+        """
+        return self._reader.read(predictions, self._checked(metric))
+
+    def decoded(self, encoded: bytes) -> Reading:
+        """Return the reading of which `Reading.encoded` was made.
+
+        Raises
+        ------
+        InputError
+            When it is something else, or was read by another guard.
+        """
+        return Reading.decoded(encoded, self.guard._id)
+
+    def ask(
+        self,
+        predictions: pd.DataFrame | Reading,
+        metric: str | Metric = "accuracy",
+        *,
+        expected: float | None = None,
+        name: str = "",
+        key: str | None = None,
+        asker: str = "",
+        quota: int | None = None,
+        since: float | None = None,
+    ) -> Answer:
+        """Score predictions for the holdout.
+
+        Parameters
+        ----------
+        predictions : DataFrame or Reading
+            The id column of the tables, and either ``prediction`` or, for metrics of probabilities, one column
+            ``p_<class>`` for each class of the *training* labels (``p_0`` and ``p_1`` for labels 0 and 1). A class
+            that only the holdout has counts as one that was given no probability. Every record of the holdout once, in
+            any order; those of the training part too where nothing is `expected` outside of a competition. Or what
+            `read` has made of such a table.
+        metric : str or Metric, default="accuracy"
+            One of `thresholdout.scoring.metrics`.
+        expected : float, optional
+            What whoever asks expects of the score, such as a cross-validated one. Left out, it is the score on the
+            training part; in a competition, where that proves nothing because everybody has these labels, the last
+            answer to this asker.
+        name : str, optional
+            What the history calls the question; the metric's name stands behind it.
+        key : str, optional
+            Identity of the question among those of this asker. By default the content of the predictions, so that
+            sending the same predictions again gives the same answer, under its first name, and costs nothing.
+        asker, quota, since : optional
+            As in `Thresholdout.ask`. The same predictions from somebody else are another question.
+
+        Raises
+        ------
+        InputError
+            When a row or column is missing or twice there, predictions are of another kind than the labels, no
+            prediction is a label, a number is not finite, or the metric does not suit the labels; nothing is spent, and
+            the message shows no label of the holdout. When a metric fails with the holdout's labels only; this is
+            charged.
+        BudgetExhausted
+            When the guard, or this asker, may ask no more.
+        """
+        chosen = self._checked(metric)
+        read = self._reader.read(predictions, chosen)
+        mean, known = self._expected(chosen, read, expected)
+        title = f"{name} ({chosen.name})" if name else chosen.name
+        if key is None:
+            said = chosen.name if expected is None else f"{chosen.name}, {expected!r} expected"
+            key, title = self._known_by(said, [read], title, asker)
+        question = Question(mean, chosen.bounds, title, key, known).asked_by(asker, quota, since)
+        reading = self.guard._reading("metric", question, lambda: self._on_holdout(chosen, read))
+        return self.guard._interaction.look("metric", question, reading, self.guard._worth)
+
+    def compare(
+        self,
+        b: pd.DataFrame | Reading,
+        a: pd.DataFrame | Reading,
+        metric: str | Metric = "accuracy",
+        *,
+        name: str = "",
+        key: str | None = None,
+        asker: str = "",
+        quota: int | None = None,
+        since: float | None = None,
+    ) -> Comparison:
+        """Say whether one table of predictions is better than another, and by how much.
+
+        Parameters
+        ----------
+        b, a : DataFrame or Reading
+            As in `ask`, with rows for both parts; the question is whether `b` is better.
+        metric, name, asker, quota, since : optional
+            As in `ask`.
+        key : str, optional
+            As in `ask`; by default the content of both tables.
+
+        Returns
+        -------
+        Comparison
+            About the difference, see `Thresholdout.compare`. A share of wins is about records of one law, each of which
+            gets the same function of it, which predictions by id need not be.
+
+        Raises
+        ------
+        InputError
+            As `ask`; or when the mechanism answers no comparisons.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from thresholdout.ledger import open_ledger
+        >>> from thresholdout.service import PredictionGuard
+        >>> table = pd.DataFrame({"id": range(4000), "y": [0, 1] * 2000})
+        >>> service = PredictionGuard.create(open_ledger(None), table[:2000], table[2000:], label="y", given="features")
+        >>> right = table.rename(columns={"y": "prediction"})
+        >>> service.compare(right, right.assign(prediction=0)).verdict
+        'better'
+        """
+        chosen = self.guard._compared(self._checked(metric), "difference")
+        said = [
+            self._reader.read(predictions, chosen, f"predictions of {which}", both=True)
+            for which, predictions in (("b", b), ("a", a))
+        ]
+        title = f"{name} ({chosen.name}, difference)" if name else f"{chosen.name}, difference"
+        if key is None:
+            key, title = self._known_by(f"{chosen.name}, difference", said, title, asker)
+        first, second = (self._side(chosen, one) for one in said)
+        return self.guard._decide(
+            chosen, first, second, key=key, name=title, argument="metric", asker=asker, quota=quota, since=since
+        )
+
+    def _checked(self, metric: str | Metric) -> Metric:
+        """Return a metric that suits the training labels and the mechanism."""
+        chosen = get_metric(metric)
+        self._reader.check_metric(chosen)
+        self.guard.parameters.check_direction(chosen.name, chosen.greater_is_better)
+        return chosen
+
+    def _expected(self, metric: Metric, read: Reading, expected: float | None) -> tuple[float, Known]:
+        """Return what is expected of a score, in units of its range, and what is known of the values."""
+        records, mechanism, guesses = self.guard._records, self.guard._mechanism, self.guard.parameters.guesses
+        known = Known(binary=metric.name in OF_LABELS)
+        mean = 0.5
+        if read.train is not None:
+            try:
+                mean, known = records.train_mean(read.train, metric.bounds, mechanism)
+            except InputError as error:
+                raise InputError("metric", error.seen, error.expected) from None
+        if expected is not None:
+            if as_real(expected) is None:
+                raise InputTypeError("expected", repr(expected), "a number, or nothing")
+            return unit_mean([expected], 1, metric.bounds, "expected"), known
+        if guesses:
+            return 0.5, replace(known, vague=True)
+        if read.train is None:
+            seen = "rows for the holdout alone, and nothing expected of the score"
+            raise InputError("predictions", seen, "rows for both parts, or expected=")
+        return mean, known
+
+    def _on_holdout(self, metric: Metric, read: Reading) -> NDArray[np.float64]:
+        """Return a metric's values on the holdout; after the training labels, so that the metric sees all classes."""
+        known, (_, labels) = self._records.train_labels, handed_out(self.guard._records.holdout)
+        output = read.output
+        if read.train is None:  # then it sees training labels with predictions of the holdout, which are left out
+            output = np.concatenate([np.resize(output, (len(known), *output.shape[1:])), output])
+        values = metric.values(np.concatenate([known, labels]), output, read.classes)
+        return np.asarray(values, dtype=np.float64)[len(known) :]
+
+    def _side(self, metric: Metric, read: Reading) -> Side:
+        """Return a table of predictions as comparisons see it."""
+        assert read.train is not None
+        size = len(self._records.train_labels)
+        said = None if self.guard.given is None else said_by(metric, read.output[size:], read.classes)
+        return Side(np.asarray(read.train, dtype=np.float64), lambda: self._on_holdout(metric, read), said)
+
+    def _known_by(self, asked: str, said: list[Reading], title: str, asker: str) -> tuple[str, str]:
+        """Return a key for these predictions, and the name under which this asker sent them before, or the title."""
+        about = "\n".join([asked, *(one.digest for one in said)])
+        key = sha256(about.encode()).hexdigest()[:32]
+        stored = self.guard._ledger.find(self.guard._id, key, asker)
+        return key, title if stored is None else stored.name
