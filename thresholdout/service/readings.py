@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 from typing import TYPE_CHECKING
-
-from thresholdout.scoring.metrics import get_metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,10 +15,7 @@ __all__ = ["content_of", "from_text", "to_text"]
 
 def content_of(guard: PredictionGuard, metric: str, predictions: pd.DataFrame) -> str:
     """Return a digest of what a table says; refuse one that a guard cannot use."""
-    chosen = get_metric(metric)
-    guard._check_metric(chosen)
-    said = guard._read(predictions, chosen)
-    return hashlib.sha256(json.dumps(said.output.tolist()).encode()).hexdigest()
+    return guard.read(predictions, metric).digest
 
 
 def to_text(predictions: pd.DataFrame) -> str:
