@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from thresholdout.cli.agent_commands import evaluate_server, mcp
 from thresholdout.cli.guard_commands import ask, board, compare, create, history, report, status
 from thresholdout.cli.ledger_commands import export, import_, key, move, rekey, seal, verify
 from thresholdout.cli.options import Commands
@@ -37,6 +38,8 @@ for _command in (
     rekey,
     account,
     calibrate,
+    evaluate_server,
+    mcp,
     demo,
 ):
     main.add_command(_command)

@@ -167,7 +167,7 @@ class Client:
         holdout : str
             Its name.
         after : int
-            How many to pass over.
+            `number` of the last one that is known already.
         count : int
             How many at most.
         """

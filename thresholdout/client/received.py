@@ -93,6 +93,8 @@ class Submission:
         When.
     refusal, receipt : str or None
         A code; a signed receipt.
+    number : int
+        Which of the team's submissions it is, counted from 1.
     """
 
     id: str
@@ -110,6 +112,7 @@ class Submission:
     refusal: str | None = None
     repeated: bool = False
     receipt: str | None = None
+    number: int = 0
 
     @property
     def done(self) -> bool:

@@ -56,7 +56,7 @@ Expected = Annotated[
 ]
 Gain = Annotated[float | None, Field(description="The difference of the scores that you expect.")]
 Title = Annotated[str, Field(description="What to call it in the history.", max_length=100)]
-After = Annotated[int, Field(description="How many to pass over.", ge=0)]
+After = Annotated[int, Field(description="'number' of the last one that you know already.", ge=0)]
 Count = Annotated[int, Field(description="How many at most.", ge=1, le=1000)]
 
 _READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -94,8 +94,8 @@ def _refused(name: str, error: ToolError) -> ServiceRefused:
     if not isinstance(error, UnexpectedToolError):
         return ServiceRefused("bad_request")
     frames = traceback.extract_tb(None if cause is None else cause.__traceback__)
-    where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "?"
-    _log.error("a tool failed", extra={"tool": name, "error": type(cause).__name__, "where": where})
+    where = "; ".join(f"{frame.name}:{frame.lineno}" for frame in frames)
+    _log.error("tool %s failed: %s in %s", name, type(cause).__name__, where)
     return ServiceRefused("unavailable")
 
 

@@ -1,0 +1,99 @@
+"""Commands that serve agents and optimisers on the user's machine, as processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from mcp import Client, StdioServerParameters
+from mcp_types import CallToolResult
+
+from tests.thresholdout.client.service_double import ServiceDouble, served
+from thresholdout.cli import main
+
+CSV = "id,prediction\n1,0\n"
+
+
+def environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("THRESHOLDOUT")}
+    return kept | {"OPENBLAS_NUM_THREADS": "1", "THRESHOLDOUT_SERVICE_KEY": "ann-key"}
+
+
+def test_an_agent_submits_over_standard_input_and_output(tmp_path: Path) -> None:
+    (tmp_path / "forest.csv").write_text(CSV)
+    service = ServiceDouble(["", "", "quota"])
+
+    async def run(url: str) -> list[CallToolResult]:
+        command = ["-m", "thresholdout", "mcp", "--url", url, "--folder", str(tmp_path)]
+        async with Client(StdioServerParameters(command=sys.executable, args=command, env=environment())) as client:
+            return [
+                await client.call_tool("status", {"holdout": "digits"}),
+                await client.call_tool("submit", {"holdout": "digits", "file": "forest.csv", "expected": 0.9}),
+                await client.call_tool("submit", {"holdout": "digits", "predictions": CSV + "2,1\n"}),
+            ]
+
+    with served(service) as url:
+        status, submitted, refused = asyncio.run(run(url))
+    assert status.structured_content is not None
+    assert submitted.structured_content is not None
+    assert refused.structured_content is not None
+    assert status.structured_content["quota"] == 20
+    assert (submitted.structured_content["low"], submitted.structured_content["high"]) == (0.86, 0.91)
+    assert (refused.is_error, refused.structured_content["code"]) == (True, "quota")
+    assert service.requests[1].content == CSV.encode()
+    assert {request.headers["Authorization"] for request in service.requests} == {"Bearer ann-key"}
+    told = json.dumps([one.model_dump(mode="json") for one in (status, submitted, refused)])
+    assert "ann-key" not in told
+
+
+def test_an_evaluation_server_writes_its_script_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("bob-key\n")
+    (tmp_path / "candidate").write_text(CSV)
+    service, script = ServiceDouble(), tmp_path / "eval.sh"
+    command = [sys.executable, "-m", "thresholdout", "evaluate-server", "--command", "cp {candidate} {predictions}"]
+    with served(service) as url:
+        process = subprocess.Popen(
+            [*command, "--url", url, "--key-file", tmp_path / "key", "--holdout", "digits", "--script", script],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().strip()
+            told = httpx.post(address, json={"candidate": CSV}, trust_env=False).json()
+            ran = subprocess.run([script, tmp_path / "candidate"], capture_output=True, text=True, check=True)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+            process.stdout.close()
+    assert (told["score"], json.loads(ran.stdout)["info"]["repeated"]) == (0.86, True)
+    assert stat.S_IMODE(script.stat().st_mode) == 0o700
+    assert {request.headers["Authorization"] for request in service.requests} == {"Bearer bob-key"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["mcp", "--url", "http://127.0.0.1:1"], "a key is needed: --key-file, or THRESHOLDOUT_SERVICE_KEY"),
+        (["mcp", "--url", "ftp://h"], "url: ftp://h; expected"),
+        (["evaluate-server", "--url", "http://h", "--holdout", "digits", "--command", "run"], "command: run; expected"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("THRESHOLDOUT_SERVICE_KEY", raising=False)
+    if said.startswith("url"):
+        monkeypatch.setenv("THRESHOLDOUT_SERVICE_KEY", "key")
+    ended = CliRunner().invoke(main, arguments)
+    assert ended.exit_code == 1
+    assert ended.output.startswith(f"Error: {said}")
+    assert ended.output.count("\n") == 1

@@ -1,0 +1,239 @@
+"""Candidate programs are run on this side, what they predict is submitted, and optimisers read what comes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.thresholdout.client.service_double import ServiceDouble
+from thresholdout.client import Client
+from thresholdout.client.evaluate_server import EvaluateServer, script_for
+from thresholdout.client.evaluation import evaluation_of, score_of
+from thresholdout.client.patience import Patience
+from thresholdout.client.received import Holdout, Submission
+from thresholdout.client.scoring_command import KEY_VARIABLE, CommandFailed, ScoringCommand
+from thresholdout.errors import InputError
+
+COPY = ScoringCommand.parse("cp {candidate} {predictions}", seconds=20.0)
+CSV = "id,prediction\n1,0\n"
+
+
+def python(code: str, seconds: float = 20.0) -> ScoringCommand:
+    return ScoringCommand((sys.executable, "-c", code, "{candidate}", "{predictions}"), seconds=seconds)
+
+
+@contextmanager
+def evaluating(service: ServiceDouble, command: ScoringCommand = COPY) -> Iterator[str]:
+    client = Client("http://h", "key", transport=service.transport, patience=Patience(0.0))
+    server = EvaluateServer(client, "digits", command)
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+        server.close()
+        thread.join()
+
+
+def asked(url: str, body: object = None, path: str = "/evaluate") -> tuple[int, Any]:
+    """Ask as an optimiser does, with nothing but the standard library."""
+    request = urllib.request.Request(url + path, None if body is None else json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+class TestProtocol:
+    def test_a_candidate_becomes_a_score(self) -> None:
+        service = ServiceDouble()
+        with evaluating(service) as url:
+            status, told = asked(url, {"candidate": CSV})
+            again = asked(url, {"candidate": CSV})[1]
+            state = asked(url, path="/status")[1]
+        assert status == 200
+        assert set(told) == {"score", "info", "budget"}
+        assert (told["score"], told["info"]["high"], told["info"]["repeated"]) == (0.86, 0.91, False)
+        assert told["budget"] == {"exhausted": False, "max_evals": 20, "days": None, "remaining": None}
+        assert (again["score"], again["info"]["repeated"]) == (0.86, True)
+        assert (state["task"], state["best_score"], state["total_evals"]) == ("digits", 0.86, 2)
+        assert list(service.charged.values()) == [1]
+        assert service.requests[0].content == CSV.encode()
+
+    @pytest.mark.parametrize("code", ["quota", "allowance", "exhausted"])
+    def test_429_when_nothing_is_left(self, code: str) -> None:
+        with evaluating(ServiceDouble([code])) as url:
+            status, told = asked(url, {"candidate": CSV})
+        assert (status, told["code"], told["budget"]) == (429, code, {"exhausted": True})
+
+    @pytest.mark.parametrize(("code", "status"), [("rate", 429), ("closed", 409), ("bad_table", 400), ("busy", 503)])
+    def test_other_refusals_are_no_end(self, code: str, status: int) -> None:
+        with evaluating(ServiceDouble([code])) as url:
+            answer, told = asked(url, {"candidate": CSV})
+        assert (answer, told["code"], told["budget"]) == (status, code, {"exhausted": False})
+
+    @pytest.mark.parametrize("body", [[], {}, {"candidate": 3}, "text", None])
+    def test_what_is_no_candidate(self, body: object) -> None:
+        service = ServiceDouble()
+        with evaluating(service) as url:
+            assert httpx.post(url + "/evaluate", json=body, trust_env=False).status_code == 400
+        assert service.requests == []
+
+    def test_who_does_not_know_the_address_has_no_program_run(self) -> None:
+        service = ServiceDouble()
+        with evaluating(service) as url:
+            root = url.rpartition("/")[0]
+            for path in ("/evaluate", "//evaluate", "/wrong/evaluate", "/%C3%A9/evaluate", url[len(root) :]):
+                assert asked(root, {"candidate": CSV}, path)[0] == 404
+            assert asked(root, path="/status")[0] == 404
+        assert url.startswith("http://127.0.0.1:")
+        assert len(url.rpartition("/")[2]) == 32  # 24 random bytes
+        assert service.requests == []
+
+    @pytest.mark.parametrize("length", ["17000000", "9" * 30, "-1", "x"])
+    def test_a_request_that_is_too_large_is_not_read(self, length: str) -> None:
+        with evaluating(ServiceDouble()) as url:
+            address = httpx.URL(url)
+            import http.client
+
+            connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=20)
+            connection.putrequest("POST", address.path + "/evaluate")
+            connection.putheader("Content-Length", length)
+            connection.endheaders()
+            assert connection.getresponse().status in (411, 413)
+            connection.close()
+
+
+class TestScripts:
+    def run(self, url: str, tmp_path: Path, candidate: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "eval.sh").write_text(script_for(url))
+        (tmp_path / "candidate").write_text(candidate)
+        command = ["sh", str(tmp_path / "eval.sh"), str(tmp_path / "candidate")]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    def test_the_script_says_what_the_server_says(self, tmp_path: Path) -> None:
+        text = CSV + '2,"é\'\\"\n'
+        service = ServiceDouble(["", "", "quota"])
+        with evaluating(service) as url:
+            told = self.run(url, tmp_path, text)
+            ended = self.run(url, tmp_path, "other" + text)
+        assert (told.returncode, json.loads(told.stdout)["score"]) == (0, 0.86)
+        assert service.requests[0].content == text.encode()
+        assert (ended.returncode, json.loads(ended.stdout)["code"]) == (3, "quota")
+        assert self.run(url, tmp_path, text).returncode == 1
+
+
+class TestCommands:
+    def test_the_candidate_is_a_file_and_no_shell_sees_it(self) -> None:
+        code = (
+            "import sys, os; text = open(sys.argv[1]).read();"
+            "open(sys.argv[2], 'w').write(f'{os.path.basename(sys.argv[1])} {text}')"
+        )
+        assert python(code).predictions("$(touch x); `id`").body == b"candidate.py $(touch x); `id`"
+
+    def test_the_key_is_not_handed_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(KEY_VARIABLE, "secret")
+        monkeypatch.setenv("OTHER", "shown")
+        code = "import os, sys; open(sys.argv[2], 'w').write(str(sorted(os.environ)) + str(os.environ.values()))"
+        seen = python(code).predictions("").body.decode()
+        assert "OTHER" in seen
+        assert KEY_VARIABLE not in seen
+        assert "secret" not in seen
+
+    @pytest.mark.parametrize(
+        ("code", "why", "printed"),
+        [
+            ("raise SystemExit('no such column')", "ended with status 1", "no such column"),
+            ("pass", "wrote no predictions", ""),
+            ("import sys; sys.exit('x' * 5000)", "ended with status 1", "x" * 1999),
+        ],
+    )
+    def test_a_command_that_fails_says_so_and_nothing_is_submitted(self, code: str, why: str, printed: str) -> None:
+        service = ServiceDouble()
+        with evaluating(service, python(code)) as url:
+            status, told = asked(url, {"candidate": CSV})
+        assert status == 422
+        assert why in told["error"]
+        assert printed in told["info"]["stderr"]
+        assert len(told["info"]["stderr"]) <= 2000
+        assert service.requests == []
+
+    def test_a_command_that_does_not_end_is_ended_with_what_it_started(self, tmp_path: Path) -> None:
+        code = f"sleep 600 & echo $! > {tmp_path / 'pid'}; wait"
+        with pytest.raises(CommandFailed, match="more than 4 seconds"):
+            ScoringCommand(("sh", "-c", code), seconds=4.0).predictions("")
+        pid = int((tmp_path / "pid").read_text())
+        for _ in range(200):
+            if not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text():
+                break
+            time.sleep(0.05)
+        else:
+            os.kill(pid, 9)
+            pytest.fail("it still runs")
+
+    def test_nothing_is_left_behind(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        COPY.predictions(CSV)
+        with pytest.raises(CommandFailed):
+            python("pass").predictions("")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_command_that_is_not_there(self) -> None:
+        with pytest.raises(CommandFailed, match="cannot be started"):
+            ScoringCommand.parse("/no/such {candidate} {predictions}").predictions("")
+
+    @pytest.mark.parametrize("command", ["", "run {candidate}", "run {predictions}", "run '{candidate} {predictions}"])
+    def test_a_command_without_its_two_files(self, command: str) -> None:
+        with pytest.raises(InputError, match="command"):
+            ScoringCommand.parse(command)
+
+    @pytest.mark.parametrize("name", ["", "../x.py", "/x.py", "a/b.py", ".."])
+    def test_a_file_name_that_is_none(self, name: str) -> None:
+        with pytest.raises(InputError, match="file_name"):
+            ScoringCommand.parse("cp {candidate} {predictions}", name)
+
+
+class TestScores:
+    def holdout(self, better: bool) -> Holdout:
+        return Holdout("digits", "accuracy", better, "interval", "open")
+
+    @pytest.mark.parametrize(
+        ("better", "submission", "score"),
+        [
+            (True, Submission("s", "answered", value=0.9, low=0.8, high=0.95), 0.8),
+            (False, Submission("s", "answered", value=0.2, low=0.1, high=0.3), -0.3),
+            (True, Submission("s", "answered", value=0.9), 0.9),
+            (False, Submission("s", "answered", value=0.2), -0.2),
+            (True, Submission("s", "answered"), None),
+            (False, Submission("s", "answered"), None),
+            (True, Submission("s", "hidden"), None),
+            (True, Submission("s", "running"), None),
+        ],
+    )
+    def test_more_is_better(self, better: bool, submission: Submission, score: float | None) -> None:
+        assert score_of(self.holdout(better), submission) == score
+
+    def test_whoever_keeps_the_highest_score_keeps_the_last_incumbent(self) -> None:
+        verdicts = ["first", "worse", "better", "not settled", "better", "worse"]
+        scores = [
+            evaluation_of(self.holdout(True), Submission("s", "answered", verdict=verdict, number=number, low=0.5))[
+                "score"
+            ]
+            for number, verdict in enumerate(verdicts, 1)
+        ]
+        assert scores == [1, 0, 3, 0, 5, 0]

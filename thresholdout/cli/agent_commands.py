@@ -1,0 +1,132 @@
+"""Commands for agents: they run on the user's machine, and ask a service elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from thresholdout.cli.options import FILE, in_folder
+from thresholdout.cli.terminal import say
+from thresholdout.errors import ThresholdoutError
+
+if TYPE_CHECKING:
+    from thresholdout.client import Client
+
+__all__ = ["evaluate_server", "mcp"]
+
+_URL = click.option("--url", required=True, help="Where the service is, such as http://127.0.0.1:8000.")
+
+_KEY_FILE = click.option(
+    "--key-file", type=FILE, help="File with the key; left out, it is taken from THRESHOLDOUT_SERVICE_KEY."
+)
+
+
+@click.command()
+@_URL
+@_KEY_FILE
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Files of predictions in this folder may be submitted by name; left out, predictions are texts.",
+)
+def mcp(url: str, key_file: Path | None, folder: Path | None) -> None:
+    """Serve a service's holdouts to an agent, by the Model Context Protocol over standard input and output.
+
+    The key stays on this side: no tool shows it, and the agent needs none.
+    """
+    try:
+        from thresholdout.service.agents.server import make_server
+    except ImportError:
+        raise ThresholdoutError("a server for agents needs mcp: pip install 'thresholdout[service]'") from None
+    from thresholdout.service.agents.files import Folder
+    from thresholdout.service.agents.holdouts import RemoteHoldouts
+    from thresholdout.service.limits import Limits
+
+    read = None if folder is None else Folder(folder, Limits().most_bytes).read
+    with _client(url, key_file) as client:
+        make_server(RemoteHoldouts(client), read_file=read).run("stdio")
+
+
+@click.command("evaluate-server")
+@_URL
+@_KEY_FILE
+@click.option("--holdout", required=True, help="Name of the holdout.")
+@click.option(
+    "--command",
+    required=True,
+    help="What makes predictions of a candidate program, such as 'python predict.py {candidate} {predictions}': it "
+    "reads one file and writes the other one, a CSV.",
+)
+@click.option(
+    "--candidate-name", default="candidate.py", show_default=True, help="What the candidate's file is called."
+)
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True,
+              help="After which the command is ended.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Left out, any that is free.")
+@click.option("--script", type=click.Path(dir_okay=False, path_type=Path), help="Write eval.sh for this server here.")
+def evaluate_server(
+    url: str,
+    key_file: Path | None,
+    holdout: str,
+    command: str,
+    candidate_name: str,
+    seconds: float,
+    port: int,
+    script: Path | None,
+) -> None:
+    """Score candidate programs: POST evaluate {candidate} gives {score, info, budget}, and 429 when nothing is left.
+
+    The command runs here, as you: candidates can do what you can. The service sees predictions only. The address that
+    is printed has a secret part; whoever has it can have programs run.
+    """
+    from thresholdout.client.evaluate_server import EvaluateServer, script_for
+    from thresholdout.client.scoring_command import ScoringCommand
+
+    scoring = ScoringCommand.parse(command, candidate_name, seconds)
+    with _client(url, key_file) as client:
+        client.status(holdout)
+        server = EvaluateServer(client, holdout, scoring, port)
+        try:
+            if script is not None:
+                _write_script(in_folder(script), script_for(server.url))
+            say(f"{server.url}/evaluate")
+            _until_stopped(server)
+        finally:
+            server.close()
+
+
+def _client(url: str, key_file: Path | None) -> Client:
+    from thresholdout.client import Client
+    from thresholdout.client.scoring_command import KEY_VARIABLE
+
+    key = os.environ.get(KEY_VARIABLE) if key_file is None else key_file.read_text(encoding="utf-8")
+    if not key:
+        raise click.ClickException(f"a key is needed: --key-file, or {KEY_VARIABLE} in the environment")
+    return Client(url, key)
+
+
+def _write_script(path: Path, text: str) -> None:
+    """Write a script that its owner alone can read and run, since it has the server's address."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        os.chmod(path, 0o700)
+        file.write(text)
+
+
+def _until_stopped(server: Any) -> None:
+    """Serve until the process is interrupted or asked to end."""
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        server.serve()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,196 @@
+"""The evaluation protocol of optimisers of programs, on the user's machine: ``POST evaluate {candidate}``.
+
+A candidate is a program. The user's command makes predictions of it here, the client submits these, and the service
+never sees the program. Whoever may ask this server has programs run here: it listens on this machine alone, and its
+address has a secret part, which other users and pages in a browser do not know.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+
+from thresholdout.client.client import Client
+from thresholdout.client.errors import LimitReached, ServiceError
+from thresholdout.client.evaluation import budget_of, evaluation_of
+from thresholdout.client.patience import AGAIN
+from thresholdout.client.scoring_command import CommandFailed, ScoringCommand
+
+__all__ = ["EvaluateServer", "script_for"]
+
+_MOST_BYTES: Final = 16 * 2**20
+
+Answer = tuple[int, dict[str, Any]]
+
+
+class EvaluateServer:
+    """Candidates in, scores out.
+
+    Parameters
+    ----------
+    client : Client
+        Who submits.
+    holdout : str
+        Where.
+    command : ScoringCommand
+        What makes predictions of a candidate.
+    port : int
+        On which to listen; 0 for any that is free.
+
+    Attributes
+    ----------
+    url : str
+        The address, with its secret part; ``/evaluate`` and ``/status`` are below it.
+    """
+
+    def __init__(self, client: Client, holdout: str, command: ScoringCommand, port: int = 0) -> None:
+        self._client = client
+        self._holdout = holdout
+        self._command = command
+        self._one_at_a_time = threading.Lock()
+        self._best: float | None = None
+        self._count = 0
+        self._path = f"/{secrets.token_urlsafe(24)}"
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self, self._path))
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}{self._path}"
+
+    def serve(self) -> None:
+        """Answer until `stop` is called."""
+        self._server.serve_forever(poll_interval=0.1)
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._server.server_close()
+
+    def evaluate(self, sent: object) -> Answer:
+        """Answer a request: predictions of the candidate, submitted."""
+        candidate = sent.get("candidate") if isinstance(sent, dict) else None
+        if not isinstance(candidate, str):
+            return HTTPStatus.BAD_REQUEST, {"error": "expected: a JSON object with 'candidate', a text"}
+        with self._one_at_a_time:
+            try:
+                return self._evaluated(candidate)
+            except CommandFailed as error:
+                return HTTPStatus.UNPROCESSABLE_ENTITY, {"error": error.why, "info": {"stderr": error.printed}}
+            except ServiceError as error:
+                return _refused(error)
+
+    def status(self) -> Answer:
+        """Say what is left, and the best score of this server's life."""
+        try:
+            holdout = self._client.status(self._holdout)
+        except ServiceError as error:
+            return _refused(error)
+        told = {"task": self._holdout, "best_score": self._best, "total_evals": self._count}
+        return HTTPStatus.OK, {"budget": budget_of(holdout)} | told
+
+    def _evaluated(self, candidate: str) -> Answer:
+        submission = self._client.submit(self._holdout, self._command.predictions(candidate))
+        evaluation = evaluation_of(self._client.status(self._holdout), submission)
+        score = evaluation["score"]
+        self._count += 1
+        if score is not None and (self._best is None or score > self._best):
+            self._best = score
+        return HTTPStatus.OK, evaluation
+
+
+def _refused(error: ServiceError) -> Answer:
+    """Say that a service refuses; 429 says that asking again is of no use now."""
+    budget = {"exhausted": isinstance(error, LimitReached) and error.code not in AGAIN}
+    told: dict[str, Any] = {"error": str(error), "code": error.code, "budget": budget}
+    if error.retry_after is not None:
+        told["retry_after"] = error.retry_after
+    return error.status if 400 <= error.status < 600 else HTTPStatus.SERVICE_UNAVAILABLE, told
+
+
+def _handler(server: EvaluateServer, path: str) -> type[BaseHTTPRequestHandler]:
+    """Return how requests are read."""
+
+    class Handler(BaseHTTPRequestHandler):
+        """One request."""
+
+        timeout = 60.0
+        server_version = "thresholdout"
+        sys_version = ""
+
+        def do_POST(self) -> None:
+            """Evaluate."""
+            if not self._is_at("/evaluate"):
+                return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
+            length = self.headers.get("Content-Length", "")
+            if not (length.isascii() and length.isdigit()):
+                return self._send(HTTPStatus.LENGTH_REQUIRED, {"error": "expected: a Content-Length"})
+            if len(length) > 12 or int(length) > _MOST_BYTES:
+                self.close_connection = True
+                told = {"error": f"expected: {_MOST_BYTES} bytes at most"}
+                return self._send(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
+            try:
+                sent = json.loads(self.rfile.read(int(length)))
+            except (ValueError, RecursionError):
+                return self._send(HTTPStatus.BAD_REQUEST, {"error": "expected: JSON"})
+            return self._send(*server.evaluate(sent))
+
+        def do_GET(self) -> None:
+            """Say how things stand."""
+            if not self._is_at("/status"):
+                return self._send(HTTPStatus.NOT_FOUND, {"error": "there is nothing here"})
+            return self._send(*server.status())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Log nothing: addresses are secret here."""
+
+        def _is_at(self, address: str) -> bool:
+            return secrets.compare_digest(self.path.encode(), (path + address).encode())
+
+        def _send(self, status: int, told: dict[str, Any]) -> None:
+            body = json.dumps(told).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    return Handler
+
+
+def script_for(url: str) -> str:
+    """Return a script that evaluates a candidate at an address: ``eval.sh CANDIDATE`` prints what is answered.
+
+    It ends with status 0 for an evaluation, 3 when nothing is left, and 1 otherwise.
+
+    Examples
+    --------
+    >>> print(script_for("http://127.0.0.1:8000/secret").splitlines()[0])
+    #!/bin/sh
+    """
+    return f"""#!/bin/sh
+# Usage: eval.sh CANDIDATE
+# Prints {{"score", "info", "budget"}} as JSON. Status 0: evaluated; 3: nothing is left; 1: anything else.
+exec python3 - "$1" <<'END'
+import json, sys, urllib.error, urllib.request
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    body = json.dumps({{"candidate": file.read()}}).encode()
+request = urllib.request.Request({url + "/evaluate"!r}, body, {{"Content-Type": "application/json"}})
+direct = urllib.request.build_opener(urllib.request.ProxyHandler({{}}))
+try:
+    with direct.open(request) as answer:
+        print(answer.read().decode())
+except urllib.error.HTTPError as error:
+    told = error.read().decode()
+    print(told)
+    sys.exit(3 if error.code == 429 and json.loads(told)["budget"]["exhausted"] else 1)
+except urllib.error.URLError as error:
+    print(json.dumps({{"error": "the evaluation server does not answer"}}))
+    sys.exit(1)
+END
+"""

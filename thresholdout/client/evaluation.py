@@ -1,0 +1,102 @@
+"""Submissions as optimisers of programs read them: a score of which more is better, what it means, and what is left."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+__all__ = ["budget_of", "evaluation_of", "score_of"]
+
+
+class Told(Protocol):
+    """Of a submission, what a score is made of."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+    @property
+    def verdict(self) -> str | None: ...
+    @property
+    def repeated(self) -> bool: ...
+
+
+class Asked(Protocol):
+    """Of a holdout, what a score and a budget are made of."""
+
+    @property
+    def greater_is_better(self) -> bool: ...
+    @property
+    def remaining(self) -> int | None: ...
+    @property
+    def quota(self) -> int | None: ...
+    @property
+    def quota_days(self) -> float | None: ...
+
+
+def score_of(holdout: Asked, submission: Told) -> float | None:
+    """Return a score of which more is better; None while nothing is shown.
+
+    Of an interval it is the certified end, by which boards rank: the value inside follows what was expected, and so
+    could be talked up. Of a loss it is the same with the other sign. Of a verdict it is the number of the submission
+    where it became the incumbent, so that each incumbent has more than those before, and 0 where it did not.
+
+    Examples
+    --------
+    >>> from thresholdout.client.received import Holdout, Submission
+    >>> accuracy = Holdout("digits", "accuracy", True, "interval", "open")
+    >>> score_of(accuracy, Submission("s1", "answered", low=0.86, high=0.91))
+    0.86
+    >>> loss = Holdout("digits", "brier_score", False, "interval", "open")
+    >>> score_of(loss, Submission("s1", "answered", low=0.1, high=0.2))
+    -0.2
+    >>> [score_of(accuracy, Submission("s", "answered", number=7, verdict=each)) for each in ("better", "not settled")]
+    [7.0, 0.0]
+    """
+    if submission.state != "answered":
+        return None
+    if submission.verdict is not None:
+        return float(submission.number) if submission.verdict in ("better", "first") else 0.0
+    if holdout.greater_is_better:
+        return submission.value if submission.low is None else submission.low
+    end = submission.value if submission.high is None else submission.high
+    return None if end is None else -end
+
+
+def budget_of(holdout: Asked, *, exhausted: bool = False) -> dict[str, Any]:
+    """Return what is left, as the protocol calls it: how many a team may have, and how many all have left."""
+    return {
+        "exhausted": exhausted,
+        "max_evals": holdout.quota,
+        "days": holdout.quota_days,
+        "remaining": holdout.remaining,
+    }
+
+
+def evaluation_of(holdout: Asked, submission: Told) -> dict[str, Any]:
+    """Return the answer to ``POST evaluate``.
+
+    Examples
+    --------
+    >>> from thresholdout.client.received import Holdout, Submission
+    >>> accuracy = Holdout("digits", "accuracy", True, "interval", "open", quota=20)
+    >>> told = evaluation_of(accuracy, Submission("s1", "answered", low=0.86, high=0.91, repeated=True))
+    >>> told["score"], told["info"]["repeated"], told["budget"]["max_evals"]
+    (0.86, True, 20)
+    """
+    info = {
+        "id": submission.id,
+        "state": submission.state,
+        "low": submission.low,
+        "high": submission.high,
+        "verdict": submission.verdict,
+        "repeated": submission.repeated,
+    }
+    return {"score": score_of(holdout, submission), "info": info, "budget": budget_of(holdout)}

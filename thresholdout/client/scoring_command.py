@@ -1,0 +1,132 @@
+"""A user's command that turns a candidate program into predictions, on the user's machine."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from thresholdout.client.tables import CSV, Table
+from thresholdout.errors import InputError, ThresholdoutError
+
+__all__ = ["KEY_VARIABLE", "CommandFailed", "ScoringCommand"]
+
+KEY_VARIABLE: Final = "THRESHOLDOUT_SERVICE_KEY"
+"""Of the environment: the key of a service, which no command is handed."""
+
+_TAIL: Final = 2000
+
+
+class CommandFailed(ThresholdoutError):
+    """A scoring command made no predictions.
+
+    Parameters
+    ----------
+    why : str
+        In words.
+    printed : str
+        The end of what it wrote to its standard error: the candidate's own words, for whoever wrote it.
+    """
+
+    def __init__(self, why: str, printed: str) -> None:
+        self.why = why
+        self.printed = printed
+        super().__init__(why)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringCommand:
+    """How predictions are made of a candidate.
+
+    Attributes
+    ----------
+    arguments : tuple of str
+        The command, of which ``{candidate}`` and ``{predictions}`` are replaced by the names of two files: one to read
+        the program from, one to write a CSV of predictions to. No shell sees it.
+    file_name : str
+        What the candidate's file is called.
+    seconds : float
+        After which the command, and what it started, is ended.
+
+    Examples
+    --------
+    >>> command = ScoringCommand.parse("cp {candidate} {predictions}")
+    >>> command.predictions("id,prediction\\n1,0\\n").body.split()
+    [b'id,prediction', b'1,0']
+    """  # noqa: D301
+
+    arguments: tuple[str, ...]
+    file_name: str = "candidate.py"
+    seconds: float = 600.0
+
+    @classmethod
+    def parse(cls, command: str, file_name: str = "candidate.py", seconds: float = 600.0) -> ScoringCommand:
+        """Read a command as a shell would split it."""
+        try:
+            arguments = tuple(shlex.split(command))
+        except ValueError as error:
+            raise InputError("command", command, f"a command ({error})") from None
+        for place in ("{candidate}", "{predictions}"):
+            if not any(place in argument for argument in arguments):
+                raise InputError("command", command, f"a command with {place} where the file's name goes")
+        if file_name in ("", "..") or Path(file_name).name != file_name:
+            raise InputError("file_name", file_name, "the name of a file, without a folder")
+        return cls(arguments, file_name, seconds)
+
+    def predictions(self, candidate: str) -> Table:
+        """Run the command for a candidate; return the predictions."""
+        with tempfile.TemporaryDirectory(prefix="candidate-", ignore_cleanup_errors=True) as folder:
+            program, table, errors = Path(folder, "in", self.file_name), Path(folder, "out"), Path(folder, "errors")
+            program.parent.mkdir()
+            program.write_text(candidate, encoding="utf-8")
+            with errors.open("wb") as written:
+                why = self._run(program, table, written.fileno())
+            if not why:
+                with suppress(OSError):
+                    return Table(table.read_bytes(), CSV)
+                why = "the command wrote no predictions"
+            raise CommandFailed(why, _end_of(errors))
+
+    def _run(self, program: Path, table: Path, errors: int) -> str:
+        """Run the command in a group of its own; return what is wrong, in words."""
+        names = {"{candidate}": str(program), "{predictions}": str(table)}
+        arguments = [_filled(argument, names) for argument in self.arguments]
+        environment = {name: value for name, value in os.environ.items() if name != KEY_VARIABLE}
+        try:
+            process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return f"the command cannot be started: {error.strerror}"
+        try:
+            status = process.wait(self.seconds)
+        except subprocess.TimeoutExpired:
+            return f"the command took more than {self.seconds:g} seconds"
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return f"the command ended with status {status}" if status else ""
+
+
+def _filled(argument: str, names: dict[str, str]) -> str:
+    for place, name in names.items():
+        argument = argument.replace(place, name)
+    return argument
+
+
+def _end_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        opened.seek(max(0, file.stat().st_size - _TAIL))
+        return opened.read().decode("utf-8", "replace")
