@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from thresholdout.service.guards import Guards
     from thresholdout.service.limits import Limits
     from thresholdout.service.prediction_guard import PredictionGuard
+    from thresholdout.service.proofs import Proofs
     from thresholdout.service.store.holdouts import HoldoutRow, Holdouts
     from thresholdout.service.store.incumbents import Incumbents
 
@@ -63,6 +64,7 @@ class _Request:
     kind: Kind
     predictions: pd.DataFrame
     id: str
+    key: str
     name: str
     expected: float | None
     received: float
@@ -91,6 +93,8 @@ class Desk:
         What the service keeps.
     failures : Failures
         Counts refused tables.
+    proofs : Proofs
+        Signs what is told.
     limits : Limits
         How much is taken at once.
     """
@@ -103,6 +107,7 @@ class Desk:
         submissions: Submissions,
         incumbents: Incumbents,
         failures: Failures,
+        proofs: Proofs,
         limits: Limits,
     ) -> None:
         self._ledger = ledger
@@ -111,6 +116,7 @@ class Desk:
         self._submissions = submissions
         self._incumbents = incumbents
         self._failures = failures
+        self._proofs = proofs
         self._crew = Crew(limits.at_once, limits.most_waiting)
         self._running = Running(submissions)
 
@@ -127,10 +133,11 @@ class Desk:
         wait: float | None,
     ) -> Submission:
         """Answer a submission, or say that it is running when that takes longer than `wait` seconds."""
-        id = submission_id(holdout.number, by.team, check_request_key(idempotency_key))
+        key = check_request_key(idempotency_key)
+        id = submission_id(holdout.number, by.team, key)
         name = check_text("title", title)
         expected = _check_expected(holdout, expected)
-        request = _Request(by, holdout, kind, predictions, id, name, expected, time.time())
+        request = _Request(by, holdout, kind, predictions, id, key, name, expected, time.time())
         self._failures.check(by)
         read: Future[_Read] = Future()
         answer = self._crew.start(lambda: self._work(request, read))
@@ -208,7 +215,8 @@ class Desk:
         if settled:
             return replace(self._shown(request, row), repeated=row.state == "answered")
         answered, repeated = self._compared(read) if row.kind == "comparison" else self._scored(read)
-        found = self._shown(request, self._submissions.put(answered))
+        receipt = self._proofs.of(request.holdout, answered, request.key, read.content)
+        found = self._shown(request, self._submissions.put(replace(answered, receipt=receipt)))
         return replace(found, repeated=repeated and found.state == "answered")
 
     def _scored(self, read: _Read) -> tuple[SubmissionRow, bool]:
