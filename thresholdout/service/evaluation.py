@@ -21,7 +21,7 @@ from thresholdout.scoring.metrics import get_metric
 from thresholdout.service.authority import check_role
 from thresholdout.service.boards import Boards
 from thresholdout.service.failures import Failures
-from thresholdout.service.guards import Guards
+from thresholdout.service.guard_cache import GuardCache
 from thresholdout.service.keys import Keys
 from thresholdout.service.limits import Limits
 from thresholdout.service.names import check_name, check_text
@@ -108,7 +108,7 @@ class EvaluationService:
         self.ledger = ledger
         self.limits = limits
         self._proofs = proofs
-        self._guards = Guards(ledger)
+        self._guards = GuardCache(ledger)
         self._keys = Keys(store)
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
