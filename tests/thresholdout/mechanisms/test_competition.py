@@ -15,7 +15,8 @@ from tests.sizes import sizes
 from thresholdout.errors import BudgetExhausted, InputError
 from thresholdout.mechanisms import Known, Part
 from thresholdout.mechanisms.claims import ClaimsParameters, ClaimsState, Competition
-from thresholdout.mechanisms.claims.competition import AngleCells, asker_of
+from thresholdout.mechanisms.claims.askers import asker_of
+from thresholdout.mechanisms.claims.competition import AngleCells
 from thresholdout.mechanisms.claims.score import RAISED
 from thresholdout.noise.sources import SeededNoise
 
