@@ -6,10 +6,11 @@ import click
 
 from thresholdout.cli.agent_commands import evaluate_server, mcp
 from thresholdout.cli.guard_commands import ask, board, compare, create, history, report, status
-from thresholdout.cli.ledger_commands import export, import_, key, move, rekey, seal, verify
+from thresholdout.cli.ledger_commands import backup, export, import_, key, move, rekey, retire, seal, verify
 from thresholdout.cli.options import Commands
 from thresholdout.cli.plan_commands import demo, plan
 from thresholdout.cli.privacy_commands import account, calibrate
+from thresholdout.cli.receipt_commands import receipt_key, verify_receipt
 
 __all__ = ["main"]
 
@@ -33,9 +34,13 @@ for _command in (
     export,
     import_,
     move,
+    retire,
+    backup,
     key,
     seal,
     rekey,
+    verify_receipt,
+    receipt_key,
     account,
     calibrate,
     evaluate_server,

@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from graphs.progress_bar import progress_bar
-from thresholdout.cli.options import FILE, GUARD, LEDGER, choose, entries_in_words
+from thresholdout.cli.options import FILE, GUARD, KEY_FILE, LEDGER, choose, entries_in_words
 from thresholdout.cli.terminal import say
 
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
-__all__ = ["export", "import_", "key", "move", "rekey", "seal", "verify"]
-
-_KEY_FILE = click.option(
-    "--key-file", type=FILE, help="The ledger's key; left out, THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE say it."
-)
+__all__ = ["backup", "export", "import_", "key", "move", "rekey", "retire", "seal", "verify"]
 
 
 @click.command()
@@ -104,6 +100,37 @@ def move(source: str, target: str, guard: str | None, key_file: Path | None) -> 
 
 
 @click.command()
+@LEDGER
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup(ledger: str, file: Path) -> None:
+    """Copy LEDGER, a file of SQLite that may be in use, to a new FILE of one moment, and verify the copy.
+
+    The copy is as secret as LEDGER, and sealed with the same key. It is older than LEDGER with the next answer: put it
+    back only where nothing newer is left. PostgreSQL has pg_dump for this.
+    """
+    from thresholdout.ledger.backup import back_up
+
+    found = back_up(ledger, file)
+    say(f"{file}: a copy of {ledger}, as secret as that")
+    for guard, (count, head) in found.items():
+        say(f"guard {guard[:12]}, {entries_in_words(count)}, unchanged\nhead {head}")
+
+
+@click.command()
+@LEDGER
+@GUARD
+@click.option("--reason", required=True, help="Why; whoever asks is told.")
+def retire(ledger: str, guard: str | None, reason: str) -> None:
+    """Let a guard in LEDGER answer no more, for good; its history stays."""
+    from thresholdout.ledger import open_ledger
+
+    with open_ledger(ledger, must_exist=True) as opened:
+        identity = choose(opened, guard)
+        opened.retire(identity, reason)
+        say(f"{opened.location}: guard {identity[:12]} is retired: {reason}")
+
+
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def key(file: Path) -> None:
     """Put a new key into FILE, which only its owner can read."""
@@ -118,7 +145,7 @@ def key(file: Path) -> None:
 
 @click.command()
 @LEDGER
-@_KEY_FILE
+@KEY_FILE
 def seal(ledger: str, key_file: Path | None) -> None:
     """Seal the secrets in LEDGER with a key, and leave no plain text behind."""
     from thresholdout.ledger import seal as seal_ledger
@@ -130,7 +157,7 @@ def seal(ledger: str, key_file: Path | None) -> None:
 @click.command()
 @LEDGER
 @click.option("--new-key-file", type=FILE, required=True, help="The key from now on.")
-@_KEY_FILE
+@KEY_FILE
 def rekey(ledger: str, new_key_file: Path, key_file: Path | None) -> None:
     """Seal the secrets in LEDGER with another key."""
     from thresholdout.ledger import rekey as rekey_ledger

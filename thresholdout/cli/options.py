@@ -23,12 +23,27 @@ from thresholdout.errors import (
 if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
 
-__all__ = ["ASKER", "FILE", "GUARD", "LEDGER", "QUOTA", "Commands", "choose", "entries_in_words", "in_folder"]
+__all__ = [
+    "ASKER",
+    "FILE",
+    "GUARD",
+    "KEY_FILE",
+    "LEDGER",
+    "QUOTA",
+    "Commands",
+    "choose",
+    "entries_in_words",
+    "in_folder",
+]
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 LEDGER = click.argument("ledger")
 """A file's name or an address, as `thresholdout.ledger.open_ledger` takes it."""
+
+KEY_FILE = click.option(
+    "--key-file", type=FILE, help="The ledger's key; left out, THRESHOLDOUT_KEY or THRESHOLDOUT_KEY_FILE say it."
+)
 
 GUARD = click.option("--guard", help="First characters of what a guard is called, when there are several.")
 

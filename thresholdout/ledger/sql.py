@@ -351,6 +351,7 @@ class SQLLedger(Ledger):
         if not new:
             return guard_id, known, str(stored)
         check_seal(self.database, cursor, self._sealing)
+        cursor.execute(self._sql.put_setting, ("identity", fresh_key()))  # so that all copies of a guard share it
         for name, document in documents.items():
             cursor.execute(self._sql.add_document, (guard_id, name, self._seal(document, guard, "document", name)))
         return guard_id, guard, None

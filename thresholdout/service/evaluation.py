@@ -21,11 +21,12 @@ from thresholdout.scoring.metrics import get_metric
 from thresholdout.service.authority import check_role
 from thresholdout.service.boards import Boards
 from thresholdout.service.failures import Failures
-from thresholdout.service.guards import Guards
+from thresholdout.service.guard_cache import GuardCache
 from thresholdout.service.keys import Keys
 from thresholdout.service.limits import Limits
 from thresholdout.service.names import check_name, check_text
 from thresholdout.service.prediction_guard import PredictionGuard
+from thresholdout.service.proofs import Proofs
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.showing import holdout_shown, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from thresholdout.ledger import SQLLedger
+    from thresholdout.service.receipts.witness import Witness
 
 __all__ = ["EvaluationService"]
 
@@ -101,18 +103,19 @@ class EvaluationService:
     >>> folder.cleanup()
     """
 
-    def __init__(self, ledger: SQLLedger, limits: Limits) -> None:
+    def __init__(self, ledger: SQLLedger, limits: Limits, proofs: Proofs) -> None:
         store = prepare(ledger.database)
         self.ledger = ledger
         self.limits = limits
-        self._guards = Guards(ledger)
+        self._proofs = proofs
+        self._guards = GuardCache(ledger)
         self._keys = Keys(store)
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
         self._boards = Boards(ledger)
         self._desk = Desk(
-            ledger, self._guards, self._holdouts, self._submissions, Incumbents(store), self._failures, limits
+            ledger, self._guards, self._holdouts, self._submissions, Incumbents(store), self._failures, proofs, limits
         )
 
     @classmethod
@@ -122,6 +125,9 @@ class EvaluationService:
         *,
         key_file: str | Path | None = None,
         limits: Limits | None = None,
+        receipts: bool = False,
+        witness: Witness | None = None,
+        accept_older_copy: str | None = None,
     ) -> Self:
         """Find a service in its database again, or make one.
 
@@ -133,15 +139,27 @@ class EvaluationService:
             The file with the ledger's key; that of a server always has one.
         limits : Limits, optional
             How much is taken; `Limits()` by default.
+        receipts : bool
+            Whether each answer comes with a signed receipt, which needs the library ``cryptography``.
+        witness : Witness, optional
+            Is told each head; one that knows more than the ledger has refuses it here.
+        accept_older_copy : str, optional
+            Why a ledger is accepted nevertheless; every board says so.
 
         Raises
         ------
         ThresholdoutError
-            As `open_ledger`.
+            As `open_ledger`; or the witness does not confirm that this is the newest copy.
         """
         ledger = cast("SQLLedger", open_ledger(database, key_file=key_file))
         try:
-            return cls(ledger, Limits() if limits is None else limits)
+            signer = None
+            if receipts:
+                from thresholdout.service.receipts.signing_keys import Signer
+
+                signer = Signer(ledger)
+            proofs = Proofs(ledger, signer, witness, accept_older_copy)
+            return cls(ledger, Limits() if limits is None else limits, proofs)
         except BaseException:
             ledger.close()
             raise
@@ -462,7 +480,7 @@ class EvaluationService:
     def health(self) -> dict[str, Any]:
         """Return whether the store can be read, for those who look after the service."""
         try:
-            return {"status": "ok", "holdouts": len(self._holdouts.all())}
+            return {"status": "ok", "holdouts": len(self._holdouts.all())} | self._proofs.status()
         except ThresholdoutError as error:
             _log.error("the store can't be read: %s", type(error).__name__)
             return {"status": "unavailable"}
@@ -470,6 +488,7 @@ class EvaluationService:
     def close(self) -> None:
         """Take nothing any more, finish what was begun, and close the database."""
         self._desk.close()
+        self._proofs.close()
         self.ledger.close()
 
     def _find(self, by: Principal, name: str) -> HoldoutRow:
@@ -480,7 +499,8 @@ class EvaluationService:
         return found
 
     def _shown(self, found: HoldoutRow) -> Holdout:
-        return holdout_shown(found, self._guards.get(found.identity), self.ledger, self._holdouts.notes(found.number))
+        notes = self._holdouts.notes(found.number) + self._proofs.notes(found)
+        return holdout_shown(found, self._guards.get(found.identity), self.ledger, notes)
 
 
 def _may_see(by: Principal, holdout: HoldoutRow) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from thresholdout.service.store.holdouts import HoldoutRow
     from thresholdout.service.store.submissions import SubmissionRow
 
-__all__ = ["holdout_shown", "shown"]
+__all__ = ["holdout_shown", "shown", "told_of"]
 
 
 def shown(holdout: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
@@ -39,17 +39,24 @@ def shown(holdout: HoldoutRow, row: SubmissionRow, number: int | None = None) ->
         return plain
     if not holdout.shows(row.query):
         return replace(plain, state="hidden")
-    bit = holdout.settings.feedback == "verdict"
+    value, low, high = told_of(holdout, row)
     return replace(
         plain,
         query=row.query,
-        value=None if bit else row.value,
-        low=None if bit else row.low,
-        high=None if bit else row.high,
+        value=value,
+        low=low,
+        high=high,
         verdict=row.verdict,
         refusal=row.refusal,
         receipt=row.receipt,
     )
+
+
+def told_of(holdout: HoldoutRow, row: SubmissionRow) -> tuple[float | None, float | None, float | None]:
+    """Return value and interval of an answer, as far as the feedback tells them at all."""
+    if holdout.settings.feedback == "verdict":
+        return None, None, None
+    return row.value, row.low, row.high
 
 
 def holdout_shown(row: HoldoutRow, guard: PredictionGuard, ledger: Ledger, notes: tuple[str, ...]) -> Holdout:

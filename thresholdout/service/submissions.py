@@ -8,6 +8,7 @@ service has (an incumbent; the count of a blind phase), or where the request doe
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import logging
 import math
@@ -22,7 +23,6 @@ from thresholdout.errors import BudgetExhausted, InputError, LedgerRetired
 from thresholdout.scoring.metrics import get_metric
 from thresholdout.service.crew import Crew
 from thresholdout.service.names import check_request_key, check_text
-from thresholdout.service.readings import content_of, from_text, to_text
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.running import LEASE, Running
 from thresholdout.service.showing import shown
@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from thresholdout.ledger import Ledger
     from thresholdout.ledger.entry import Entry
     from thresholdout.service.failures import Failures
-    from thresholdout.service.guards import Guards
+    from thresholdout.service.guard_cache import GuardCache
     from thresholdout.service.limits import Limits
     from thresholdout.service.prediction_guard import PredictionGuard
+    from thresholdout.service.proofs import Proofs
+    from thresholdout.service.reading import Reading
     from thresholdout.service.store.holdouts import HoldoutRow, Holdouts
     from thresholdout.service.store.incumbents import Incumbents
 
@@ -61,8 +63,8 @@ class _Request:
     by: Principal
     holdout: HoldoutRow
     kind: Kind
-    predictions: pd.DataFrame
     id: str
+    key: str
     name: str
     expected: float | None
     received: float
@@ -74,7 +76,7 @@ class _Read:
 
     request: _Request
     guard: PredictionGuard
-    content: str
+    reading: Reading
     row: SubmissionRow
 
 
@@ -85,12 +87,14 @@ class Desk:
     ----------
     ledger : Ledger
         Where answers are.
-    guards : Guards
+    guards : GuardCache
         Whom to ask.
     holdouts, submissions, incumbents
         What the service keeps.
     failures : Failures
         Counts refused tables.
+    proofs : Proofs
+        Signs what is told.
     limits : Limits
         How much is taken at once.
     """
@@ -98,11 +102,12 @@ class Desk:
     def __init__(
         self,
         ledger: Ledger,
-        guards: Guards,
+        guards: GuardCache,
         holdouts: Holdouts,
         submissions: Submissions,
         incumbents: Incumbents,
         failures: Failures,
+        proofs: Proofs,
         limits: Limits,
     ) -> None:
         self._ledger = ledger
@@ -111,6 +116,7 @@ class Desk:
         self._submissions = submissions
         self._incumbents = incumbents
         self._failures = failures
+        self._proofs = proofs
         self._crew = Crew(limits.at_once, limits.most_waiting)
         self._running = Running(submissions)
 
@@ -127,13 +133,16 @@ class Desk:
         wait: float | None,
     ) -> Submission:
         """Answer a submission, or say that it is running when that takes longer than `wait` seconds."""
-        id = submission_id(holdout.number, by.team, check_request_key(idempotency_key))
+        key = check_request_key(idempotency_key)
+        id = submission_id(holdout.number, by.team, key)
         name = check_text("title", title)
         expected = _check_expected(holdout, expected)
-        request = _Request(by, holdout, kind, predictions, id, name, expected, time.time())
+        request = _Request(by, holdout, kind, id, key, name, expected, time.time())
         self._failures.check(by)
         read: Future[_Read] = Future()
-        answer = self._crew.start(lambda: self._work(request, read))
+        table = [predictions]
+        del predictions
+        answer = self._crew.start(lambda: self._work(request, table.pop(), read))
         answer.add_done_callback(lambda _: read.cancel())  # where nobody began it
         try:
             row = read.result().row
@@ -154,10 +163,11 @@ class Desk:
         self._running.add(row.id, answer)
         return self._shown(request, self._submissions.put(replace(row, state="running", until=time.time() + LEASE)))
 
-    def _work(self, request: _Request, told: Future[_Read]) -> Submission:
+    def _work(self, request: _Request, predictions: pd.DataFrame, told: Future[_Read]) -> Submission:
         """Do all of a submission, and tell as soon as it is read."""
         try:
-            read = self._read(request)
+            read = self._read(request, predictions)
+            del predictions
         except BaseException as error:
             told.set_exception(error)
             raise
@@ -175,11 +185,11 @@ class Desk:
             self._submissions.put_off([read.row.id], 0.0)
             raise
 
-    def _read(self, request: _Request) -> _Read:
+    def _read(self, request: _Request, predictions: pd.DataFrame) -> _Read:
         """Check and join a table; what is refused here depends on identities and format alone."""
         guard = self._guards.get(request.holdout.identity)
         try:
-            content = content_of(guard, request.holdout.settings.metric, request.predictions)
+            reading = guard.read(predictions, request.holdout.settings.metric)
         except InputError as error:
             self._failures.count(request.by)
             raise ServiceRefused(
@@ -191,7 +201,7 @@ class Desk:
             team=request.by.team,
             name=request.name,
             kind=request.kind,
-            content=_digest(request.kind, request.holdout.settings.metric, content, repr(request.expected)),
+            content=_digest(request.kind, request.holdout.settings.metric, reading.digest, repr(request.expected)),
             state="running",
             received=request.received,
             until=request.received + LEASE,
@@ -199,7 +209,7 @@ class Desk:
         known = self._submissions.find(request.id)
         if known is not None and known.content != row.content:
             raise ServiceRefused("key_used")
-        return _Read(request, guard, content, row if known is None else replace(known, until=row.until))
+        return _Read(request, guard, reading, row if known is None else replace(known, until=row.until))
 
     def _answer(self, read: _Read) -> Submission:
         """Answer a submission that was read."""
@@ -208,7 +218,8 @@ class Desk:
         if settled:
             return replace(self._shown(request, row), repeated=row.state == "answered")
         answered, repeated = self._compared(read) if row.kind == "comparison" else self._scored(read)
-        found = self._shown(request, self._submissions.put(answered))
+        receipt = self._proofs.of(request.holdout, answered, request.key, read.reading.digest)
+        found = self._shown(request, self._submissions.put(replace(answered, receipt=receipt)))
         return replace(found, repeated=repeated and found.state == "answered")
 
     def _scored(self, read: _Read) -> tuple[SubmissionRow, bool]:
@@ -218,14 +229,15 @@ class Desk:
         row = self._begun(read, read.row, known)
         answer = self._asked(
             request,
-            lambda quota: read.guard.ask(
-                request.predictions,
+            lambda quota, since: read.guard.ask(
+                read.reading,
                 metric,
                 expected=request.expected,
                 name=request.name if known is None else _title(known, metric),
                 key=row.content,
                 asker=row.team,
                 quota=quota,
+                since=since,
             ),
         )
         low, high = answer.interval
@@ -247,7 +259,7 @@ class Desk:
         assert incumbent is not None
         if incumbent.submission == row.id:  # this request was cut off when it had become the first
             return replace(row, state="answered", verdict="first", refusal=None), True
-        if incumbent.content == read.content:
+        if incumbent.content == read.reading.digest:
             same = replace(row, state="answered", value=0.0, low=0.0, high=0.0, verdict="not settled", refusal=None)
             return same, False
         return self._compared_with(read, row, incumbent)
@@ -260,14 +272,15 @@ class Desk:
         row = self._begun(read, row, known, stored_first=True)
         found = self._asked(
             request,
-            lambda quota: read.guard.compare(
-                request.predictions,
-                from_text(incumbent.predictions),
+            lambda quota, since: read.guard.compare(
+                read.reading,
+                self._decoded(read, incumbent),
                 metric,
                 name=request.name if known is None else _title(known, f"{metric}, difference"),
                 key=key,
                 asker=row.team,
                 quota=quota,
+                since=since,
             ),
         )
         if found.verdict == "better":
@@ -279,12 +292,19 @@ class Desk:
     def _succeed(self, read: _Read, row: SubmissionRow) -> bool:
         """Make a submission the incumbent behind the one that it was compared with, unless another one is that."""
         assert row.against is not None
-        incumbent = Incumbent(row.against + 1, row.id, read.content, to_text(read.request.predictions))
+        incumbent = Incumbent(row.against + 1, row.id, read.reading.digest)
+        text = base64.b64encode(read.reading.encoded).decode()
+        self._ledger.put_document(read.guard.identity, _document(read.reading.digest), text)
         return self._incumbents.add(row.holdout, row.team, incumbent)
 
     def _known(self, read: _Read, key: str) -> Entry | None:
         """Return what the ledger has of a question, for whoever was cut off, or sends the same once more."""
         return self._ledger.find(read.request.holdout.identity, key, read.row.team)
+
+    def _decoded(self, read: _Read, incumbent: Incumbent) -> Reading:
+        """Return what an incumbent predicts."""
+        text = self._ledger.document(read.guard.identity, _document(incumbent.content))
+        return read.guard.decoded(base64.b64decode(text or ""))
 
     def _begun(
         self, read: _Read, row: SubmissionRow, known: Entry | None, *, stored_first: bool = False
@@ -307,11 +327,11 @@ class Desk:
             raise ServiceRefused("closed")
         return holdout
 
-    def _asked(self, request: _Request, ask: Callable[[int | None], Found]) -> Found:
+    def _asked(self, request: _Request, ask: Callable[[int | None, float | None], Found]) -> Found:
         """Ask a guard; what it refuses becomes the service's words."""
         settings = request.holdout.settings
         try:
-            return ask(settings.quota)
+            return ask(settings.quota, _since(settings.quota_days))
         except BudgetExhausted as error:
             if error.what == "quota":
                 raise self._beyond_quota(request.holdout, request.by.team) from None
@@ -347,6 +367,11 @@ def _since(days: float | None) -> float | None:
 def _title(known: Entry, asked: str) -> str:
     """Return what a question was called when it was asked first; "" where it had no name."""
     return "" if known.name == asked else known.name.removesuffix(f" ({asked})")
+
+
+def _document(content: str) -> str:
+    """Return what the ledger calls predictions that it keeps."""
+    return f"predictions {content}"
 
 
 def _digest(*parts: str) -> str:

@@ -10,6 +10,10 @@ import pytest
 from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
 from thresholdout.service.authority import PERMITTED
 from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.receipts.errors import WitnessUnusable
+from thresholdout.service.receipts.receipt import read_receipt
+from thresholdout.service.receipts.signing_keys import public_keys, published_keys
+from thresholdout.service.receipts.witness import FileWitness
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Principal
 
@@ -143,3 +147,26 @@ def test_nothing_that_depends_on_answers_is_shown_while_a_phase_is_blind(service
     assert code(lambda: service.submit(ann, "cells", right_in(0.6), idempotency_key="3")) == "closed"
     again = service.submit(ann, "cells", right_in(0.9), idempotency_key="4", expected=0.9)
     assert (again.state, again.repeated) == ("answered", True)
+
+
+def test_each_answer_has_a_receipt_and_its_head_at_the_witness(tmp_path: Path) -> None:
+    made(tmp_path / "board.db").close()
+    witness = FileWitness(tmp_path / "heads.jsonl")
+    service = EvaluationService.open(tmp_path / "board.db", receipts=True, witness=witness)
+    ann = team(service, "ann")
+    told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    assert told.receipt is not None
+    keys = public_keys(published_keys(service.ledger))
+    receipt, _ = read_receipt(told.receipt, keys)
+    assert (receipt.holdout, receipt.team, receipt.query) == ("cells", "ann", 1)
+    assert (receipt.value, receipt.low, receipt.high) == (told.value, told.low, told.high)
+    head = service.holdout(ann, "cells").head
+    assert receipt.head == head
+    assert service.submission(ann, "cells", told.id).receipt == told.receipt
+    service.set_phase(ADMIN, "cells", "blind")
+    hidden = service.submit(ann, "cells", right_in(0.9), idempotency_key="2", expected=0.9)
+    assert hidden.receipt is None
+    service.close()
+    assert any(head.encode() in line for line in witness.lines(""))
+    with pytest.raises(WitnessUnusable):
+        EvaluationService.open(tmp_path / "board.db")

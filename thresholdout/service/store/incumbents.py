@@ -1,5 +1,6 @@
 """The submission of each team that its next ones are compared with, and all that were it before.
 
+What it predicts is a document of the guard, which the ledger seals as it seals labels: good predictions tell them.
 Earlier ones stay: a comparison that was cut off is finished with the incumbent that it was begun with.
 """
 
@@ -26,14 +27,11 @@ class Incumbent:
         Its address.
     content : str
         Digest of its predictions.
-    predictions : str
-        They themselves, as `thresholdout.service.submissions` writes them.
     """
 
     number: int
     submission: str
     content: str
-    predictions: str
 
 
 class Incumbents:
@@ -56,13 +54,13 @@ class Incumbents:
     def find(self, holdout: int, team: str, number: int) -> Incumbent | None:
         """Return an incumbent, present or past."""
         where = "holdout = ? AND team = ? AND number = ?"
-        text = f"SELECT number, submission, content, predictions FROM service_incumbents WHERE {where}"
+        text = f"SELECT number, submission, content FROM service_incumbents WHERE {where}"
         rows = self._store.read(text, (holdout, team, number))
         return Incumbent(*rows[0]) if rows else None
 
     def add(self, holdout: int, team: str, incumbent: Incumbent) -> bool:
         """Put an incumbent behind the last one; False where another one has its number already."""
-        text = """INSERT INTO service_incumbents (holdout, team, number, submission, content, predictions)
-        VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
-        values = (holdout, team, incumbent.number, incumbent.submission, incumbent.content, incumbent.predictions)
+        text = """INSERT INTO service_incumbents (holdout, team, number, submission, content)
+        VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+        values = (holdout, team, incumbent.number, incumbent.submission, incumbent.content)
         return self._store.write(text, values) == 1

@@ -46,7 +46,7 @@ _CREATE: Final = (
     "CREATE UNIQUE INDEX service_submissions_turn ON service_submissions (holdout, team, turn)",
     """CREATE TABLE service_incumbents (
     holdout INTEGER NOT NULL REFERENCES service_holdouts (number), team TEXT NOT NULL, number BIGINT NOT NULL,
-    submission TEXT NOT NULL, content TEXT NOT NULL, predictions TEXT NOT NULL, PRIMARY KEY (holdout, team, number))""",
+    submission TEXT NOT NULL, content TEXT NOT NULL, PRIMARY KEY (holdout, team, number))""",
     """CREATE TABLE service_failures (
     key TEXT NOT NULL, hour BIGINT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (key, hour))""",
 )

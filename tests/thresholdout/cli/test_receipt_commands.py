@@ -1,0 +1,98 @@
+"""Receipts and their keys on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.thresholdout.cli.running import run
+from tests.thresholdout.ledger.mechanism import GUARD
+from tests.thresholdout.service.receipts.boards import asked, receipt_of
+from thresholdout.cli import main
+from thresholdout.ledger import SQLLedger
+from thresholdout.service.receipts.signing_keys import Signer
+
+
+@pytest.fixture
+def receipt(folder: Path) -> str:
+    """A receipt of the second of three answers, beside the public keys and the history."""
+    with SQLLedger("board.db") as ledger:
+        text = receipt_of(asked(ledger, 3), 2).signed(Signer(ledger))
+    run("receipt-key", "board.db", "--output", "keys.json")
+    run("export", "board.db", "history.jsonl")
+    (folder / "receipt.txt").write_text(f"{text}\n")
+    return text
+
+
+def test_a_genuine_receipt(receipt: str) -> None:
+    said = run("verify-receipt", "receipt.txt", "--public-key", "keys.json", "--history", "history.jsonl").output
+    assert said.startswith("genuine, signed with key ")
+    assert "question 2, team ann" in said
+    assert "history.jsonl is whole, and leads to this head" in said
+    assert run("verify-receipt", receipt, "--public-key", "keys.json").output in said
+    piped = CliRunner().invoke(main, ["verify-receipt", "-", "--public-key", "keys.json"], input=receipt)
+    assert (piped.exit_code, piped.output) == (0, run("verify-receipt", receipt, "--public-key", "keys.json").output)
+
+
+def test_nothing_but_public_keys_is_shown(receipt: str) -> None:
+    with SQLLedger("board.db") as ledger:
+        stored = json.loads(json.dumps(ledger.database.statements.setting)) and _stored(ledger)
+    shown = run("receipt-key", "board.db").output
+    assert json.loads(shown) == json.loads(Path("keys.json").read_text())
+    assert json.loads(stored)["private"] not in shown
+
+
+def _stored(ledger: SQLLedger) -> str:
+    with ledger.database.reading() as cursor:
+        return str(cursor.execute(ledger.database.statements.setting, ("receipt_keys",)).fetchone()[0])
+
+
+@pytest.mark.parametrize("changed", ["ann", "bob"])
+def test_a_forged_receipt(receipt: str, changed: str) -> None:
+    with SQLLedger("other.db") as other:
+        forged = receipt_of(asked(other, 3), 2).signed(Signer(other)) if changed == "bob" else receipt[:-4] + "AAAA"
+    said = run("verify-receipt", forged, "--public-key", "keys.json", code=4).output
+    assert "this is no valid receipt" in said
+
+
+def test_a_receipt_that_the_history_does_not_know(receipt: str) -> None:
+    Path("history.jsonl").unlink()
+    Path("board.db").rename("old.db")
+    with SQLLedger("board.db") as ledger:
+        asked(ledger, 3)
+    run("export", "board.db", "history.jsonl")
+    said = run("verify-receipt", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=5).output
+    assert "the history says otherwise" in said
+
+
+def test_what_is_no_answer_about_the_receipt(receipt: str, folder: Path) -> None:
+    run("verify-receipt", receipt, code=2)
+    assert "missing.txt" in run("verify-receipt", "missing.txt", "--public-key", "keys.json", code=1).output
+    (folder / "empty.json").write_text("")
+    assert "no JSON" in run("verify-receipt", receipt, "--public-key", "empty.json", code=1).output
+    history = folder / "history.jsonl"
+    history.write_text(history.read_text().replace('"ann"', '"eve"'))
+    run("verify-receipt", receipt, "--public-key", "keys.json", "--history", "history.jsonl", code=1)
+
+
+def test_keys_that_change(receipt: str) -> None:
+    (first,) = json.loads(Path("keys.json").read_text())["keys"]
+    changed = json.loads(run("receipt-key", "board.db", "--change").output)["keys"]
+    assert changed[1:] == [first]
+    withdrawn = json.loads(run("receipt-key", "board.db", "--withdraw", first["kid"]).output)["keys"]
+    assert withdrawn == changed[:1]
+    assert "key:" in run("receipt-key", "board.db", "--withdraw", first["kid"], code=1).output
+    run("receipt-key", "board.db", "--change", "--withdraw", first["kid"], code=2)
+    run("receipt-key", "missing.db", code=1)
+    assert not Path("missing.db").exists()
+
+
+def test_retiring(receipt: str) -> None:
+    assert "is retired: an older copy" in run("retire", "board.db", "--reason", "an older copy").output
+    with SQLLedger("board.db") as ledger:
+        assert ledger.retired(GUARD) == "an older copy"
+    run("retire", "board.db", code=2)
+    assert "retired" in run("retire", "board.db", "--reason", "another one", code=1).output

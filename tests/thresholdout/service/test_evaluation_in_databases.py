@@ -1,0 +1,166 @@
+"""What the service keeps, in both databases: threads, restarts, other processes' views, and formats."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.thresholdout.ledger.postgres_server import Server
+from tests.thresholdout.service.evaluations import ADMIN, HOLDOUT, TRAIN, made, right_in, team
+from thresholdout.errors import LedgerUnusable
+from thresholdout.service.evaluation import EvaluationService
+from thresholdout.service.limits import Limits
+from thresholdout.service.refusals import ServiceRefused
+
+THREADS = 6
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
+    if request.param == "sqlite":
+        return tmp_path / "board.db"
+    server: Server = request.getfixturevalue("server")
+    request.getfixturevalue("server_key")
+    return server.emptied_database()
+
+
+def code(call: Callable[..., object], *given: object) -> str:
+    try:
+        call(*given)
+    except ServiceRefused as refused:
+        return refused.code
+    return ""
+
+
+def test_threads_and_two_services_charge_each_content_once(where: str | Path) -> None:
+    """Twelve requests of three contents, each under its own Idempotency-Key in two services: three are charged."""
+    one = made(where)
+    two = EvaluationService.open(where)
+    by = [team(one, "ann"), team(one, "bob")]
+
+    def send(job: int) -> tuple[str, int, int | None, float | None, bool]:
+        service, asker, content = (one, two)[job % 2], by[job // 2 % 2], job % 3
+        told = service.submit(asker, "cells", right_in(0.6 + 0.1 * content), idempotency_key=f"{job}", expected=0.7)
+        return asker.team, content, told.query, told.value, told.repeated
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        told = list(threads.map(send, range(24)))
+    entries = one.ledger.entries(one.holdout(ADMIN, "cells").identity)
+    assert sorted({(found[0], found[1]) for found in told}) == [(name, k) for name in ("ann", "bob") for k in range(3)]
+    assert len(entries) == 6
+    assert len({found[:4] for found in told}) == 6
+    assert sum(not found[4] for found in told) == 6
+    for name in ("ann", "bob"):
+        rows = two.history(ADMIN, "cells", team=name)
+        assert [row.number for row in rows] == list(range(1, 13))
+    places = [row.number for row in one.history(ADMIN, "cells")]
+    assert places == list(range(1, 25))
+    assert [row.number for row in one.history(ADMIN, "cells", after=20, count=2)] == [21, 22]
+    for service in (one, two):
+        service.close()
+
+
+def test_what_was_stored_is_there_after_a_restart(where: str | Path) -> None:
+    before = made(where, title="Cells of a plate", public=True)
+    ann = team(before, "ann")
+    told = before.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
+    board, shown, keys = before.board(ann, "cells"), before.holdout(ann, "cells"), before.keys(ADMIN)
+    before.close()
+    after = EvaluationService.open(where)
+    assert after.first_admin_key() is None
+    assert after.keys(ADMIN) == keys
+    assert after.holdout(ann, "cells") == shown
+    assert after.board(ann, "cells") == board
+    assert after.history(ann, "cells") == [told]
+    again = after.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, title="forest")
+    assert again == replace(told, repeated=True)
+    after.create_holdout(ADMIN, "cells", TRAIN, HOLDOUT, label="y", title="Cells of a plate", public=True)
+    for name, title in (("cells", "Other cells"), ("others", "Cells of a plate")):
+        create = lambda: after.create_holdout(ADMIN, name, TRAIN, HOLDOUT, label="y", title=title, public=True)  # noqa: B023, E731
+        assert code(create) == "name_taken"
+    after.close()
+
+
+def test_a_submission_that_takes_long_is_running_and_one_that_nobody_works_on_was_interrupted(
+    where: str | Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = made(where)
+    ann = team(service, "ann")
+    told = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    asked = service.ledger.count(service.holdout(ADMIN, "cells").identity)
+    running = service._submissions.find(told.id)
+    assert running is not None
+    service._submissions._store.write(  # as a process leaves it that is killed after the ledger's commit
+        "UPDATE service_submissions SET state = 'running', until = ?, query = NULL, value = NULL, low = NULL, "
+        "high = NULL WHERE id = ?",
+        (time.time() + 60.0, told.id),
+    )
+    assert service.submission(ann, "cells", told.id).state == "running"
+    service._submissions.put_off([told.id], time.time() - 1.0)
+    cut = service.submission(ann, "cells", told.id)
+    assert (cut.state, cut.value, cut.query) == ("interrupted", None, None)
+    assert code(lambda: service.submit(ann, "cells", right_in(0.7), idempotency_key="1", expected=0.8)) == "key_used"
+    again = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    assert replace(again, repeated=False) == told
+    assert service.submission(ann, "cells", told.id) == told
+    assert service.ledger.count(service.holdout(ADMIN, "cells").identity) == asked == 1
+    service.close()
+
+
+def test_who_does_not_wait_fetches_the_answer_later(where: str | Path) -> None:
+    service = made(where)
+    ann = team(service, "ann")
+    first = service.submit(ann, "cells", right_in(0.8), idempotency_key="1", expected=0.8, wait=0.0)
+    assert first.state in ("running", "answered")
+    assert service.submission(ann, "cells", first.id).id == first.id
+    service.close()  # finishes what was begun
+    after = EvaluationService.open(where)
+    found = after.submission(ann, "cells", first.id)
+    assert (found.state, found.query) == ("answered", 1)
+    after.close()
+
+
+def test_a_blind_phase_counts_what_was_sent_and_not_what_was_answered(where: str | Path) -> None:
+    service = made(where, phase="blind", quota=2)
+    ann, bob = team(service, "ann"), team(service, "bob")
+
+    def send(job: int) -> str:
+        return code(lambda: service.submit(ann, "cells", right_in(0.6, job), idempotency_key=f"{job}", expected=0.6))
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        assert sorted(threads.map(send, range(6))) == ["", "", *["quota"] * 4]
+    assert service.submit(bob, "cells", right_in(0.6), idempotency_key="1", expected=0.6).state == "hidden"
+    kept = service.history(ann, "cells")
+    assert [row.state for row in kept] == ["hidden", "hidden"]
+    service.close()
+
+
+def test_refused_tables_are_counted_for_each_key_in_all_processes(where: str | Path) -> None:
+    one = made(where, limits=Limits(failures_per_hour=3))
+    two = EvaluationService.open(where, limits=Limits(failures_per_hour=3))
+    ann, bob = team(one, "ann"), team(one, "bob")
+    broken = right_in(0.8).drop(columns="prediction")
+    for service in (one, two):
+        assert code(lambda: service.submit(ann, "cells", broken, idempotency_key="1")) == "bad_table"  # noqa: B023
+    one.failed(ann, "cells")
+    for service in (one, two):
+        assert code(service.failed, ann, "cells") == "rate"
+        assert code(lambda: service.submit(ann, "cells", right_in(0.8), idempotency_key="2")) == "rate"  # noqa: B023
+        assert code(service.admit, ann, "cells") == "rate"
+    two.submit(bob, "cells", right_in(0.8), idempotency_key="1", expected=0.8)
+    assert one.holdout(ADMIN, "cells").asked == 1
+    one.close()
+    two.close()
+
+
+def test_tables_of_a_later_format_are_refused(where: str | Path) -> None:
+    service = made(where)
+    service._submissions._store.write("UPDATE settings SET value = '99' WHERE name = ?", ("service_format",))
+    service.close()
+    with pytest.raises(LedgerUnusable, match="format 99"):
+        EvaluationService.open(where)

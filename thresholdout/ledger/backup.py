@@ -1,0 +1,117 @@
+"""A copy of a ledger's file at one moment, made while the ledger is in use.
+
+Copying the file by its name is no backup: its last answers are in the log beside it, and a copy that is made during a
+commit is of no moment at all. SQLite's own backup copies pages while others write, and begins anew when they do; once
+it has all of them without that, it is the state after a whole number of commits.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from thresholdout.errors import InputError, LedgerUnusable
+from thresholdout.ledger.sql import SQLLedger
+
+__all__ = ["back_up"]
+
+_TIMEOUT: Final = 30.0
+
+
+def back_up(source: str | os.PathLike[str], file: str | os.PathLike[str]) -> dict[str, tuple[int, str]]:
+    """Copy a ledger's file to a new one that its owner alone can read, and verify the copy.
+
+    Parameters
+    ----------
+    source : str or path
+        The ledger; it may be in use. A sealed one needs its key in the environment, as for `open_ledger`.
+    file : str or path
+        Where to; nothing is replaced.
+
+    Returns
+    -------
+    dict
+        Of each guard in the copy, the number of its entries and the head of its history.
+
+    Raises
+    ------
+    InputError
+        The file is there, or the ledger is on a server, whose own programs copy it.
+    LedgerDamaged
+        A history in the copy is not the one that was written; there is no copy then.
+    LedgerUnusable
+        The ledger can't be read, or the copy can't be written.
+
+    Notes
+    -----
+    The copy is the ledger, with all its secrets and its budget: whoever asks it spends that a second time. A service
+    whose witness knows of later answers refuses it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with SQLLedger(Path(folder.name, "board.db")) as ledger:
+    ...     guard = ledger.create("guard", {"budget": 2}, "state 0")
+    ...     back_up(ledger.location, Path(folder.name, "copy.db")) == {guard: (0, ledger.head(guard))}
+    True
+    >>> folder.cleanup()
+    """
+    target = Path(file)
+    if "://" in os.fspath(source) and not os.fspath(source).startswith("sqlite:"):
+        expected = "a file of SQLite; on a server, pg_dump copies the schema thresholdout at one moment"
+        raise InputError("ledger", "a ledger on a server", expected)
+    if os.path.lexists(target):
+        raise InputError("file", f"{target}, which is there", "the name of a new file")
+    with SQLLedger(source, must_exist=True) as ledger:
+        location = Path(ledger.location)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        _copy(location, draft)
+        with SQLLedger(draft, must_exist=True) as copy:
+            found = {guard: (copy.verify(guard), copy.head(guard)) for guard in copy.guards()}
+        _sync(draft)
+        try:
+            os.link(draft, target)  # which replaces nothing
+        except FileExistsError:
+            raise InputError("file", f"{target}, which is there", "the name of a new file") from None
+    except OSError as error:
+        raise LedgerUnusable(str(target), f"it can't be written: {error.strerror}") from None
+    finally:
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                os.unlink(f"{draft}{suffix}")
+    _sync(target.parent)
+    return found
+
+
+def _copy(source: Path, draft: Path) -> None:
+    """Copy all pages of a database, at one moment."""
+    reason = None
+    try:
+        address = f"file:{quote(str(source.absolute()))}?mode=ro"
+        with (
+            closing(sqlite3.connect(address, uri=True, timeout=_TIMEOUT)) as old,
+            closing(sqlite3.connect(draft, timeout=_TIMEOUT)) as new,
+        ):
+            old.backup(new)  # in one step, so that no writer makes it begin anew for ever
+    except sqlite3.Error as error:
+        reason = f"it can't be copied ({error.sqlite_errorname})"
+    if reason is not None:
+        raise LedgerUnusable(str(source), reason)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or a new name in a folder, is on the disk."""
+    if os.name == "posix":
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,87 @@
+"""Refusals as responses: whatever goes wrong, a client reads one of the fixed texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from thresholdout.service.http.schemas import Refused
+from thresholdout.service.refusals import REFUSALS, ServiceRefused
+
+__all__ = ["answer_refusals", "refusal", "said"]
+
+_OF_STATUS: Final = {404: "not_found", 405: "method", 413: "too_large", 415: "unsupported"}
+_MOST_ERRORS: Final = 10
+_LONGEST: Final = 100
+
+
+def refusal(refused: ServiceRefused, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the response that says a refusal.
+
+    Examples
+    --------
+    >>> said = refusal(ServiceRefused("quota", retry_after=60, limit=20))
+    >>> said.status_code, said.headers["retry-after"]
+    (429, '60')
+    """
+    sent = dict(headers or {})
+    if refused.retry_after is not None:
+        sent["Retry-After"] = str(refused.retry_after)
+    if refused.status == 401:
+        sent["WWW-Authenticate"] = "Bearer"
+    body = {"code": refused.code, "text": REFUSALS[refused.code].text, "details": refused.details}
+    return JSONResponse(body, refused.status, headers=sent)
+
+
+def said(*codes: str) -> dict[int | str, dict[str, Any]]:
+    """Return the statuses of refusals for the OpenAPI document, with their texts.
+
+    Examples
+    --------
+    >>> said("quota", "exhausted")[429]["description"].count("quota")
+    1
+    """
+    found: dict[int | str, dict[str, Any]] = {}
+    for code in codes:
+        refused = REFUSALS[code]
+        one = found.setdefault(refused.status, {"model": Refused, "description": ""})
+        one["description"] = f"{one['description']}\n\n`{code}`: {refused.text}".strip()
+    return found
+
+
+def answer_refusals(app: FastAPI) -> None:
+    """Let an application answer every refusal and every error of a request so, and note its code at the request."""
+
+    async def refused(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, ServiceRefused)
+        return noted(request, error)
+
+    async def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return noted(request, ServiceRefused("bad_request", errors=_places(error)))
+
+    async def other(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        code = _OF_STATUS.get(error.status_code, "bad_request" if error.status_code < 500 else "unavailable")
+        return noted(request, ServiceRefused(code), error.headers)
+
+    def noted(request: Request, error: ServiceRefused, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        request.state.refused = error.code
+        return refusal(error, headers)
+
+    app.add_exception_handler(ServiceRefused, refused)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, other)
+
+
+def _places(error: RequestValidationError) -> list[dict[str, str]]:
+    """Return where a request is not as documented, and which rule says so; nothing of what was sent."""
+    return [
+        {"where": ".".join(str(part)[:_LONGEST] for part in one["loc"]), "rule": str(one["type"])}
+        for one in error.errors()[:_MOST_ERRORS]
+    ]

@@ -1,0 +1,191 @@
+"""Addresses of holdouts: what they promise, who leads, and what only administrators do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Body, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
+from starlette.datastructures import UploadFile
+
+from thresholdout.service.authority import check_role
+from thresholdout.service.http.access import By, Has, Served
+from thresholdout.service.http.answers import said
+from thresholdout.service.http.bodies import announced, receive_form
+from thresholdout.service.http.schemas import (
+    BoardShown,
+    Certificate,
+    Head,
+    HoldoutList,
+    HoldoutSettings,
+    HoldoutShown,
+    NewPhase,
+    Remaining,
+)
+from thresholdout.service.http.submission_routes import Name
+from thresholdout.service.http.uploads import CSV, PARQUET, read_upload
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.shown import Holdout, Principal
+
+__all__ = ["router"]
+
+_PARQUET_BEGINS: Final = b"PAR1"
+_AROUND: Final = 2**17
+"""Bytes of a form beside its files."""
+
+_PARTS: Final = ("train", "holdout", "graph")
+_FORM: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["settings", "train", "holdout"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "settings": {"$ref": "#/components/schemas/HoldoutSettings"},
+                        "train": {"type": "string", "format": "binary", "description": "CSV or Parquet, with labels."},
+                        "holdout": {"type": "string", "format": "binary", "description": "The same, of the holdout."},
+                        "graph": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "Pairs of ids of records that may depend on each other.",
+                        },
+                    },
+                },
+                "encoding": {"settings": {"contentType": "application/json"}},
+            }
+        },
+    }
+}
+_SEEN: Final = said("bad_request", "no_key", "unknown_key", "not_found", "stopping", "unavailable")
+_ADMIN: Final = said("bad_request", "no_key", "unknown_key", "forbidden", "not_found", "stopping", "unavailable")
+_UPLOAD: Final = said(
+    "bad_request", "bad_name", "bad_table", "too_slow", "too_large", "unsupported", "busy", "stopping", "unavailable"
+)
+
+router = APIRouter(prefix="/v1/holdouts", tags=["holdouts"])
+
+
+@router.get("", response_model=HoldoutList, responses=said("unknown_key", "stopping", "unavailable"))
+async def holdouts(has: Has, by: By) -> Any:
+    """Return the holdouts that this key may see, the oldest first."""
+    return {"holdouts": await has.intake.read(has.service.holdouts, by)}
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=HoldoutShown,
+    responses=_ADMIN | _UPLOAD | said("name_taken"),
+    openapi_extra=_FORM,
+)
+async def create_holdout(request: Request, has: Has, by: By, response: Response) -> Any:
+    """Make a holdout from two tables with labels; the same ones under the same name again change nothing."""
+    check_role(by, "create_holdout")
+    most = len(_PARTS) * has.limits.most_bytes + _AROUND
+    async with has.intake.place(by.key), has.intake.room(announced(request, most)):
+        form = await receive_form(request, most, files=len(_PARTS), fields=1)
+        try:
+            settings, files = _parts({name: form.getlist(name) for name in form})
+            found = await has.intake.work(_create, has, by, settings, files)
+        finally:
+            await form.close()
+    response.headers["Location"] = f"/v1/holdouts/{found.name}"
+    return found
+
+
+def _parts(form: dict[str, list[Any]]) -> tuple[HoldoutSettings, dict[str, bytes]]:
+    """Return the settings and the files of a form; what a file is called there means nothing."""
+    files: dict[str, bytes] = {}
+    for name, sent in form.items():
+        if name not in (*_PARTS, "settings") or len(sent) > 1:
+            raise ServiceRefused("bad_request", argument=name[:100])
+        if name != "settings":
+            if not isinstance(sent[0], UploadFile):
+                raise ServiceRefused("bad_request", argument=name, expected="a file")
+            files[name] = sent[0].file.read()
+    for name in ("train", "holdout"):
+        if name not in files:
+            raise ServiceRefused("bad_request", argument=name, expected="a file")
+    sent = form.get("settings", [""])
+    text = sent[0].file.read() if isinstance(sent[0], UploadFile) else sent[0]
+    try:
+        return HoldoutSettings.model_validate_json(text), files
+    except ValidationError as error:
+        wrong = [{"where": ".".join(map(str, one["loc"]))[:100], "rule": one["type"]} for one in error.errors()[:10]]
+        raise ServiceRefused("bad_request", argument="settings", errors=wrong) from None
+
+
+def _create(has: Served, by: Principal, settings: HoldoutSettings, files: dict[str, bytes]) -> Holdout:
+    tables: dict[str, Any] = {}
+    for name in list(files):
+        content = files.pop(name)  # no file is held longer than its table
+        kind = PARQUET if content.startswith(_PARQUET_BEGINS) else CSV
+        try:
+            tables[name] = read_upload(content, kind, has.limits)
+        except ServiceRefused as refused:
+            refused.details["argument"] = name
+            raise
+    chosen = settings.model_dump()
+    name = chosen.pop("name")
+    train, holdout = tables.pop("train"), tables.pop("holdout")
+    return has.service.create_holdout(by, name, train, holdout, **chosen, **tables)
+
+
+@router.get("/{name}", response_model=HoldoutShown, responses=_SEEN)
+async def holdout(has: Has, by: By, name: Name) -> Any:
+    """Return a holdout: what it promises, and what is left of it."""
+    return await has.intake.read(has.service.holdout, by, name)
+
+
+@router.get("/{name}/certificate", response_model=Certificate, responses=_SEEN)
+async def certificate(has: Has, by: By, name: Name) -> Any:
+    """Return what a holdout's answers are worth, in words."""
+    return await has.intake.read(has.service.holdout, by, name)
+
+
+@router.get("/{name}/remaining", response_model=Remaining, responses=_SEEN)
+async def remaining(has: Has, by: By, name: Name) -> Any:
+    """Return what is left of a holdout."""
+    return await has.intake.read(has.service.holdout, by, name)
+
+
+@router.get("/{name}/head", response_model=Head, responses=_SEEN)
+async def head(has: Has, by: By, name: Name) -> Any:
+    """Return the digest of the last entry of a holdout's history."""
+    return await has.intake.read(has.service.holdout, by, name)
+
+
+@router.get("/{name}/leaderboard", response_model=BoardShown, responses=_SEEN)
+async def leaderboard(has: Has, by: By, name: Name) -> Any:
+    """Return who leads, as far as it is certified: teams whose intervals overlap are tied."""
+    return await has.intake.read(has.service.board, by, name)
+
+
+@router.put("/{name}/phase", response_model=HoldoutShown, responses=_ADMIN)
+async def set_phase(has: Has, by: By, name: Name, new: Annotated[NewPhase, Body()]) -> Any:
+    """Begin another phase: open, blind until it is closed, or closed."""
+    return await has.intake.read(has.service.set_phase, by, name, new.phase)
+
+
+@router.get(
+    "/{name}/export",
+    response_class=StreamingResponse,
+    responses=_ADMIN
+    | said("hidden")
+    | {200: {"description": "Lines of JSON.", "content": {"application/jsonl": {"schema": {"type": "string"}}}}},
+)
+async def export(has: Has, by: By, name: Name) -> Response:
+    """Return the public history, an entry a line, for `thresholdout import` and for those who verify it."""
+    lines = await has.intake.read(has.service.export, by, name)
+    first = await has.intake.read(next, lines, "")
+    return StreamingResponse(_all(first, lines), media_type="application/jsonl")
+
+
+def _all(first: str, lines: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from lines

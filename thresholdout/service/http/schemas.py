@@ -1,0 +1,262 @@
+"""What is sent as JSON, as the OpenAPI document describes it; times are of RFC 3339."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from thresholdout.service.shown import Feedback, Phase, Role, State
+
+__all__ = [
+    "BoardShown",
+    "Certificate",
+    "Head",
+    "Health",
+    "HoldoutList",
+    "HoldoutSettings",
+    "HoldoutShown",
+    "KeyList",
+    "KeyMade",
+    "KeyShown",
+    "NewKey",
+    "NewPhase",
+    "Refused",
+    "Remaining",
+    "SubmissionList",
+    "SubmissionShown",
+]
+
+
+def _time(value: Any) -> Any:
+    return datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else value
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Time = Annotated[datetime, BeforeValidator(_time)]
+Number = Annotated[float | None, BeforeValidator(_finite)]
+"""A finite number; infinity and what is not shown are null."""
+
+
+class _Shown(BaseModel):
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Refused(BaseModel):
+    """Why a request was refused: a fixed text for each code."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "code": "bad_table",
+                    "text": "The table cannot be used. Nothing was charged.",
+                    "details": {"row": 3, "seen": "3 cells", "expected": "2 cells"},
+                }
+            ]
+        }
+    )
+
+    code: str = Field(description="Of the refusal, for programs.")
+    text: str = Field(description="The same for people; it depends on the code alone.")
+    details: dict[str, Any] = Field(description="Rows, columns and limits: what depends on the request's format.")
+
+
+class Health(BaseModel):
+    """Whether the service answers."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "ok"}]})
+
+    status: Literal["ok", "unavailable"]
+
+
+class HoldoutShown(_Shown):
+    """A holdout: what it promises, and what is left of it."""
+
+    name: str = Field(examples=["digits"])
+    title: str
+    identity: str
+    metric: str = Field(examples=["accuracy"])
+    greater_is_better: bool
+    lower: Number
+    upper: Number
+    feedback: Feedback
+    phase: Phase
+    public: bool
+    records: int
+    confidence: float
+    mechanism: str = Field(examples=["competition"])
+    truth: str = Field(description="What intervals are about, in words.")
+    promise: str = Field(description="What intervals are worth, in words.")
+    asked: int
+    remaining: int | None
+    told: Number
+    quota: int | None
+    quota_days: Number
+    head: str
+    made: Time
+    notes: tuple[str, ...]
+
+
+class HoldoutList(BaseModel):
+    """The holdouts that this key may see."""
+
+    holdouts: list[HoldoutShown]
+
+
+class Certificate(_Shown):
+    """What a holdout's answers are worth."""
+
+    name: str
+    records: int
+    confidence: float
+    mechanism: str
+    truth: str
+    promise: str
+    notes: tuple[str, ...]
+
+
+class Remaining(_Shown):
+    """What is left of a holdout; null is any number, or what is not shown in this phase."""
+
+    asked: int
+    remaining: int | None
+    told: Number
+    quota: int | None
+    quota_days: Number
+
+
+class Head(_Shown):
+    """The digest of the last entry of a holdout's history."""
+
+    head: str
+    asked: int
+
+
+class HoldoutSettings(BaseModel):
+    """How a holdout is made from two tables with labels."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "digits", "label": "y"}]})
+
+    name: str = Field(description="What addresses call it.", pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")
+    label: str = Field(description="Column of the labels.", min_length=1)
+    id: str = Field("id", description="Column that identifies a record.", min_length=1)
+    groups: str | None = Field(None, description="Column of groups that may depend on each other arbitrarily.")
+    order: str | None = Field(None, description="Column of the order of all rows, beside window.")
+    window: int | None = Field(None, description="Rows further apart than this are independent.", ge=0)
+    title: str = Field("", max_length=100)
+    metric: str = "accuracy"
+    feedback: Feedback = "interval"
+    phase: Phase = "open"
+    public: bool = False
+    quota: int | None = Field(None, description="Submissions of each team.", ge=1)
+    quota_days: float | None = Field(None, description="In so many days; null is all of the time.", gt=0)
+    confidence: float = Field(0.95, gt=0, lt=1)
+    looks: int | None = Field(None, description="Scores of this holdout that were seen before.", ge=1)
+
+
+class NewPhase(BaseModel):
+    """The phase that begins."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"phase": "closed"}]})
+
+    phase: Phase
+
+
+class SubmissionShown(_Shown):
+    """A submission or a comparison, as its team sees it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "3f2a", "holdout": "digits", "team": "ann", "name": "forest", "kind": "score",
+                    "state": "answered", "received": "2026-01-02T03:04:05Z", "number": 1, "query": 7, "value": 0.87,
+                    "low": 0.85, "high": 0.89, "verdict": None, "refusal": None, "repeated": False, "receipt": None,
+                }
+            ]
+        }
+    )  # fmt: skip
+
+    id: str
+    holdout: str
+    team: str
+    name: str
+    kind: Literal["score", "comparison"]
+    state: State
+    received: Time
+    number: int
+    query: int | None
+    value: Number
+    low: Number
+    high: Number
+    verdict: Literal["better", "worse", "not settled", "first"] | None
+    refusal: str | None
+    repeated: bool
+    receipt: str | None
+
+
+class SubmissionList(BaseModel):
+    """Submissions, the oldest first; the next ones come after the number of the last one."""
+
+    submissions: list[SubmissionShown]
+
+
+class StandingShown(_Shown):
+    """How a team stands."""
+
+    asker: str
+    first: int
+    last: int
+    low: Number
+    high: Number
+    submissions: int
+    best: str
+    since: int
+
+
+class BoardShown(_Shown):
+    """Who leads, as far as it is certified: ranks from first to last are possible for a team."""
+
+    holdout: HoldoutShown
+    rows: list[StandingShown]
+    mine: str
+
+
+class KeyShown(_Shown):
+    """A key as it is listed."""
+
+    id: str
+    role: Role
+    team: str
+    note: str
+    made: Time
+    revoked: Time | None
+
+
+class KeyList(BaseModel):
+    """All keys, the oldest first."""
+
+    keys: list[KeyShown]
+
+
+class NewKey(BaseModel):
+    """Whose key is made."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"role": "team", "team": "ann"}]})
+
+    role: Role
+    team: str = Field("", max_length=63)
+    note: str = Field("", max_length=100)
+
+
+class KeyMade(BaseModel):
+    """A new key; its text is shown this once."""
+
+    text: str
+    key: KeyShown

@@ -1,0 +1,218 @@
+"""Addresses of submissions and comparisons: a table comes in, and a certified answer goes out."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from thresholdout.service.http.access import By, Has, Served
+from thresholdout.service.http.answers import said
+from thresholdout.service.http.bodies import announced, receive
+from thresholdout.service.http.schemas import SubmissionList, SubmissionShown
+from thresholdout.service.http.uploads import CSV, PARQUET, media_type, read_upload
+from thresholdout.service.refusals import ServiceRefused
+from thresholdout.service.shown import Principal, Submission
+
+__all__ = ["NAME", "TABLE_BODY", "Name", "router"]
+
+NAME: Final = r"^[a-z0-9][a-z0-9-]{0,62}$"
+
+Name = Annotated[str, Path(pattern=NAME, description="Of the holdout.", examples=["digits"])]
+Identity = Annotated[str, Path(min_length=1, max_length=100, description="Of the submission.")]
+
+Expected = Annotated[
+    float | None,
+    Query(allow_inf_nan=False, description="The score, or the difference, that the team expects.", examples=[0.87]),
+]
+Title = Annotated[str, Query(max_length=100, description="What the team calls it.", examples=["forest"])]
+RequestKey = Annotated[
+    str,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[!-~]([ -~]*[!-~])?$",
+        description="Of this request: sent again with the same table, it has the same answer and is charged once.",
+        examples=["8c8a9f6e"],
+    ),
+]
+Prefer = Annotated[
+    str | None,
+    Header(
+        max_length=200,
+        description="`wait=SECONDS`: how long to wait for the answer; `respond-async`: not at all.",
+        examples=["wait=5"],
+    ),
+]
+
+_LONGEST_WAIT: Final = 60.0
+_POLL: Final = "1"
+"""Seconds after which to look again at a submission that is running."""
+
+_WAIT: Final = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?\s*(?:$|[,;])", re.IGNORECASE)
+
+TABLE_BODY: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "description": "The table itself; the first line of a CSV file has the names of the columns.",
+        "content": {
+            CSV: {"schema": {"type": "string"}, "example": "id,prediction\nr1,1\nr2,0\n"},
+            PARQUET: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+_REFUSALS: Final = (
+    "bad_request", "bad_table", "bad_name", "no_key", "unknown_key", "forbidden", "not_found", "too_slow", "key_used",
+    "closed", "too_large", "unsupported", "quota", "rate", "allowance", "exhausted", "busy", "stopping", "unavailable",
+)  # fmt: skip
+_TAKEN: Final[dict[int | str, dict[str, Any]]] = {
+    202: {
+        "model": SubmissionShown,
+        "description": "It is stored and goes on; the answer will be at Location.",
+        "headers": {
+            "Location": {"schema": {"type": "string"}, "description": "Where to look for the answer."},
+            "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds until then."},
+        },
+    },
+    **said(*_REFUSALS),
+}
+
+router = APIRouter(prefix="/v1/holdouts/{name}", tags=["submissions"])
+
+
+@router.post(
+    "/submissions",
+    response_model=SubmissionShown,
+    responses=_TAKEN,
+    openapi_extra=TABLE_BODY,
+)
+async def submit(
+    request: Request,
+    has: Has,
+    by: By,
+    name: Name,
+    idempotency_key: RequestKey,
+    expected: Expected = None,
+    title: Title = "",
+    prefer: Prefer = None,
+) -> Response:
+    """Score predictions for all records of a holdout; the same ones of a team again are charged nothing."""
+    return await _take(request, has, by, "submit", name, idempotency_key, expected, title, prefer)
+
+
+@router.post(
+    "/comparisons",
+    response_model=SubmissionShown,
+    responses=_TAKEN | said("no_comparison", "no_incumbent", "key_used", "closed"),
+    openapi_extra=TABLE_BODY,
+)
+async def compare(
+    request: Request,
+    has: Has,
+    by: By,
+    name: Name,
+    idempotency_key: RequestKey,
+    expected: Expected = None,
+    title: Title = "",
+    prefer: Prefer = None,
+) -> Response:
+    """Compare predictions with the team's incumbent, which better ones replace; the first ones become it, free."""
+    return await _take(request, has, by, "compare", name, idempotency_key, expected, title, prefer)
+
+
+async def _take(
+    request: Request,
+    has: Served,
+    by: Principal,
+    what: Literal["submit", "compare"],
+    name: str,
+    idempotency_key: str,
+    expected: float | None,
+    title: str,
+    prefer: str | None,
+) -> Response:
+    """Take a table when there is room for it, and answer as far as the client waits."""
+    waits = _wait(prefer, has.limits.wait)
+    await has.intake.read(has.service.admit, by, name)
+    content_type = request.headers.get("content-type", "")
+
+    def answered(content: bytes) -> Submission:
+        predictions = read_upload(content, content_type, has.limits)
+        call = has.service.submit if what == "submit" else has.service.compare
+        return call(by, name, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=waits)
+
+    async with has.intake.place(by.key):
+        try:
+            media_type(content_type)
+            async with has.intake.room(announced(request, has.limits.most_bytes)):
+                found = await has.intake.work(answered, await receive(request, has.limits.most_bytes))
+        except ServiceRefused as refused:
+            if refused.code in ("too_large", "unsupported") or _is_of_format(refused):
+                await has.intake.read(has.service.failed, by, name)
+            raise
+    return _shown(found, None if prefer is None else waits)
+
+
+def _is_of_format(refused: ServiceRefused) -> bool:
+    """Whether a table was refused here; what the service itself refuses it has counted."""
+    return refused.code == "bad_table" and "argument" not in refused.details
+
+
+def _wait(prefer: str | None, otherwise: float) -> float:
+    """Return how many seconds a client waits.
+
+    Examples
+    --------
+    >>> _wait("wait=5", 10.0), _wait("respond-async", 10.0), _wait(None, 10.0), _wait("wait=999", 10.0)
+    (5.0, 0.0, 10.0, 60.0)
+    """
+    if prefer is None:
+        return otherwise
+    found = _WAIT.search(prefer)
+    if found is not None:
+        return min(float(found.group(1)), _LONGEST_WAIT)
+    return 0.0 if "respond-async" in prefer.lower() else otherwise
+
+
+def _shown(found: Submission, preferred: float | None) -> Response:
+    """Return a submission: 200 where it is settled, 202 and an address while it runs."""
+    headers = {} if preferred is None else {"Preference-Applied": f"wait={preferred:.0f}"}
+    location = f"/v1/holdouts/{found.holdout}/submissions/{found.id}"
+    status = 200
+    if found.state in ("running", "interrupted"):
+        status, headers = 202, {**headers, "Location": location, "Retry-After": _POLL}
+    return JSONResponse(SubmissionShown.model_validate(found).model_dump(mode="json"), status, headers=headers)
+
+
+@router.get(
+    "/submissions",
+    response_model=SubmissionList,
+    responses=said("bad_request", "no_key", "unknown_key", "forbidden", "not_found", "stopping", "unavailable"),
+)
+async def history(
+    has: Has,
+    by: By,
+    name: Name,
+    after: Annotated[int, Query(ge=0, lt=2**62, description="Number of the last one that is known.")] = 0,
+    count: Annotated[int, Query(ge=1, le=1000, description="How many at most.")] = 100,
+    team: Annotated[str | None, Query(pattern=NAME, description="Whose, for an administrator.")] = None,
+) -> Any:
+    """Return a team's own submissions, the oldest first; an administrator's are all, or those of one team."""
+    found = await has.intake.read(has.service.history, by, name, after=after, count=count, team=team)
+    return {"submissions": found}
+
+
+@router.get(
+    "/submissions/{id}",
+    response_model=SubmissionShown,
+    responses=said("bad_request", "no_key", "unknown_key", "forbidden", "not_found", "stopping", "unavailable"),
+)
+async def submission(has: Has, by: By, name: Name, id: Identity, response: Response) -> Any:
+    """Return one submission, as far as it is; one that still runs has Retry-After."""
+    found = await has.intake.read(has.service.submission, by, name, id)
+    if found.state == "running":
+        response.headers["Retry-After"] = _POLL
+    return found

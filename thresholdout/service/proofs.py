@@ -1,0 +1,111 @@
+"""What others can hold a service to: a receipt of each answer, and its heads at a witness."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from thresholdout.service.receipts.older_copies import check_newest, copy_notes, remember_line
+from thresholdout.service.receipts.receipt import Receipt, key_digest, written_time
+from thresholdout.service.receipts.witnessing import Witnessing
+from thresholdout.service.showing import told_of
+
+if TYPE_CHECKING:
+    from thresholdout.ledger import SQLLedger
+    from thresholdout.service.receipts.signing_keys import Signer
+    from thresholdout.service.receipts.witness import Witness
+    from thresholdout.service.store.holdouts import HoldoutRow
+    from thresholdout.service.store.submissions import SubmissionRow
+
+__all__ = ["Proofs"]
+
+_SECONDS: Final = 5.0
+"""For which the end of a service waits for its witness."""
+
+
+class Proofs:
+    """The signer and the witness of a service, as far as it has them.
+
+    Parameters
+    ----------
+    ledger : SQLLedger
+        Where the answers are.
+    signer : Signer or None
+        Signs receipts; None for no receipts.
+    witness : Witness or None
+        Is told each head.
+    accept_older_copy : str or None
+        Why a ledger is accepted that its witness does not confirm; see `check_newest`.
+
+    Raises
+    ------
+    LedgerOutdated, WitnessUnusable, InputError
+        As `check_newest`.
+    """
+
+    def __init__(
+        self, ledger: SQLLedger, signer: Signer | None, witness: Witness | None, accept_older_copy: str | None
+    ) -> None:
+        check_newest(ledger, witness, accept=accept_older_copy)
+        self._ledger = ledger
+        self._signer = signer
+        self._identity = ledger.identity()
+        self._witnessing = None if witness is None else Witnessing(witness, self._identity)
+
+    def of(self, holdout: HoldoutRow, row: SubmissionRow, request: str, content: str) -> str | None:
+        """Tell the witness of an answer, and return the receipt; None where nobody signs, or nothing was asked.
+
+        Parameters
+        ----------
+        holdout : HoldoutRow
+            Where.
+        row : SubmissionRow
+            The submission with its answer.
+        request : str
+            Its Idempotency-Key.
+        content : str
+            Digest of its predictions.
+        """
+        if row.query is None or (self._signer is None and self._witnessing is None):
+            return None
+        entry, head = self._ledger._links(holdout.identity, row.query, 1)[0]
+        if self._witnessing is not None:
+            self._witnessing.note(holdout.identity, row.query, head)
+        if self._signer is None:
+            return None
+        value, low, high = told_of(holdout, row)
+        receipt = Receipt(
+            service=self._identity,
+            holdout=holdout.name,
+            guard=holdout.identity,
+            team=row.team,
+            kind=row.kind,
+            metric=holdout.settings.metric,
+            query=row.query,
+            value=value,
+            low=low,
+            high=high,
+            verdict=row.verdict,
+            time=written_time(entry.time or row.received),
+            idempotency=key_digest(request),
+            predictions=content,
+            head=head,
+        )
+        return receipt.signed(self._signer)
+
+    def notes(self, holdout: HoldoutRow) -> tuple[str, ...]:
+        """Return what a board has to say of copies that were accepted."""
+        return copy_notes(self._ledger, holdout.identity)
+
+    def status(self) -> dict[str, Any]:
+        """Return whether the witness keeps up; nothing where there is none."""
+        if self._witnessing is None:
+            return {}
+        status = self._witnessing.status()
+        failing = None if status.failing_since is None else written_time(status.failing_since)
+        return {"witness": {"waiting": status.waiting, "failing_since": failing}}
+
+    def close(self) -> None:
+        """Tell the witness what is waiting, and remember its last line."""
+        if self._witnessing is not None:
+            self._witnessing.close(_SECONDS)
+            remember_line(self._ledger, self._witnessing.last_line)
