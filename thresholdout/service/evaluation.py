@@ -32,7 +32,7 @@ from thresholdout.service.showing import holdout_shown, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
 from thresholdout.service.store.holdouts import HoldoutRow, Holdouts, Settings
 from thresholdout.service.store.incumbents import Incumbents
-from thresholdout.service.store.submissions import Kind, Submissions
+from thresholdout.service.store.submissions import Kind, SubmissionRow, Submissions
 from thresholdout.service.store.tables import prepare
 from thresholdout.service.submissions import Desk
 
@@ -424,7 +424,7 @@ class EvaluationService:
         row = self._submissions.find(id)
         if row is None or row.holdout != found.number or (by.role == "team" and row.team != by.team):
             raise ServiceRefused("not_found")
-        return shown(found, row)
+        return self._submitted(found, row)
 
     @_guarded
     def history(
@@ -453,8 +453,8 @@ class EvaluationService:
         whose = by.team if by.role == "team" else team
         if whose is None:
             rows = self._submissions.of_all(found.number, after, count)
-            return [shown(found, row, number=row.place) for row in rows]
-        return [shown(found, row) for row in self._submissions.of_team(found.number, whose, after, count)]
+            return [self._submitted(found, row, number=row.place) for row in rows]
+        return [self._submitted(found, row) for row in self._submissions.of_team(found.number, whose, after, count)]
 
     @_guarded
     def board(self, by: Principal, name: str) -> Board:
@@ -485,6 +485,10 @@ class EvaluationService:
             _log.error("the store can't be read: %s", type(error).__name__)
             return {"status": "unavailable"}
 
+    def receipt_keys(self) -> dict[str, Any]:
+        """Return the public keys of receipts as a set of JSON Web Keys, the present one first; for everybody."""
+        return self._proofs.keys()
+
     def close(self) -> None:
         """Take nothing any more, finish what was begun, and close the database."""
         self._desk.close()
@@ -497,6 +501,9 @@ class EvaluationService:
         if found is None or not _may_see(by, found):
             raise ServiceRefused("not_found")
         return found
+
+    def _submitted(self, found: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
+        return shown(found, self._proofs.current(found, row), number=number)
 
     def _shown(self, found: HoldoutRow) -> Holdout:
         notes = self._holdouts.notes(found.number) + self._proofs.notes(found)

@@ -356,7 +356,7 @@ class Desk:
 
     def _shown(self, request: _Request, row: SubmissionRow) -> Submission:
         """Return what the team is shown now."""
-        return shown(self._now(request), row)
+        return shown(self._now(request), self._proofs.current(request.holdout, row))
 
 
 def _since(days: float | None) -> float | None:
