@@ -86,6 +86,9 @@ def _with_extra(command: Callable[..., Any]) -> Callable[..., Any]:
               help="Processes; several need a PostgreSQL server.")  # fmt: skip
 @click.option("--proxies", default="127.0.0.1", show_default=True,
               help="Proxies that are believed about where requests come from, with commas.")  # fmt: skip
+@click.option("--receipts/--no-receipts", default=True, show_default=True, help="Whether answers are signed.")
+@click.option("--witness", help="File or address that keeps the heads of histories, so that older copies are refused.")
+@click.option("--accept-older-copy", metavar="REASON", help="Serve a database that the witness does not confirm.")
 @click.option("--most-megabytes", type=click.IntRange(1, 4096), help="Of one table, as it is sent.")
 @click.option("--most-rows", type=click.IntRange(min=1), help="Of one table.")
 @click.option("--wait", type=click.FloatRange(0, 60), help="Seconds that a submission waits for its answer.")
@@ -102,6 +105,9 @@ def serve(
     port: int,
     workers: int,
     proxies: str,
+    receipts: bool,
+    witness: str | None,
+    accept_older_copy: str | None,
     most_megabytes: int | None,
     most_rows: int | None,
     wait: float | None,
@@ -136,6 +142,9 @@ def serve(
         port,
         workers,
         proxies,
+        receipts,
+        witness,
+        accept_older_copy,
         _limits(chosen),
     )
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -25,6 +25,7 @@ from thresholdout.service.http.metrics import SHARED
 from thresholdout.service.http.protocol import BoundedProtocol
 from thresholdout.service.http.uploads import read_upload
 from thresholdout.service.limits import Limits
+from thresholdout.service.receipts.witness import witness_at
 
 __all__ = ["Serving", "board_app", "serve", "worker_app"]
 
@@ -55,6 +56,12 @@ class Serving:
         Processes; more than one need a server.
     proxies : str
         Addresses of proxies that are believed about where a request comes from, with commas.
+    receipts : bool
+        Whether answers are signed.
+    witness : str or None
+        File or address that keeps the heads of histories.
+    accept_older_copy : str or None
+        Why a database is served that its witness does not confirm.
     limits : Limits
         Of uploads.
     """
@@ -65,11 +72,21 @@ class Serving:
     port: int = 8000
     workers: int = 1
     proxies: str = "127.0.0.1"
+    receipts: bool = True
+    witness: str | None = None
+    accept_older_copy: str | None = None
     limits: Limits = field(default_factory=Limits)
 
     def opened(self) -> EvaluationService:
         """Open the service."""
-        return EvaluationService.open(self.database, key_file=self.key_file, limits=self.limits)
+        return EvaluationService.open(
+            self.database,
+            key_file=self.key_file,
+            limits=self.limits,
+            receipts=self.receipts,
+            witness=None if self.witness is None else witness_at(self.witness),
+            accept_older_copy=self.accept_older_copy,
+        )
 
     def text(self) -> str:
         """Return it as text, for `read`."""
@@ -148,7 +165,8 @@ def _address(listening: socket.socket) -> str:
 def _serve_by_workers(serving: Serving, listening: socket.socket) -> None:
     log_to()
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {_VARIABLE: serving.text(), SHARED: folder}
+        accepted = replace(serving, accept_older_copy=None)  # by this process, before its workers
+        os.environ |= {_VARIABLE: accepted.text(), SHARED: folder}
         config = _config(serving, f"{__name__}:{worker_app.__name__}", factory=True, workers=serving.workers)
         Multiprocess(config, sockets=[listening]).run()
 
