@@ -113,7 +113,7 @@ class EvaluationService:
         self._holdouts = Holdouts(store)
         self._submissions = Submissions(store)
         self._failures = Failures(store, limits.failures_per_hour)
-        self._boards = Boards(ledger)
+        self._boards = Boards(ledger, store)
         self._desk = Desk(
             ledger, self._guards, self._holdouts, self._submissions, Incumbents(store), self._failures, proofs, limits
         )

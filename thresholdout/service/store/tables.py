@@ -47,6 +47,8 @@ _CREATE: Final = (
     """CREATE TABLE service_incumbents (
     holdout INTEGER NOT NULL REFERENCES service_holdouts (number), team TEXT NOT NULL, number BIGINT NOT NULL,
     submission TEXT NOT NULL, content TEXT NOT NULL, PRIMARY KEY (holdout, team, number))""",
+    """CREATE TABLE service_boards (
+    holdout INTEGER PRIMARY KEY REFERENCES service_holdouts (number), last BIGINT NOT NULL, tally TEXT NOT NULL)""",
     """CREATE TABLE service_failures (
     key TEXT NOT NULL, hour BIGINT NOT NULL, count BIGINT NOT NULL, PRIMARY KEY (key, hour))""",
 )
