@@ -171,7 +171,7 @@ def _opened(database: str, key_file: Path | None) -> Iterator[tuple[EvaluationSe
     from thresholdout.service.evaluation import EvaluationService
     from thresholdout.service.shown import Principal
 
-    service = EvaluationService.open(database, key_file=key_file)
+    service = EvaluationService.open(database, key_file=key_file, answering=False)
     try:
         yield service, Principal("", "admin")
     finally:

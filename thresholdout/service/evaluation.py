@@ -27,6 +27,7 @@ from thresholdout.service.limits import Limits
 from thresholdout.service.names import check_name, check_text
 from thresholdout.service.prediction_guard import PredictionGuard
 from thresholdout.service.proofs import Proofs
+from thresholdout.service.receipts.older_copies import check_newest
 from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.showing import holdout_shown, shown
 from thresholdout.service.shown import Board, Feedback, Holdout, Key, Phase, Principal, Role, Submission
@@ -103,8 +104,9 @@ class EvaluationService:
     >>> folder.cleanup()
     """
 
-    def __init__(self, ledger: SQLLedger, limits: Limits, proofs: Proofs) -> None:
+    def __init__(self, ledger: SQLLedger, limits: Limits, proofs: Proofs, answering: bool) -> None:
         store = prepare(ledger.database)
+        self._answering = answering
         self.ledger = ledger
         self.limits = limits
         self._proofs = proofs
@@ -128,6 +130,7 @@ class EvaluationService:
         receipts: bool = False,
         witness: Witness | None = None,
         accept_older_copy: str | None = None,
+        answering: bool = True,
     ) -> Self:
         """Find a service in its database again, or make one.
 
@@ -145,6 +148,8 @@ class EvaluationService:
             Is told each head; one that knows more than the ledger has refuses it here.
         accept_older_copy : str, optional
             Why a ledger is accepted nevertheless; every board says so.
+        answering : bool
+            Whether submissions are answered. Who only looks after keys and holdouts needs no witness.
 
         Raises
         ------
@@ -158,8 +163,9 @@ class EvaluationService:
                 from thresholdout.service.receipts.signing_keys import Signer
 
                 signer = Signer(ledger)
-            proofs = Proofs(ledger, signer, witness, accept_older_copy)
-            return cls(ledger, Limits() if limits is None else limits, proofs)
+            if answering:
+                check_newest(ledger, witness, accept=accept_older_copy)
+            return cls(ledger, Limits() if limits is None else limits, Proofs(ledger, signer, witness), answering)
         except BaseException:
             ledger.close()
             raise
@@ -382,7 +388,7 @@ class EvaluationService:
         ServiceRefused
             "bad_table", "key_used", "closed", "quota", "allowance", "exhausted", "rate", "busy", "stopping", ...
         """
-        found = self._find(by, name)
+        found = self._find_to_answer(by, name)
         kind: Kind = "comparison" if found.settings.feedback == "verdict" else "score"
         return self._desk.take(
             by, found, kind, predictions, idempotency_key=idempotency_key, expected=expected, title=title, wait=wait
@@ -409,7 +415,7 @@ class EvaluationService:
         expected : float, optional
             What the team expects of the difference.
         """
-        found = self._find(by, name)
+        found = self._find_to_answer(by, name)
         if found.settings.feedback == "best":
             raise ServiceRefused("no_comparison")
         return self._desk.take(
@@ -485,10 +491,6 @@ class EvaluationService:
             _log.error("the store can't be read: %s", type(error).__name__)
             return {"status": "unavailable"}
 
-    def receipt_keys(self) -> dict[str, Any]:
-        """Return the public keys of receipts as a set of JSON Web Keys, the present one first; for everybody."""
-        return self._proofs.keys()
-
     def close(self) -> None:
         """Take nothing any more, finish what was begun, and close the database."""
         self._desk.close()
@@ -501,6 +503,12 @@ class EvaluationService:
         if found is None or not _may_see(by, found):
             raise ServiceRefused("not_found")
         return found
+
+    def _find_to_answer(self, by: Principal, name: str) -> HoldoutRow:
+        """Return a holdout whose guard may be asked here."""
+        if not self._answering:
+            raise ServiceRefused("unavailable")
+        return self._find(by, name)
 
     def _submitted(self, found: HoldoutRow, row: SubmissionRow, number: int | None = None) -> Submission:
         return shown(found, self._proofs.current(found, row), number=number)

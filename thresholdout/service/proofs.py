@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from thresholdout.errors import LedgerError
 from thresholdout.service.receipts.comparing_heads import head_at
-from thresholdout.service.receipts.older_copies import check_newest, copy_notes, remember_line
+from thresholdout.service.receipts.older_copies import copy_notes, remember_line
 from thresholdout.service.receipts.receipt import Receipt, key_digest, written_time
 from thresholdout.service.receipts.signed_text import unverified
-from thresholdout.service.receipts.signing_keys import published_keys
 from thresholdout.service.receipts.witnessing import Witnessing
 from thresholdout.service.showing import told_of
 
@@ -41,19 +40,9 @@ class Proofs:
         Signs receipts; None for no receipts.
     witness : Witness or None
         Is told each head.
-    accept_older_copy : str or None
-        Why a ledger is accepted that its witness does not confirm; see `check_newest`.
-
-    Raises
-    ------
-    LedgerOutdated, WitnessUnusable, InputError
-        As `check_newest`.
     """
 
-    def __init__(
-        self, ledger: SQLLedger, signer: Signer | None, witness: Witness | None, accept_older_copy: str | None
-    ) -> None:
-        check_newest(ledger, witness, accept=accept_older_copy)
+    def __init__(self, ledger: SQLLedger, signer: Signer | None, witness: Witness | None) -> None:
         self._ledger = ledger
         self._signer = signer
         self._identity = ledger.identity()
@@ -120,10 +109,6 @@ class Proofs:
     def notes(self, holdout: HoldoutRow) -> tuple[str, ...]:
         """Return what a board has to say of copies that were accepted."""
         return copy_notes(self._ledger, holdout.identity)
-
-    def keys(self) -> dict[str, Any]:
-        """Return the public keys of receipts, as a set of JSON Web Keys."""
-        return published_keys(self._ledger)
 
     def status(self) -> dict[str, Any]:
         """Return whether the witness keeps up; nothing where there is none."""

@@ -15,10 +15,11 @@ from tests.thresholdout.service.receipts.boards import copied
 from thresholdout.ledger import export_history
 from thresholdout.ledger.backup import back_up
 from thresholdout.service.evaluation import EvaluationService
-from thresholdout.service.receipts.errors import LedgerOutdated, ReceiptInvalid
+from thresholdout.service.receipts.errors import LedgerOutdated, ReceiptInvalid, WitnessUnusable
 from thresholdout.service.receipts.receipt import Receipt, key_digest, read_receipt, verify_in_history
-from thresholdout.service.receipts.signing_keys import public_keys, withdraw_key
+from thresholdout.service.receipts.signing_keys import public_keys, published_keys, withdraw_key
 from thresholdout.service.receipts.witness import FileWitness
+from thresholdout.service.refusals import ServiceRefused
 from thresholdout.service.shown import Principal, Submission
 
 
@@ -51,7 +52,7 @@ def submitted(service: EvaluationService, by: Principal, seed: int = 1, key: str
 
 def read(service: EvaluationService, told: Submission) -> Receipt:
     assert told.receipt is not None
-    return read_receipt(told.receipt, public_keys(service.receipt_keys()))[0]
+    return read_receipt(told.receipt, public_keys(published_keys(service.ledger)))[0]
 
 
 def test_a_receipt_says_what_the_team_was_told(service: EvaluationService, tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_what_a_withdrawn_key_has_signed_is_signed_anew(board: Path) -> None:
     ann = team(service, "ann")
     told = submitted(service, ann)
     before = read(service, told)
-    (stolen,) = service.receipt_keys()["keys"]
+    (stolen,) = published_keys(service.ledger)["keys"]
     withdraw_key(service.ledger, stolen["kid"])
     with pytest.raises(ReceiptInvalid):
         read(service, told)
@@ -180,4 +181,18 @@ def test_a_backup_of_a_service_brings_all_of_it_back(board: Path, tmp_path: Path
     ann = service.authenticate(text)
     assert service.submission(ann, "cells", told.id) == told
     assert submitted(service, ann).repeated
+    service.close()
+
+
+def test_keys_are_looked_after_without_the_witness(board: Path) -> None:
+    made(board).close()
+    with pytest.raises(WitnessUnusable, match="none is named"):
+        EvaluationService.open(board)
+    service = EvaluationService.open(board, answering=False)
+    ann = team(service, "ann")
+    with pytest.raises(ServiceRefused, match="cannot be used now"):
+        submitted(service, ann)
+    service.close()
+    service = opened(board)
+    assert submitted(service, ann).query == 1
     service.close()
