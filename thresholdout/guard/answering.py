@@ -388,7 +388,8 @@ class Answering:
         def step(state: Any) -> tuple[Any, Outcome]:
             if final:
                 return self._sharing("a final check").fail(state, question.train, self._noise, final=True)
-            return self._mechanism.fail(state, question.train, self._noise)
+            after, outcome = self._mechanism.fail(state, question.train, self._noise)
+            return self._mechanism.failed(state, after, question.known), outcome
 
         return self._store(question, step, worth, failed=True)
 

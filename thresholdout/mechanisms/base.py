@@ -337,6 +337,10 @@ class Mechanism(ABC, Generic[StateT, ValuesT]):
         """Return why whoever asks this may ask no more, though others may, or ``None``. Public."""
         return None
 
+    def failed(self, before: StateT, after: StateT, known: Known) -> StateT:
+        """Return the state after a question of somebody that failed, given what `fail` made of the one before."""
+        return after
+
     @abstractmethod
     def restore(self, text: str) -> StateT:
         """Return the state that `MechanismState.to_text` wrote."""

@@ -228,7 +228,8 @@ class Competition(Claims):
     def asker_refusal(self, state: ClaimsState, known: Known) -> BudgetExhausted | None:
         """Return why whoever asks this may ask no more, or ``None``: the longest letter must fit the allowance.
 
-        A question without an asker is the organiser's, who has none.
+        A question without an asker is the organiser's, who has none. A failure, which is a longer letter, may exceed
+        the allowance once: only after it is the asker refused.
         """
         allowance = self.parameters.allowance
         assert allowance is not None
@@ -242,6 +243,12 @@ class Competition(Claims):
         longest = math.log(cells) if even else max(-math.log(0.5 * share / cells), -math.log1p(-share))
         asked = round(asker.asked)
         return BudgetExhausted("allowance", asked, asked) if asker.told + longest > allowance else None
+
+    def failed(self, before: ClaimsState, after: ClaimsState, known: Known) -> ClaimsState:
+        """Count what a failure tells among what its asker was told."""
+        asker = asker_of(before, known.asker)
+        learned = replace(asker, asked=asker.asked + 1.0, told=asker.told + (before.log_risk - after.log_risk))
+        return replace(after, climbs={**before.climbs, _kept_as(known.asker): learned.numbers()})
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed; public numbers decide."""
