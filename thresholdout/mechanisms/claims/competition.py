@@ -248,7 +248,7 @@ class Competition(Claims):
         """Count what a failure tells among what its asker was told."""
         asker = asker_of(before, known.asker)
         learned = replace(asker, asked=asker.asked + 1.0, told=asker.told + (before.log_risk - after.log_risk))
-        return replace(after, climbs={**before.climbs, _kept_as(known.asker): learned.numbers()})
+        return replace(after, climbs={**before.climbs, kept_as(known.asker): learned.numbers()})
 
     def refuses(self, state: ClaimsState, train: float, known: Known) -> BudgetExhausted | None:
         """Return why this query is not allowed; public numbers decide."""
