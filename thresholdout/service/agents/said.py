@@ -57,7 +57,6 @@ class Outcome:
     """What came of a submission; `says` is the same in words."""
 
     id: str
-    number: int
     name: str
     kind: str
     state: str
@@ -115,7 +114,6 @@ def outcome_of(submission: Submission | ReceivedSubmission) -> Outcome:
     """
     return Outcome(
         submission.id,
-        submission.number,
         submission.name,
         submission.kind,
         submission.state,

@@ -63,9 +63,6 @@ class ServiceDouble:
             raise ServiceRefused("not_found")
         return DIGITS
 
-    def admit(self, by: Principal, name: str) -> Holdout:
-        return self.holdout(by, name)
-
     def submit(
         self,
         by: Principal,
@@ -75,7 +72,6 @@ class ServiceDouble:
         idempotency_key: str,
         expected: float | None = None,
         title: str = "",
-        wait: float | None = None,
     ) -> Submission:
         return self._taken(by, "score", idempotency_key, expected, title, 0.86, 0.91, None)
 
@@ -88,7 +84,6 @@ class ServiceDouble:
         idempotency_key: str,
         expected: float | None = None,
         title: str = "",
-        wait: float | None = None,
     ) -> Submission:
         return self._taken(by, "comparison", idempotency_key, expected, title, None, None, "better")
 
